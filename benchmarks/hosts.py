@@ -19,6 +19,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import os
 import pickle
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -37,13 +39,12 @@ import pyperf
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, info
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.preparation import Preparation
-from zodbshootout.client.protocol import Call
+from zodbshootout.client.preparation import Preparation, prepare
+from zodbshootout.client.protocol import Call, SystemClock
 from zodbshootout.client.throughput import most_points
-from zodbshootout.crews.cluster import Cluster, hosts_crew
+from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.hosts import HostsCrew, StartCrew
-from zodbshootout.crews.interpreters import call_in, interpreter_crew, own_interpreter
+from zodbshootout.crews.hosts import ClientGroup, HostsCrew
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.outcome import State
@@ -59,6 +60,8 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Comparison, Pair, Verdict, compare
 from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.dask import cluster_for
+from zodbshootout.workers.agent import UNLIMITED, hosts_crew
+from zodbshootout.workers.coordinator import Launcher, Worker
 
 PLACES = (0, 2)
 """Numbers of hosts; 0 stands for clients here."""
@@ -139,15 +142,45 @@ def _run(cluster: Cluster, section: str, cell: Cell) -> dict[int, list[float]]:
 def _crew(cluster: Cluster, section: str, cell: Cell, hosts: int) -> Iterator[Crew]:
     shape = replace(cell.parameters.crew, hosts=hosts)
     parameters = replace(cell.parameters, crew=shape, owner=f"on {hosts}")
-    start_crew = StartCrew(Specification(Storage(section), cell.benchmark, parameters))
-    here = own_interpreter(gevent=False)
-    call_in(here, Call("prepare", (Preparation(start_crew.specification),)), LogSettings())
+    specification = Specification(Storage(section), cell.benchmark, parameters)
+    prepare(Preparation(specification))
     with (
-        hosts_crew(cluster, start_crew, LogSettings(), {})
+        hosts_crew(cluster, specification, LogSettings(), {})
         if hosts
-        else interpreter_crew(here, start_crew, LogSettings())
+        else _crew_here(specification)
     ) as crew:
         yield crew
+
+
+@contextmanager
+def _crew_here(specification: Specification) -> Iterator[Crew]:
+    """Start a crew that a worker on this host leads, in the session of this process."""
+    with tempfile.TemporaryDirectory() as place, Guardian() as guardian:
+        launcher = Launcher(
+            Path(place), guardian, os.environ, UNLIMITED, UNLIMITED, own_sessions=False
+        )
+        with launcher.fork_server() as fork_server, fork_server.lead() as leader:
+            clients = range(specification.parameters.crew.size)
+            groups = [ClientGroup("here", _Here(leader), clients)]
+            with HostsCrew(SystemClock(), groups, specification).started() as crew:
+                yield crew
+
+
+@dataclass(frozen=True)
+class _Here:
+    """Takes calls as an agent on another host does."""
+
+    leader: Worker
+
+    def ask(self, call: Call) -> _Here:
+        self.leader.send(call)
+        return self
+
+    def result(self) -> Any:
+        return self.leader.wait()
+
+    def now(self) -> Any:
+        return SimpleNamespace(result=SystemClock.now)
 
 
 def _loops(crew: Crew) -> int:
@@ -305,14 +338,14 @@ def _parts(few: Cost, many: Cost) -> tuple[float, float]:
 def _cost(cluster: Cluster, hosts: int, clients: int) -> Cost:
     chosen = replace(cluster, workers=cluster.workers[:hosts])
     shape = CrewShape(clients, ClientKind.THREAD, shared=True, hosts=hosts)
-    start_crew = StartCrew(Specification(Storage(SECTION), "ex_commit", Parameters(shape)))
+    specification = Specification(Storage(SECTION), "ex_commit", Parameters(shape))
     iterations = ITERATIONS_OF_A_POINT * most_points(clients)
     process = psutil.Process()
-    with hosts_crew(chosen, start_crew, LogSettings(), {}) as crew:
+    with hosts_crew(chosen, specification, LogSettings(), {}) as crew:
         assert isinstance(crew, HostsCrew)
         traffic = _Traffic()
-        for host in crew._hosts:
-            host.actor = _Counted(host.actor, traffic)
+        for group in crew._groups:
+            group.actor = _Counted(group.actor, traffic)
         crew.measure(iterations)
         gc.collect()
         before = process.memory_info().rss

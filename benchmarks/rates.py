@@ -30,7 +30,7 @@ from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.specification import ClientKind
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict
-from zodbshootout.workers.summary import histogram
+from zodbshootout.workers.histograms import histogram
 
 CLIENTS = (1, 4, 16)
 TRIES = 5

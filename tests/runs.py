@@ -15,6 +15,7 @@ from zodbshootout.model.specification import (
     BenchmarkWords,
     ClientKind,
     CrewShape,
+    Interpreter,
     Parameters,
     Storage,
 )
@@ -88,12 +89,15 @@ class Counting(Observer):
         self.failed.append(f"{result.cell.contender} {result.cell.benchmark}")
 
 
-def contender(name: str, place: str = "", **info: Any) -> Contender:
+def contender(
+    name: str, place: str = "", interpreter: Interpreter | None = None, **info: Any
+) -> Contender:
     """Return a contender; the one called ``memory`` keeps its data in memory."""
     if name == "memory":
         info = {"sharing": Sharing.VOLATILE, **info}
     settings = {"storage.path": place or f"/var/{name}.fs"}
-    return Contender(name, Storage(section=name), settings, StorageInfo(**info))
+    storage = Storage(section=name, interpreter=interpreter)
+    return Contender(name, storage, settings, StorageInfo(**info))
 
 
 def sweep_of(

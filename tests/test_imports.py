@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import zodbshootout
-from zodbshootout.contenders.making import CARRIED
+from zodbshootout.contenders.making import CARRIED, carry_to
 
 HOME = Path(zodbshootout.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -24,9 +24,9 @@ def modules_in(*parts: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in dotted]
 
 
-def loaded_after(*names: str) -> set[str]:
+def loaded_after(*names: str, before: str = "import sys") -> set[str]:
     """Return the top-level packages that a new interpreter has after importing modules."""
-    code = f"import sys\nimport {', '.join(names)}\nprint(*sys.modules)"
+    code = f"{before}\nimport {', '.join(names)}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 
@@ -69,10 +69,8 @@ def test_modules_copied_to_another_python_parse_as_python_3_9() -> None:
 def test_modules_copied_to_another_python_import_no_other_part_of_the_package(
     tmp_path: Path,
 ) -> None:
-    for name in CARRIED:
-        copy = shutil.copytree if (HOME / name).is_dir() else shutil.copy
-        copy(HOME / name, tmp_path / name)
-    for path in tmp_path.rglob("*.py"):
+    carry_to(tmp_path)
+    for path in (tmp_path / "zodbshootout").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("zodbshootout."):
                 assert (node.module or "").split(".")[1] in {
@@ -101,3 +99,11 @@ def test_showing_results_loads_no_zodb(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "{0} set()", done.stderr
+
+
+def test_a_fork_server_loads_only_pyperf_besides_what_clients_need() -> None:
+    code = "import sys; sys.modules['psutil'] = None  # pyperf would use it"
+    unwanted = {"rich", "hdrh", "objgraph", "platformdirs", "scipy", "distributed", "gevent"}
+    loaded = loaded_after("zodbshootout.workers.fork_server", before=code)
+    assert "pyperf" in loaded
+    assert loaded & unwanted == set()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
-from zodbshootout.workers.summary import LONGEST_LATENCY, SIGNIFICANT_DIGITS, histogram
+from zodbshootout.workers.histograms import LONGEST_LATENCY, SIGNIFICANT_DIGITS, histogram
 
 NS = st.integers(1, LONGEST_LATENCY)
 
@@ -34,6 +34,14 @@ def test_merged_latencies_equal_latencies_recorded_at_once(
     first.merge(second)
     assert first == both
     assert histogram(first).get_total_count() == len(some) + len(others)
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=50), st.floats(0.1, 100))
+def test_percentiles_are_those_of_hdrhistogram(durations: list[float], percentile: float) -> None:
+    latencies = Latencies()
+    latencies.record(durations)
+    theirs = histogram(latencies)
+    assert latencies.at_percentile(percentile) == theirs.get_value_at_percentile(percentile)
 
 
 def test_a_batch_counts_for_all_its_iterations() -> None:

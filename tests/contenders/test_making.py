@@ -252,8 +252,10 @@ def test_a_cache_that_cannot_be_written_to_is_an_error(tmp_path: Path) -> None:
         Making(tmp_path / "cache", guardian).python(Environment("a", requirements=("x",)))
 
 
-def test_only_the_modules_that_a_client_needs_are_carried(tmp_path: Path) -> None:
+def test_only_the_modules_that_a_worker_needs_are_carried(tmp_path: Path) -> None:
     carry_to(tmp_path / "modules")
+    (information,) = (tmp_path / "modules").glob("pyperf-*.dist-info")
+    assert "pyperf.hook" in (information / "entry_points.txt").read_text()
     home = tmp_path / "modules" / "zodbshootout"
     assert {path.name for path in home.iterdir()} == set(CARRIED)
-    assert not list(home.rglob("__pycache__"))
+    assert not list((tmp_path / "modules").rglob("__pycache__"))

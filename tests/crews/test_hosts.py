@@ -20,12 +20,12 @@ from zodbshootout.client import protocol
 from zodbshootout.client.preparation import Preparation, prepare
 from zodbshootout.client.protocol import Call
 from zodbshootout.client.throughput import Progress
-from zodbshootout.crews.cluster import Cluster, Worker, equipment, hosts_crew
+from zodbshootout.crews.cluster import Cluster, DaskWorker
 from zodbshootout.crews.hosts import (
     MAX_UNCERTAIN,
     ROUND_TRIPS,
-    ClusterCrew,
-    Host,
+    ClientGroup,
+    HostsCrew,
     Offset,
     StartCrew,
 )
@@ -42,7 +42,8 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.servers import dask as clusters
 from zodbshootout.servers.dask import cluster_for
-from zodbshootout.workers.summary import histogram
+from zodbshootout.workers.agent import equipment, hosts_crew
+from zodbshootout.workers.histograms import histogram
 
 TRIP = 0.001
 WORK = 0.25
@@ -123,17 +124,17 @@ SPECIFICATION = Specification(Storage("x"), "add", Parameters(CrewShape(3), obje
 
 def cluster_of(*rooms: int | None) -> Cluster:
     """Return a cluster whose workers have room for these numbers of clients."""
-    workers = [Worker(str(number), "", room) for number, room in enumerate(rooms)]
+    workers = [DaskWorker(str(number), "", room) for number, room in enumerate(rooms)]
     return Cluster("", workers, here=True)
 
 
-def exact(clock: ExactClock, *actors: ExactActor) -> ClusterCrew:
+def exact(clock: ExactClock, *actors: ExactActor) -> HostsCrew:
     shares = cluster_of(*[None] * len(actors)).shares(3)
-    hosts = [
-        Host(f"host-{number}", actor, clients)
+    groups = [
+        ClientGroup(f"host-{number}", actor, clients)
         for number, (actor, clients) in enumerate(zip(actors, shares, strict=True))
     ]
-    crew = ClusterCrew(clock, hosts, StartCrew(SPECIFICATION))
+    crew = HostsCrew(clock, groups, SPECIFICATION)
     crew.start()
     return crew
 
@@ -201,9 +202,9 @@ def test_the_shortest_round_trip_determines_the_clock_offset() -> None:
     clock = ExactClock()
     actor = Uneven(clock, ahead=5.0)
     crew = exact(clock, actor)
-    (host,) = crew._hosts
-    assert host.offset.seconds == pytest.approx(5.0)
-    assert host.offset.uncertainty == pytest.approx(TRIP / 2)
+    (group,) = crew._groups
+    assert group.offset.seconds == pytest.approx(5.0)
+    assert group.offset.uncertainty == pytest.approx(TRIP / 2)
 
 
 def test_a_clock_that_jumps_fails_the_cell() -> None:
@@ -226,7 +227,7 @@ def test_a_clock_that_drifts_like_quartz_is_followed() -> None:
         drifting.ahead += 60 * 2e-5
         crew.prepare(1)
         crew.measure(1)
-    assert crew._hosts[0].offset.seconds == pytest.approx(5 * 60 * 2e-5)
+    assert crew._groups[0].offset.seconds == pytest.approx(5 * 60 * 2e-5)
 
 
 def test_offsets_contradict_each_other_if_neither_error_nor_drift_explains_it() -> None:
@@ -385,7 +386,7 @@ def ours() -> list[psutil.Process]:
     processes = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if any("zodbshootout.crews.serving" in word for word in process.cmdline()):
+            if any("zodbshootout.workers.fork_server" in word for word in process.cmdline()):
                 processes += [process, *process.children(recursive=True)]
     return processes
 
@@ -406,8 +407,8 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
 def test_a_crew_on_hosts_does_all_iterations_and_leaves_no_process(
     benchmark: str, shape: CrewShape, cluster: Cluster, tmp_path: Path
 ) -> None:
-    start_crew = StartCrew(specified(tmp_path, benchmark, shape))
-    with hosts_crew(cluster, start_crew, LogSettings(), {}) as crew:
+    specification = specified(tmp_path, benchmark, shape)
+    with hosts_crew(cluster, specification, LogSettings(), {}) as crew:
         crew.measure(2, counts=False)
         crew.prepare(ITERATIONS)
         sample = crew.measure(ITERATIONS)
@@ -423,8 +424,8 @@ def test_a_crew_on_hosts_does_all_iterations_and_leaves_no_process(
 
 @contextmanager
 def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil.Process]]]:
-    start_crew = StartCrew(specified(tmp_path, "add", CrewShape(4)))
-    with hosts_crew(cluster, start_crew, LogSettings(), {}) as crew:
+    specification = specified(tmp_path, "add", CrewShape(4))
+    with hosts_crew(cluster, specification, LogSettings(), {}) as crew:
         yield crew, ours()
 
 
@@ -437,7 +438,7 @@ def test_local_hosts_are_process_groups_of_one_session_with_equal_addresses(
         groups = {os.getpgid(process.pid) for process in processes}
         maps = [Path(f"/proc/{process.pid}/maps").read_text() for process in processes]
     assert sessions == {os.getsid(0)}
-    assert len(groups) == 2
+    assert len(groups) == 4  # of two fork servers, and of a worker of each
     assert os.getpgrp() not in groups
     addresses = {line.split()[0] for line in maps}
     # The addresses of two programs differ if setarch is missing or not permitted.
@@ -460,9 +461,9 @@ def test_clients_end_if_the_process_that_holds_the_crew_is_interrupted(
 ) -> None:
     with pytest.raises(KeyboardInterrupt), at_work(cluster, tmp_path) as (crew, processes):
         crew.prepare(2)
-        for host in crew._hosts:
+        for group in crew._groups:
             instant = time.perf_counter()
-            host.actor.ask(Call("ask", (protocol.Start(instant), False)))
+            group.actor.ask(Call("ask", (protocol.Start(instant), False)))
         raise KeyboardInterrupt
     assert gone(processes)
 
@@ -477,7 +478,7 @@ def test_clients_on_hosts_get_the_environment_variables(
     specification = Specification(storage, "add", Parameters(CrewShape(2), objects=20))
     prepare(Preparation(specification))
     with hosts_crew(
-        cluster, StartCrew(specification), LogSettings(), {"SHOOTOUT_PLACE": str(tmp_path)}
+        cluster, specification, LogSettings(), {"SHOOTOUT_PLACE": str(tmp_path)}
     ) as crew:
         crew.measure(ITERATIONS)
         crew.verify()
@@ -493,8 +494,8 @@ def test_hosts_that_share_no_files_have_directories_of_their_own(
     section = "<zodb x>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zodb>\n"
     names = {"scratch": str(scratch), "x_certificate": str(certificate), "x_port": "1"}
     storage = Storage(section, names=names)
-    start_crew = StartCrew(Specification(storage, "ex_commit", Parameters(CrewShape(2))))
-    with hosts_crew(replace(cluster, here=False), start_crew, LogSettings(), {}) as crew:
+    specification = Specification(storage, "ex_commit", Parameters(CrewShape(2)))
+    with hosts_crew(replace(cluster, here=False), specification, LogSettings(), {}) as crew:
         sample = crew.measure(ITERATIONS, counts=False)
     # On one host the second client would be refused, since the file is locked.
     assert sample.iterations == 2 * ITERATIONS

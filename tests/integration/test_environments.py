@@ -235,11 +235,11 @@ def test_a_section_error_in_another_environment_is_reported_with_file_and_line(h
     assert "x.conf:8: 'paht' is not a known key name (environment other)" in done.err
 
 
-def test_a_cell_fails_if_the_python_of_its_environment_exits_when_serving(home: Path) -> None:
+def test_a_cell_fails_if_the_python_of_its_environment_exits_at_once(home: Path) -> None:
     python = home / "python"
     ends = f"exec {sys.executable} -c 'raise SystemExit(\"no\")'"
     python.write_text(
-        f'#!/bin/sh\ncase "$*" in *serving*) {ends};; *) exec {sys.executable} "$@";; esac\n'
+        f'#!/bin/sh\ncase "$*" in *fork_server*) {ends};; *) exec {sys.executable} "$@";; esac\n'
     )
     python.chmod(0o755)
     environment = f"<environment other>\npython {python}\n</environment>\n"

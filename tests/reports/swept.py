@@ -10,7 +10,7 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
-from zodbshootout.workers.summary import histogram
+from zodbshootout.workers.histograms import histogram
 
 CLIENTS = (1, 2, 4, 8)
 RUNS = 5

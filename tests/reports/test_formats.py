@@ -105,7 +105,7 @@ def test_docutils_reads_special_characters_in_restructured_text_literally() -> N
 def latency_metadata(durations: Sequence[float]) -> dict[str, Any]:
     """Return the metadata of a run whose iterations took that long."""
     from zodbshootout.model.latencies import Latencies
-    from zodbshootout.workers.summary import histogram
+    from zodbshootout.workers.histograms import histogram
 
     latencies = Latencies()
     latencies.record(durations)

@@ -24,7 +24,7 @@ from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
-from zodbshootout.workers.summary import histogram
+from zodbshootout.workers.histograms import histogram
 
 RUNS = 4
 ITERATIONS = 400

@@ -13,7 +13,7 @@ from tests.runs import contender, sweep_of
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import contenders_of
-from zodbshootout.crews.cluster import Cluster, Worker
+from zodbshootout.crews.cluster import Cluster, DaskWorker
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, ReplayedWorkload
 from zodbshootout.scheduling import host_checks
@@ -22,7 +22,7 @@ from zodbshootout.scheduling.host_checks import on_hosts
 from zodbshootout.scheduling.plan import make_plan
 from zodbshootout.servers.address import given_names
 
-WORKERS = (Worker("one", "tcp://10.0.0.1:2"), Worker("two", "tcp://10.0.0.2:3"))
+WORKERS = (DaskWorker("one", "tcp://10.0.0.1:2"), DaskWorker("two", "tcp://10.0.0.2:3"))
 HERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=True, together=2)
 ELSEWHERE = Cluster("tcp://10.0.0.1:1", WORKERS, here=False)
 

@@ -15,12 +15,12 @@ from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import Storage
+from zodbshootout.model.specification import Interpreter, Storage
 from zodbshootout.model.storage_facts import Advice, Sharing, StorageInfo
 from zodbshootout.scheduling.opening import inspect_all
 from zodbshootout.scheduling.result_store import Observer
-from zodbshootout.workers.launch import TimeLimit
-from zodbshootout.workers.worker import LEAKS_PREFIX
+from zodbshootout.workers.coordinator import TimeLimit
+from zodbshootout.workers.measuring import LEAKS_PREFIX
 
 INFO = StorageInfo("SomeStorage", driver="some driver")
 OPENING = TimeLimit(60.0, "--open-timeout")
@@ -42,7 +42,7 @@ class FakeForkServers:
     def launcher(self) -> FakeForkServers:
         return self
 
-    def for_round(self, number: int) -> FakeForkServers:
+    def for_round(self, number: int, interpreter: Interpreter | None) -> FakeForkServers:
         assert number == 0
         if self.cannot_start is not None:
             raise Failed(self.cannot_start)

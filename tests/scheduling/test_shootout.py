@@ -15,8 +15,10 @@ import pytest
 from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
+from zodbshootout.model.specification import Interpreter
 from zodbshootout.model.storage_facts import Advice
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
@@ -29,8 +31,8 @@ from zodbshootout.scheduling.shootout import (
     Shootout,
 )
 from zodbshootout.servers import ServerFailed
-from zodbshootout.workers.launch import ForkServers
-from zodbshootout.workers.worker import Measure, Slice
+from zodbshootout.workers.coordinator import ForkServers
+from zodbshootout.workers.measuring import Measure, Slice
 
 BROKE = Failure("it broke", "Traceback")
 
@@ -64,9 +66,9 @@ class Site:
     """The contenders at work, each time that another one joined them."""
     at_work: list[str] = field(default_factory=list)
     usable: Callable[[], bool] = lambda: True
-    """Whether the running fork server can be used for another row."""
-    imported: list[list[str]] = field(default_factory=list)
-    """The modules that fork servers were asked to import."""
+    """Whether the running fork server can be used once more."""
+    imported: set[tuple[str, ...]] = field(default_factory=set)
+    """The modules that fork servers were asked to import, always together."""
     fork_servers: int = 0
     """The number of fork servers that are running."""
     may_write: dict[str, bool] = field(default_factory=dict)
@@ -90,10 +92,9 @@ class Site:
     # The methods of a launcher and of its fork servers
 
     @contextmanager
-    def fork_server(self) -> Iterator[Site]:
-        self.note("fork", "", "")
+    def fork_server(self, interpreter: Interpreter | None) -> Iterator[Site]:
+        self.note("fork", "", interpreter.name if interpreter else "")
         self.fork_servers += 1
-        assert self.fork_servers == 1
         try:
             yield self
         finally:
@@ -104,7 +105,7 @@ class Site:
         return self.usable()
 
     def import_modules(self, modules: Sequence[str]) -> None:
-        self.imported.append(list(modules))
+        self.imported.add(tuple(modules))
 
     def prepare(self, task: Preparation) -> None:
         specification = task.specification
@@ -236,6 +237,7 @@ def shootout_of(
     site: Site,
     unavailable: Mapping[str, Failure] | None = None,
     begun: Sequence[CellResult] = (),
+    cluster: Cluster | None = None,
     **how: Any,
 ) -> FakedShootout:
     options = RunOptions(**how)
@@ -246,7 +248,7 @@ def shootout_of(
         kept.append([len(result.runs) for result in results])
 
     shootout = Shootout(
-        Tasks(plan, options),
+        Tasks(plan, options, cluster),
         ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
         fork_servers=ForkServers(cast("Any", site)),
         servers=cast("Any", site),
@@ -298,7 +300,30 @@ def test_each_run_of_a_cell_has_another_fork_server_that_imports_the_contenders_
         contender("b", modules=("two.sub",)),
     ]
     outcome = run_shootout(plan_of(contenders, ["tpc", "new_oid"], processes=2))
-    assert outcome.site.imported == [["one", "two.sub"]] * 4
+    assert outcome.site.imported == {("one", "two.sub")}
+    assert len(outcome.site.did("fork")) == 4
+
+
+def test_each_environment_has_a_fork_server_in_each_round_with_its_own_modules() -> None:
+    there = Interpreter("there", "python", "modules")
+    contenders = [
+        contender("a", modules=("one",)),
+        contender("b", modules=("two",), interpreter=there),
+        contender("c", modules=("three",), interpreter=there),
+    ]
+    outcome = run_shootout(plan_of(contenders, ["cold"], processes=2))
+    assert outcome.site.imported == {("one",), ("two", "three")}
+    assert [event.contender for event in outcome.site.did("fork")] == ["", "there"] * 2
+
+
+def test_clients_on_hosts_are_reached_from_the_commands_python() -> None:
+    patched = Interpreter("", "python", "", gevent=True)
+    contenders = [contender("a", interpreter=patched)]
+    cluster = Cluster("tcp://a:1", [], here=True)
+    outcome = run_shootout(plan_of(contenders, ["cold"], processes=1), cluster=cluster)
+    assert [event.call for event in outcome.site.did("fork", "prepare", "set up")] == [
+        "fork", "prepare", "fork", "set up",
+    ]  # fmt: skip
 
 
 def test_rows_that_take_turns_have_a_fork_server_in_common_for_each_round() -> None:
@@ -313,7 +338,7 @@ def test_rows_that_take_turns_have_a_fork_server_in_common_for_each_round() -> N
     }  # fmt: skip
 
 
-def test_a_row_has_a_new_fork_server_if_that_of_the_round_cannot_be_used() -> None:
+def test_a_fork_server_that_cannot_be_used_any_more_is_replaced() -> None:
     site = Site(usable=lambda: len(site.did("fork")) > 1)
     run_shootout(plan_of("ab", ["tpc", "new_oid", "hot"], processes=1), site)
     assert len(site.did("fork")) == 2
@@ -497,11 +522,21 @@ def test_only_expendable_databases_are_written_to_regardless_of_their_contents(
     assert [event.benchmark for event in outcome.site.did("prepare")][-1] == "tpc"
 
 
-def test_a_fork_server_that_cannot_be_started_fails_only_its_row() -> None:
+def test_a_fork_server_that_cannot_be_started_fails_only_the_cell_that_needs_it() -> None:
     site = Site(fails=lambda event, nth: BROKE if event.call == "fork" and nth == 0 else None)
     outcome = run_shootout(plan_of("ab", ["add", "cold"]), site)
     assert outcome.states() == {
-        "add a": "failed", "add b": "failed", "cold a": "measured", "cold b": "measured",
+        "add a": "failed", "add b": "measured", "cold a": "measured", "cold b": "measured",
+    }  # fmt: skip
+
+
+def test_an_environment_that_cannot_be_started_fails_only_its_own_cells() -> None:
+    there = Interpreter("there", "python", "modules")
+    site = Site(fails=lambda event, _: BROKE if event[:3] == ("fork", "", "there") else None)
+    contenders = [contender("a"), contender("b", interpreter=there)]
+    outcome = run_shootout(plan_of(contenders, ["add", "tpc"]), site)
+    assert outcome.states() == {
+        "add a": "measured", "add b": "failed", "tpc a": "measured", "tpc b": "failed",
     }  # fmt: skip
 
 

@@ -19,8 +19,9 @@ from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import LatencyLimit, Parameters
 from zodbshootout.scheduling.calibration import loops_at_rate
-from zodbshootout.workers.summary import histogram, summarize
-from zodbshootout.workers.worker import Measuring
+from zodbshootout.workers.histograms import histogram
+from zodbshootout.workers.measuring import Measuring
+from zodbshootout.workers.summary import summarize
 
 SERVICE = 0.01
 """Seconds that the server takes for each request, one at a time."""

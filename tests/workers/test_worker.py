@@ -28,7 +28,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers import worker
-from zodbshootout.workers.worker import Measure, Slice
+from zodbshootout.workers.measuring import Measure, Slice
 
 MEMORY = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
 
@@ -217,7 +217,7 @@ def measured(*calls: Call, **more: Any) -> tuple[list[Any], pyperf.Benchmark]:
     with ours, theirs:
         for call in calls:
             ours.send(call)
-        text = worker.measure(theirs, pyperf.Runner(), LogSettings(), task, ["--quiet"])
+        text, _ = worker.measure(theirs, pyperf.Runner(), LogSettings(), task, ["--quiet"])
         answers = []
         while ours.poll():
             answers.append(ours.recv())

@@ -13,9 +13,10 @@ from zodbshootout.contenders.variants import Variants
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.errors import errors_of_files
 from zodbshootout.scheduling.result_store import Observer
-from zodbshootout.workers.launch import Launcher, TimeLimit
+from zodbshootout.workers.coordinator import Launcher, TimeLimit
+from zodbshootout.workers.measuring import LEAKS_PREFIX
 from zodbshootout.workers.variables import worker_environment
-from zodbshootout.workers.worker import LEAKS_PREFIX, PROFILE_PREFIX
+from zodbshootout.workers.worker import PROFILE_PREFIX
 
 
 def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:

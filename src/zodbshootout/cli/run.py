@@ -58,7 +58,7 @@ from zodbshootout.scheduling.plan import Plan, make_plan
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import Shootout
 from zodbshootout.servers.dask import cluster_for
-from zodbshootout.workers.launch import ForkServers
+from zodbshootout.workers.coordinator import ForkServers
 
 LARGE_WORKLOAD = 2**22
 """The size in bytes above which reading a workload takes seconds."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib.metadata import distributions
+from importlib.metadata import distribution, distributions
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -29,10 +29,9 @@ from typing import IO
 import platformdirs
 
 from zodbshootout.config.pythons import Environment
-from zodbshootout.crews.interpreters import foreign_environment
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, last_lines
-from zodbshootout.model.specification import Interpreter
+from zodbshootout.model.specification import Interpreter, for_another_python
 
 CARRIED = (
     "__init__.py",
@@ -46,8 +45,9 @@ CARRIED = (
     "plugins.py",
     "recording",
     "versions.py",
+    "workers",
 )
-"""Our modules that run in a client.  They need ZODB, the storage and nothing else."""
+"""Our modules that run in a worker.  They need pyperf, ZODB and the storage, nothing else."""
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""
 KEPT_DAYS = 30
@@ -222,7 +222,7 @@ class Maker:
             standard_input.seek(0)
             installer = self.guardian.start(
                 command, stdin=standard_input, stdout=output, stderr=subprocess.STDOUT,
-                env={**linker, **foreign_environment()},
+                env={**linker, **for_another_python(os.environ)},
             )  # fmt: skip
             try:
                 exit_code = installer.exit_code(_INSTALL_TIMEOUT)
@@ -235,16 +235,22 @@ class Maker:
 
 
 def carry_to(directory: Path) -> Path:
-    """Copy the modules that clients need into a new directory; return it, for ``sys.path``."""
-    target = directory / "zodbshootout"
+    """Copy the modules that workers need into a new directory; return it, for ``sys.path``."""
+    ignored = shutil.ignore_patterns("__pycache__", "tests")
+    package, target = Path(__file__).parents[1], directory / "zodbshootout"
     target.mkdir(parents=True)
-    package = Path(__file__).parents[1]
     for name in CARRIED:
         if (package / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(package / name, target / name, ignore=ignored)
         else:
             shutil.copy(package / name, target / name)
+    pyperf = distribution("pyperf")
+    shutil.copytree(str(pyperf.locate_file("pyperf")), directory / "pyperf", ignore=ignored)
+    # With its entry points, Python finds its hooks there.
+    information = directory / f"pyperf-{pyperf.version}.dist-info"
+    information.mkdir()
+    for name in ("METADATA", "entry_points.txt"):
+        (information / name).write_text(pyperf.read_text(name) or "", encoding="utf-8")
     return directory
 
 
@@ -325,7 +331,7 @@ def _probed(path: Path) -> _Python:
         done = subprocess.run(
             [str(path), "-c", _PROBE],
             check=True, capture_output=True, timeout=_PROBE_TIMEOUT, stdin=subprocess.DEVNULL,
-            env=None if str(path) == sys.executable else foreign_environment(),
+            env=None if str(path) == sys.executable else for_another_python(os.environ),
         )  # fmt: skip
         answer = json.loads(done.stdout.splitlines()[-1])
         return _Python(tuple(answer["version"]), answer["implementation"], answer["flaw"])

@@ -8,6 +8,7 @@ and can be measured in turn.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,7 +29,6 @@ from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.making import Maker, carry_to
 from zodbshootout.contenders.selection import named
-from zodbshootout.crews.interpreters import own_interpreter
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.specification import (
@@ -171,7 +171,8 @@ class Variants:
                     patched = replace(interpreter, gevent=gevent)
                     interpreters |= dict.fromkeys(opened_there, patched)
             elif gevent and crew.hosts:
-                interpreters |= dict.fromkeys(opened_there, own_interpreter(gevent=True))
+                patched = Interpreter("", sys.executable, "", sees_ours=True, gevent=True)
+                interpreters |= dict.fromkeys(opened_there, patched)
         return interpreters, unavailable
 
     def start_servers(

@@ -213,9 +213,7 @@ class Sample:
             self.seconds += total.seconds
         self.on_clock += end - start
         before = self.shares or [0] * self.clients
-        self.shares = [
-            share + client.iterations(end) for share, client in zip(before, progress, strict=True)
-        ]
+        self.shares = [share + client.iterations(end) for share, client in zip(before, progress)]
         for stretch in stretches:
             self.paused += stretch.pause
             self.iterations += counted

@@ -1,19 +1,21 @@
-"""Crews on several hosts, or in another Python on this one; one process leads a host's clients.
+"""Crews on several hosts, on each of which a process leads a group of the clients.
 
-Other hosts are workers of a Dask cluster.  Between a start and a stop nothing is sent: the clients
-of each host start at an instant of its own clock.
+Between a start and a stop nothing is sent: the clients of each host start at an instant of its own
+clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stretch
+from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stop, Stretch
 from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.local import plan_of
+from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import Failed, Failure, failure_of
 from zodbshootout.model.specification import Specification
 
@@ -30,7 +32,9 @@ MAX_UNCERTAIN = 0.1
 ATTEMPTS = 3
 """Attempts at a slice that exceeds :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
-"""Seconds that a host may take to start its interpreter; a lost worker never starts one."""
+"""Seconds that a host may take to start its processes; a lost worker never starts one."""
+LEADING_CALLS = frozenset({"start_crew", "ask", "leave"})
+"""The methods of :class:`Leading` that the crew may call."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +60,57 @@ class Offset:
 
 @dataclass(frozen=True)
 class StartCrew:
-    """The order to the process of a host to start its part of a crew."""
+    """The order to the process on a host to start its part of a crew."""
 
     specification: Specification
-    profiles: str | None = None
-    """The directory for profiles of the clients; ``None`` for no profiles."""
     clients: Sequence[int] = ()
     """The numbers of the host's clients."""
 
 
 @dataclass
-class Host:
-    """A host, and the clients of a crew that it has."""
+class Leading:
+    """The process on a host: it passes orders on to its clients, which end with *stack*."""
 
-    name: str
-    """Its name in messages; empty for this host."""
+    stack: ExitStack
+    crew: Crew | None = None
+
+    def start_crew(self, start: StartCrew) -> None:
+        """Start the clients, and wait until all are set up."""
+        plan = plan_of(start.specification, clients=start.clients)
+        self.crew = self.stack.enter_context(plan.started())
+
+    def ask(self, order: Any, first_only: bool) -> list[Any]:
+        """Return the reports of all clients, or only of the first."""
+        assert self.crew is not None
+        reports = self.crew.ask(order, first_only=first_only)
+        return _latencies_together(reports) if isinstance(order, Stop) else reports
+
+    def leave(self) -> None:
+        """Have all clients leave, and wait until they have ended."""
+        self.stack.close()
+
+
+def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Merge the latencies of all reports into the first: the crew merges them anyway."""
+    together = Latencies()
+    for stretch in stretches:
+        together.merge(stretch.latencies)
+    first, *others = stretches
+    return [
+        replace(first, latencies=together),
+        *(replace(stretch, latencies=Latencies()) for stretch in others),
+    ]
+
+
+@dataclass
+class ClientGroup:
+    """The clients of a crew that are on one host."""
+
+    host: str
+    """The host's name in messages."""
     actor: Any
-    """The process that leads the clients.  Its ``ask(call)`` returns a future, whose ``result()``
-    is the answer or a :class:`Failure`; on another host it also has ``now()``, its time."""
+    """The host's end of the connection.  Its ``ask(call)`` returns a future, whose ``result()`` is
+    the answer of :class:`Leading` or a :class:`Failure`; ``now()`` is the host's time."""
     clients: Sequence[int]
     offset: Offset = Offset(0.0, 0.0, 0.0)
 
@@ -92,79 +129,54 @@ class Host:
 
 
 class HostsCrew(Crew):
-    """Sends each order once to every host, for all of its clients.
+    """Sends each order once to every host, whose clock is compared with the clock here."""
 
-    All hosts read the clock that is read here.
-    """
-
-    def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
-        """Prepare the crew of *start_crew*, whose clients are those of *hosts*, in this order."""
-        specification = start_crew.specification
+    def __init__(
+        self, clock: Clock, groups: Sequence[ClientGroup], specification: Specification
+    ) -> None:
+        """Prepare the crew of a *specification*; its clients are those of *groups*, in order."""
         super().__init__(specification.parameters.crew.size, clock)
         benchmark = benchmarks()[specification.benchmark]
         self.most_at_once = benchmark.most_at_once(specification.parameters)
-        self._hosts = hosts
-        self._start_crew = start_crew
+        self.hosts = {group.host: group.clients for group in groups}
+        self._groups = groups
+        self._specification = specification
+        self._shortest_notice = self._notice
 
     def start(self) -> None:
-        """Start the clients, and wait until every one is set up.
-
-        :raises Failed: if one cannot be set up, or a host reads another clock than this process
-        """
-        before = self._clock.now()
-        times = self._start_clients()
-        after = self._clock.now()
-        if not all(before <= time <= after for time in times):
-            cause = "its clock is not the one that is read here, so no start can be agreed on"
-            raise Failed(Failure(cause))
-
-    def _start_clients(self) -> list[float]:
-        """Start the clients; return the time of each host after that."""
-        starts = [replace(self._start_crew, clients=host.clients) for host in self._hosts]
-        return self._answers(self._hosts, [Call("start_crew", (start,)) for start in starts])
+        starts = [StartCrew(self._specification, group.clients) for group in self._groups]
+        self._answers(self._groups, [Call("start_crew", (start,)) for start in starts])
+        for group in self._groups:
+            group.offset = self._offset(group)
 
     def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
-        hosts = self._hosts[:1] if first_only else self._hosts
-        calls = [Call("ask", (host.on_its_clock(order), first_only)) for host in hosts]
+        groups = self._groups[:1] if first_only else self._groups
+        calls = [Call("ask", (group.on_its_clock(order), first_only)) for group in groups]
         return [
-            host.on_our_clock(report)
-            for host, reports in zip(hosts, self._answers(hosts, calls), strict=True)
+            group.on_our_clock(report)
+            for group, reports in zip(groups, self._answers(groups, calls))
             for report in reports
         ]
 
     def leave(self) -> None:
-        self._answers(self._hosts, [Call("leave")] * len(self._hosts))
+        self._answers(self._groups, [Call("leave")] * len(self._groups))
 
-    def _answers(self, hosts: Sequence[Host], calls: Sequence[Call]) -> list[Any]:
-        """Send each of *hosts* its call, then return the answers of all.
+    def _answers(self, groups: Sequence[ClientGroup], calls: Sequence[Call]) -> list[Any]:
+        """Send each of *groups* its call, then return the answers of all.
 
         :raises Failed: naming the host
         """
         futures = []
-        for host, call in zip(hosts, calls, strict=True):
-            with failures_of(host.name):
-                futures.append(host.actor.ask(call))
-        return [result(host.name, future) for host, future in zip(hosts, futures, strict=True)]
-
-
-class ClusterCrew(HostsCrew):
-    """A crew on other hosts, whose clocks are compared with the clock here."""
-
-    def __init__(self, clock: Clock, hosts: Sequence[Host], start_crew: StartCrew) -> None:
-        super().__init__(clock, hosts, start_crew)
-        self.hosts = {host.name: host.clients for host in hosts}
-        self._shortest_notice = self._notice
-
-    def start(self) -> None:
-        self._start_clients()
-        for host in self._hosts:
-            host.offset = self._offset(host)
+        for group, call in zip(groups, calls):
+            with failures_of(group.host):
+                futures.append(group.actor.ask(call))
+        return [_result(group.host, future) for group, future in zip(groups, futures)]
 
     def _prepare(self, order: Prepare) -> None:
         super()._prepare(order)
         self._compare_clocks()
         # Two messages may have to arrive one after the other; each takes at most a round trip.
-        round_trip = 2 * max(host.offset.uncertainty for host in self._hosts)
+        round_trip = 2 * max(group.offset.uncertainty for group in self._groups)
         self._notice = max(self._shortest_notice, 2 * round_trip)
 
     def _compare_clocks(self) -> None:
@@ -172,22 +184,22 @@ class ClusterCrew(HostsCrew):
 
         :raises Failed: if a clock has jumped
         """
-        for host in self._hosts:
-            offset = self._offset(host)
-            if offset.contradicts(host.offset):
-                jump = 1000 * (offset.seconds - host.offset.seconds)
-                cause = f"host {host.name}: its clock has jumped by {jump:+.1f} ms"
+        for group in self._groups:
+            offset = self._offset(group)
+            if offset.contradicts(group.offset):
+                jump = 1000 * (offset.seconds - group.offset.seconds)
+                cause = f"host {group.host}: its clock has jumped by {jump:+.1f} ms"
                 raise Failed(Failure(cause))
-            host.offset = offset
+            group.offset = offset
 
-    def _offset(self, host: Host) -> Offset:
-        """Measure the offset of a host (Cristian, "Probabilistic clock synchronization", 1989)."""
+    def _offset(self, group: ClientGroup) -> Offset:
+        """Measure a host's offset (Cristian, "Probabilistic clock synchronization", 1989)."""
         offsets = []
-        enough = max(LOW_UNCERTAINTY, UNCERTAINTY_RATIO * host.offset.uncertainty)
+        enough = max(LOW_UNCERTAINTY, UNCERTAINTY_RATIO * group.offset.uncertainty)
         for _ in range(ROUND_TRIPS):
             before = self._clock.now()
-            with failures_of(host.name):
-                other = host.actor.now().result()
+            with failures_of(group.host):
+                other = group.actor.now().result()
             after = self._clock.now()
             offsets.append(Offset(after, other - (before + after) / 2, (after - before) / 2))
             if offsets[-1].uncertainty <= enough:
@@ -213,7 +225,7 @@ class ClusterCrew(HostsCrew):
         # If a stretch has one iteration only, more iterations do not make it longer.
         time = "more time with --min-time, or " if self.most_at_once > 1 else ""
         advice = f"give slices {time}more objects with --object-counts"
-        unsure = {host.name: host.offset.uncertainty_at(start) for host in self._hosts}
+        unsure = {group.host: group.offset.uncertainty_at(start) for group in self._groups}
         worst = max(unsure, key=unsure.__getitem__)
         late = max(stretch.late for stretch in stretches)
         if unsure[worst] > MAX_UNCERTAIN * length:
@@ -234,13 +246,8 @@ class ClusterCrew(HostsCrew):
 def failures_of(name: str) -> Iterator[None]:
     """Turn exceptions in the context into failures of the host with this *name*.
 
-    If *name* is empty, the host is this one, and exceptions pass unchanged.
-
     :raises Failed: naming the host
     """
-    if not name:
-        yield
-        return
     try:
         yield
     except Failed as error:
@@ -257,7 +264,7 @@ def failures_of(name: str) -> Iterator[None]:
         raise Failed(Failure(cause)) from error
 
 
-def result(name: str, future: Any) -> Any:
+def _result(name: str, future: Any) -> Any:
     """Wait for a host's answer.
 
     :raises Failed: if the answer is a failure, or the host is lost

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import queue
+import sys
 import threading
 import time
 from abc import abstractmethod
@@ -291,12 +292,14 @@ def plan_of(
 
     Their profiles go to the directory *profiles*, if one is given.
 
-    :raises Unsupported: if this Python has no such benchmark
+    :raises Unsupported: if this Python has no such benchmark, or no gevent for greenlets
     """
     benchmark = benchmarks().get(specification.benchmark)
     if benchmark is None:
         raise Unsupported(f"{specification.benchmark} is not installed in its environment")
     parameters = specification.parameters
+    if parameters.crew.client_kind is ClientKind.GREENLET and "gevent" not in sys.modules:
+        raise Unsupported("gevent is not installed in its environment")
     profiler = profiler_for(parameters.crew.client_kind, profiles) if profiles else Profiler()
     return CrewPlan(
         benchmark, parameters, partial(Database, specification.storage),

@@ -32,6 +32,20 @@ class Latencies:
             counts[bucket] = counts.get(bucket, 0) + size
             self.longest = max(self.longest, duration / size)
 
+    def at_percentile(self, percentile: float) -> int:
+        """Return the upper end of the bucket in which a *percentile* lies, in nanoseconds.
+
+        This is HdrHistogram's value at the percentile.
+        """
+        wanted = max(1, int(percentile * sum(self.counts.values()) / 100 + 0.5))
+        passed, reached = 0, 0
+        for bucket, count in sorted(self.counts.items()):
+            reached = bucket
+            passed += count
+            if passed >= wanted:
+                break
+        return reached + (1 << max(0, reached.bit_length() - _SUB_BUCKET_BITS)) - 1
+
     def merge(self, other: Latencies) -> None:
         for bucket, count in other.counts.items():
             self.counts[bucket] = self.counts.get(bucket, 0) + count

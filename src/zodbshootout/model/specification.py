@@ -220,18 +220,25 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that opens a contender in a process other than the command's."""
+    """A Python, other than that of the command's workers, that opens a contender."""
 
     name: str
-    """The user's name for it; empty for the Python of a host."""
+    """The name of its environment; empty for the command's Python, patched by gevent."""
     executable: str
     """The path of the program."""
     modules: str
-    """The directory that holds the modules of zodbshootout that it needs."""
+    """The directories that come first on its path, separated as in ``PYTHONPATH``: they hold the
+    modules of zodbshootout that it needs."""
     sees_ours: bool = False
     """Whether it is the Python of the command, and finds modules where that finds them."""
     gevent: bool = False
     """Whether gevent patches it, if installed there, because its clients are greenlets."""
+
+
+def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an *environment* but those with paths of one Python's modules."""
+    paths = ("PYTHONPATH", "PYTHONHOME")
+    return {name: value for name, value in environment.items() if name not in paths}
 
 
 @dataclass(frozen=True)
@@ -245,7 +252,7 @@ class Storage:
     names: Mapping[str, str] = field(default_factory=dict)
     """Names that the section uses without defining them, with their values."""
     interpreter: Interpreter | None = None
-    """The Python that opens it; ``None`` is the one that reads this."""
+    """The Python that opens it; ``None`` is that of the command's workers."""
     sql: tuple[str, ...] = ()
     """The statements to run in its database when it has been opened for the first time."""
     in_memory: bool = False

@@ -24,8 +24,8 @@ from zodbshootout.scheduling.calibration import (
     equal_loops,
     turn_strides,
 )
-from zodbshootout.workers.launch import Worker
-from zodbshootout.workers.worker import Slice
+from zodbshootout.workers.coordinator import Worker
+from zodbshootout.workers.measuring import Slice
 
 
 def ordered(

@@ -19,7 +19,7 @@ from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.launch import ForkServer, ForkServers, TimeLimit
+from zodbshootout.workers.coordinator import ForkServer, ForkServers, TimeLimit
 
 PATIENCE = 5.0
 """Seconds of opening a contender after which a message names it."""
@@ -87,7 +87,8 @@ def _check_sections(contenders: Sequence[Contender], fork_servers: ForkServers) 
         if not section.environment:
             continue
         try:
-            flaw = fork_servers.for_round(0).validate(contender.storage)
+            storage = contender.storage
+            flaw = fork_servers.for_round(0, storage.interpreter).validate(storage)
         except Failed:
             continue  # opening it fails in the same way, and fails this contender alone
         if flaw is not None:
@@ -142,7 +143,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
     if reason is not None:
         return Failure(reason)
     try:
-        fork_server = fork_servers.for_round(0)
+        fork_server = fork_servers.for_round(0, contender.storage.interpreter)
     except Failed as error:
         return error.failure
     try:
@@ -160,8 +161,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         advice = contender.advice_on(cause)
         cause = _without_options(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
-    # Only the Python of the environment has these modules for certain.
-    return replace(info, modules=()) if contender.environment else info
+    return info
 
 
 def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:

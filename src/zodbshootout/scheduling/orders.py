@@ -15,14 +15,14 @@ from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.crews.cluster import Cluster
-from zodbshootout.model.specification import Parameters, Specification
+from zodbshootout.model.specification import Interpreter, Parameters, Specification
 from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.names import file_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.versions import installed_versions
+from zodbshootout.workers.measuring import Measure
 from zodbshootout.workers.summary import storable
-from zodbshootout.workers.worker import Measure
 
 ZAPPED_BEFORE = "add"
 """With ``--zap``, contenders are zapped before each run of this benchmark."""
@@ -45,10 +45,14 @@ class Tasks:
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
 
-    @property
-    def modules(self) -> list[str]:
-        """The modules that are imported when the contenders are opened."""
-        names = (name for contender in self.plan.contenders for name in contender.info.modules)
+    def modules(self, interpreter: Interpreter | None) -> list[str]:
+        """Return the modules that are imported when the contenders of a Python are opened."""
+        contenders = (
+            contender
+            for contender in self.plan.contenders
+            if contender.storage.interpreter == interpreter
+        )
+        names = (name for contender in contenders for name in contender.info.modules)
         return list(dict.fromkeys(names))
 
     def preparation(self, cell: Cell) -> Preparation | None:

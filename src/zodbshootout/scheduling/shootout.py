@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failed, Failure, State
+from zodbshootout.model.specification import Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
@@ -23,7 +24,7 @@ from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.launch import ForkServer, ForkServers, Worker
+from zodbshootout.workers.coordinator import ForkServer, ForkServers, Worker
 
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: a process takes some 15 MiB, and
@@ -163,20 +164,15 @@ class Shootout:
     ) -> int:
         """Make a run of each cell, with slices numbered from *first* on; return the next number."""
         waiting = self._groups(cells)
-        try:
-            fork_server = self.fork_servers.for_round(number, self.tasks.modules)
-            while waiting:
-                later = self._measure_together(
-                    fork_server, calibration, waiting.pop(0), number, first
-                )
-                waiting += [[cell] for cell in later]
-                first += calibration.all_turns  # slices of equal numbers are taken in turn
-        except Failed as error:
-            first += calibration.all_turns
-            for cell in self._without_run(self.store.unsettled(cells), number):
-                if cell not in self._again:
-                    self._fail(cell, error.failure)
+        while waiting:
+            later = self._measure_together(calibration, waiting.pop(0), number, first)
+            waiting += [[cell] for cell in later]
+            first += calibration.all_turns  # slices of equal numbers are taken in turn
         return first
+
+    def _fork_server(self, interpreter: Interpreter | None, number: int) -> ForkServer:
+        modules = self.tasks.modules(interpreter)
+        return self.fork_servers.for_round(number, interpreter, modules)
 
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
         """Return the cells without run *number*, counted from 0 on."""
@@ -212,7 +208,6 @@ class Shootout:
 
     def _measure_together(
         self,
-        fork_server: ForkServer,
         calibration: RowCalibration[Cell],
         group: Sequence[Cell],
         number: int,
@@ -226,11 +221,9 @@ class Shootout:
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         later: list[Cell] = []
-        prepared = [cell for cell in group if self._prepare(fork_server, cell)]
+        prepared = [cell for cell in group if self._prepare(cell, number)]
         with ExitStack() as stack:
-            workers, failures = self._set_up(
-                prepared, fork_server, stack, f"{self._name}-{number + 1}"
-            )
+            workers, failures = self._set_up(prepared, number, stack)
             for cell, failure in failures.items():
                 if len(group) == 1 or failure.state is State.UNSUPPORTED:
                     self._fail(cell, failure)
@@ -250,15 +243,17 @@ class Shootout:
         return later
 
     def _set_up(
-        self, cells: Sequence[Cell], fork_server: ForkServer, stack: ExitStack, name: str
+        self, cells: Sequence[Cell], number: int, stack: ExitStack
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Set up a worker for each cell, all at the same time, for the round called *name*."""
+        """Set up a worker for each cell of a round, all at the same time."""
         self.store.observer.working_on(cells, "setting up")
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
         for cell in cells:
+            name = f"{self._name}-{number + 1}"
             task = self.tasks.measuring(cell, name, restarted=self._is_restarted(cell))
             try:
+                fork_server = self._fork_server(task.interpreter, number)
                 workers[cell] = stack.enter_context(fork_server.measure(task))
             except Failed as error:
                 failures[cell] = error.failure
@@ -270,7 +265,7 @@ class Shootout:
                 failures[cell] = error.failure
         return workers, failures
 
-    def _prepare(self, fork_server: ForkServer, cell: Cell) -> bool:
+    def _prepare(self, cell: Cell, number: int) -> bool:
         """Bring the database into the state that the cell expects; return whether that worked."""
         if self._has_lost_server(cell):
             return False
@@ -279,7 +274,8 @@ class Shootout:
             return True
         self.store.observer.working_on([cell], "preparing the database")
         try:
-            fork_server.prepare(task)
+            interpreter = task.specification.storage.interpreter
+            self._fork_server(interpreter, number).prepare(task)
         except Failed as error:
             self._fail(cell, error.failure)
             return False

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from zodbshootout.crews.cluster import Cluster, Worker
+from zodbshootout.crews.cluster import Cluster, DaskWorker
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Child, Ending, Guardian, last_lines
 from zodbshootout.servers.address import certificates
@@ -81,7 +81,7 @@ def cluster_for(
         if scheduler.address:
             yield _connected(scheduler, directory, send=start)
         else:
-            workers = [Worker(str(number), str(number)) for number in range(scheduler.workers)]
+            workers = [DaskWorker(str(number), str(number)) for number in range(scheduler.workers)]
             together = scheduler.workers if local else 1
             yield Cluster("", workers, here=bool(local), together=together)
 
@@ -283,10 +283,10 @@ def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster
     return replace(cluster, workers=workers, here=here, together=max(machines.values()))
 
 
-def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
+def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[DaskWorker]:
     """Return the workers with these identities; if some have :data:`ROOM`, only those."""
     workers = [
-        Worker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
+        DaskWorker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
         for address, identity in identities.items()
     ]
     limited = [

@@ -1,8 +1,9 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
-It imports what workers need and opens nothing, so that a worker starts at once and takes memory
-only for what it changes.  For each worker it receives, over a socket, the path of the file for the
-output and the worker's end of a pipe; it sends a line of JSON when a worker has started or ended.
+It runs in the Python that opens the storages, imports what workers need and opens nothing, so that
+a worker starts at once and takes memory only for what it changes.  For each worker it receives,
+over a socket, the path of the file for the output and the worker's end of a pipe; it sends a line
+of JSON when a worker has started or ended.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import sys
 
 if "--gevent" in sys.argv:
-    from gevent import monkey
-
-    monkey.patch_all()
+    try:
+        from gevent import monkey
+    except ImportError:  # a crew of greenlets is then refused
+        pass
+    else:
+        monkey.patch_all()
 
 import argparse
 import json
@@ -20,7 +24,7 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -38,21 +42,22 @@ def main() -> int:
     """Fork workers until the socket is closed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--socket", type=int, required=True)
-    parser.add_argument("--affinity", default="")
     parser.add_argument("--gevent", action="store_true")
+    parser.add_argument("--one-session", action="store_true")
     options = parser.parse_args()
-    if options.affinity:
-        os.sched_setaffinity(0, map(int, options.affinity.split(",")))
-    Server(socket.socket(fileno=options.socket)).serve()
+    # A group of its own, so that a worker can be ended with all its clients.
+    lead_group = os.setpgrp if options.one_session else os.setsid
+    Forker(socket.socket(fileno=options.socket), lead_group).serve()
     return 0
 
 
-class Server:
+class Forker:
     """Forks workers and reports how they ended."""
 
-    def __init__(self, orders: socket.socket) -> None:
+    def __init__(self, orders: socket.socket, lead_group: Callable[[], None]) -> None:
         self._orders = orders
-        self._runner = pyperf.Runner()  # every worker inherits it
+        self._lead_group = lead_group
+        self._runner = _runner()  # every worker inherits it
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(self._wake, False)
@@ -91,8 +96,7 @@ class Server:
     def _become_worker(self, output: bytes, descriptor: int) -> NoReturn:
         status = 1
         try:
-            # A group of its own, so that the worker can be ended with all its clients.
-            os.setsid()
+            self._lead_group()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for inherited in (self._woken, self._wake):
@@ -123,6 +127,14 @@ class Server:
     def _send(self, **message: int) -> None:
         with suppress(BrokenPipeError):
             self._orders.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _runner() -> pyperf.Runner:
+    """Return pyperf's Runner, also in a Python that is older than pyperf asks for."""
+    if sys.version_info < (3, 10):
+        # Nothing else in its worker mode needs a newer one than listing the hooks.
+        pyperf._hooks.get_hooks = tuple
+    return pyperf.Runner()
 
 
 if __name__ == "__main__":

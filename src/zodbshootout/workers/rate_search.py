@@ -76,7 +76,7 @@ class RateSearch:
         )
         self._weigh([
             weight * (chance if holds else 1 - chance)
-            for weight, chance in zip(self._weights, chances, strict=True)
+            for weight, chance in zip(self._weights, chances)
         ])  # fmt: skip
 
     def _weigh(self, weights: list[float]) -> None:

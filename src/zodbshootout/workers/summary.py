@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from hdrh.histogram import HdrHistogram
-
 from zodbshootout.crews.crew import Sample, part_of_schedule
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
 
-LONGEST_LATENCY = 3600 * 10**9
-"""The largest latency of a histogram, in nanoseconds; longer ones are recorded as this one."""
-SIGNIFICANT_DIGITS = 3
 PERCENTILES = (50, 90, 99)
 
-Metadata = Mapping[str, str | int | float]
+Metadata = Mapping[str, "str | int | float"]
 
 
-def histogram(latencies: Latencies) -> HdrHistogram:
-    """Return *latencies* as an HdrHistogram of nanoseconds."""
-    recorded = HdrHistogram(1, LONGEST_LATENCY, SIGNIFICANT_DIGITS)
-    for nanoseconds, iterations in latencies.counts.items():
-        recorded.record_value(min(nanoseconds, LONGEST_LATENCY), iterations)
-    return recorded
+def latencies_by_name(samples: Sequence[Sample]) -> dict[str, Latencies]:
+    """Return the latencies of the values of one run, by the beginnings of their metadata's keys.
+
+    There are ``latency``, that of some kinds of iteration, and with a rate ``schedule_lag``.
+    """
+    named: dict[str, Latencies] = {}
+
+    def merge(name: str, latencies: Latencies) -> None:
+        named.setdefault(name, Latencies()).merge(latencies)
+
+    for sample in samples:
+        merge("latency", sample.latencies)
+        if sample.lags is not None:
+            merge("schedule_lag", sample.lags)
+        for label, latencies in sample.latencies_of.items():
+            merge(f"{label}_latency", latencies)
+    return named
 
 
 def summarize(
@@ -34,9 +40,8 @@ def summarize(
 ) -> Metadata:
     """Return the metadata of the values of one run.
 
-    Times are in seconds.  ``latency_histogram`` is HdrHistogram's own encoding (V2, base64), of
-    nanoseconds.  ``part_of_schedule`` is the duration of the schedule divided by that of the
-    iterations; ``schedule_lag`` is how late iterations began.  ``client_1_s`` and so on
+    Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by that of
+    the iterations; ``schedule_lag`` is how late iterations began.  ``client_1_s`` and so on
     are the seconds per iteration of each client.  ``slices`` and ``slice_starts_s`` have a number
     for each value.
 
@@ -44,13 +49,9 @@ def summarize(
     are the means of these clients.  The clocks of hosts are known to within *clock_uncertainty*
     seconds.
     """
-    latencies, counts = Latencies(), Counter[str]()
-    latencies_of: dict[str, Latencies] = {}
+    counts: Counter[str] = Counter()
     for sample in samples:
-        latencies.merge(sample.latencies)
         counts.update(sample.counts)
-        for label, of_label in sample.latencies_of.items():
-            latencies_of.setdefault(label, Latencies()).merge(of_label)
     metadata: dict[str, str | int | float] = {
         **_clients(samples),
         **(_hosts(samples, hosts, clock_uncertainty) if hosts else {}),
@@ -64,44 +65,29 @@ def summarize(
         "start_delay_s": max(sample.start_delay for sample in samples),
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
-        **_percentiles("latency", latencies),
         **_pacing(samples),
     }
-    for label, of_label in latencies_of.items():
-        metadata |= _percentiles(f"{label}_latency", of_label)
+    for name, latencies in latencies_by_name(samples).items():
+        metadata[f"{name}_max_s"] = latencies.longest
+        for percentile in PERCENTILES:
+            nanoseconds = latencies.at_percentile(percentile)
+            metadata[f"{name}_p{percentile}_s"] = nanoseconds / NANOSECONDS
     metadata["cleared_caches"] = ", ".join(samples[0].cleared) or "none"
     return {**metadata, **counts}
 
 
-def _percentiles(name: str, latencies: Latencies) -> Metadata:
-    recorded = histogram(latencies)
-    nanoseconds = recorded.get_percentile_to_value_dict(PERCENTILES)
-    return {
-        f"{name}_max_s": latencies.longest,
-        f"{name}_histogram": recorded.encode().decode("ascii"),
-        **{
-            f"{name}_p{percentile}_s": nanoseconds[percentile] / NANOSECONDS
-            for percentile in PERCENTILES
-        },
-    }
-
-
 def _pacing(samples: Sequence[Sample]) -> Metadata:
-    lags = Latencies()
-    for sample in samples:
-        if sample.lags is None:
-            return {}
-        lags.merge(sample.lags)
+    if any(sample.lags is None for sample in samples):
+        return {}
     return {
         "part_of_schedule": part_of_schedule(samples),
         "lag_growth_s": " ".join(f"{sample.lag_growth:.6f}" for sample in samples),
-        **_percentiles("schedule_lag", lags),
     }
 
 
 def _clients(samples: Sequence[Sample]) -> Metadata:
     on_clock = sum(sample.on_clock for sample in samples)
-    iterations = map(sum, zip(*(sample.shares for sample in samples), strict=True))
+    iterations = map(sum, zip(*(sample.shares for sample in samples)))
     return {
         f"client_{number}_s": on_clock / done if done else 0.0
         for number, done in enumerate(iterations, 1)

@@ -1,92 +1,45 @@
-"""The work of a worker: inspect a contender, prepare its database, or measure a cell in one run.
+"""The work of a worker: inspect a contender, prepare its database, or have a crew of clients.
 
-pyperf's Runner, in its worker mode, drives a measurement: it counts warm-ups and values, applies
-hooks and traces memory.  Between values a worker waits for its turn.
+A worker runs in the Python that opens the storage, so that it needs ZODB and the storage, nothing
+else, and Python 3.9 or later; pyperf is carried with it.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import random
-import select
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from io import StringIO
 from multiprocessing.connection import Connection
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyperf
 
 from zodbshootout.client import preparation
-from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.preparation import TASKS
 from zodbshootout.client.protocol import Call
-from zodbshootout.crews.cluster import Cluster, hosts_crew
-from zodbshootout.crews.crew import Crew, Sample
-from zodbshootout.crews.hosts import StartCrew
-from zodbshootout.crews.interpreters import call_in, interpreter_crew
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.hosts import LEADING_CALLS, Leading
 from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.model.arrivals import KEPT_UP, MIN_ITERATIONS, lead
-from zodbshootout.model.latencies import NANOSECONDS
-from zodbshootout.model.outcome import Unsupported, failure_of
-from zodbshootout.model.specification import Specification, exactly
-from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
-from zodbshootout.workers.summary import histogram, storable, summarize
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.outcome import failure_of
+from zodbshootout.workers.measuring import Measure, Measuring, received
+from zodbshootout.workers.summary import latencies_by_name, storable, summarize
 from zodbshootout.workers.variables import for_storages
 
-LEAKS_PREFIX = "leaks: "
 PROFILE_PREFIX = "profile: "
-"""The prefixes of lines that a worker prints for the user."""
-SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
-"""The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
-MAX_SHIFT = 1.03
-"""The largest factor by which a search begins above or below the result of an earlier run."""
-COARSE_PART = 0.3
-"""The fraction of its iterations that a slice has before a search, and while it is coarse."""
-LISTED_CLASSES = 10
-"""The maximum number of classes that are listed after a value, by descending growth."""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """The task to measure a cell in one run."""
-
-    specification: Specification
-    metadata: Mapping[str, str | int | float]
-    """The metadata that is known before the run begins."""
-    leaks: bool = False
-    """Whether to list after each value the classes that have more objects than ever before."""
-    profile: str | None = None
-    """The path of the clients' profile without suffix; ``None`` for no profile."""
-    cluster: Cluster | None = None
-    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
-    variables: Sequence[str] = ()
-    """The names of the environment variables that clients on other hosts need."""
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The result of a slice."""
-
-    value: float
-    """Seconds per iteration."""
-    on_clock: float
-    """Seconds from the start until the last client had done the iterations that count."""
-    goes_on: bool = False
-    """Whether the same value needs another slice."""
+"""The prefix of a line about profiles, which a worker prints for the user."""
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
-    The first message is :class:`LogSettings`, the second a call of :func:`measure` or of a function
-    of :mod:`~.client.tasks`.  An exception is answered with a
+    The first message is :class:`LogSettings`, the second a call of :func:`measure`, of :func:`lead`
+    or of a function of :mod:`~zodbshootout.client.preparation`.  An exception is answered with a
     :class:`~zodbshootout.model.outcome.Failure`.
     """
     # While a client has a copy of it, the other end cannot see that this process has ended.
@@ -97,21 +50,14 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
         call: Call = connection.recv()
         if call.name == "measure":
             connection.send(measure(connection, runner, settings, *call.args))
+        elif call.name == "lead":
+            lead(connection)
         else:
-            connection.send(_answer(call, settings))
+            connection.send(call.on(preparation, TASKS))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
         connection.send(failure_of(error))
         return 1
     return 0
-
-
-def _answer(call: Call, settings: LogSettings) -> Any:
-    """Call a function of :mod:`~.client.tasks` in the Python that opens the storage."""
-    (argument,) = call.args
-    storage = argument.specification.storage if call.name == "prepare" else argument
-    if storage.interpreter is None:
-        return call.on(preparation, TASKS)
-    return call_in(storage.interpreter, call, settings)
 
 
 def measure(
@@ -120,10 +66,11 @@ def measure(
     settings: LogSettings,
     task: Measure,
     options: Sequence[str],
-) -> str:
-    """Measure a cell in one run with pyperf's *options*; return the run in pyperf's format.
+) -> tuple[str, Mapping[str, Latencies]]:
+    """Measure a cell in one run with pyperf's *options*.
 
-    ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.
+    ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.  Return the
+    run in pyperf's format, and its latencies by name.
     """
     with _directory_for_profiles(task) as profiles:
         with _crew(task, profiles, settings) as crew:
@@ -137,7 +84,19 @@ def measure(
         run.update_metadata(storable(summary))
     text = StringIO()
     run.dump(text)
-    return text.getvalue()
+    return text.getvalue(), latencies_by_name(samples)
+
+
+def lead(connection: Connection) -> None:
+    """Lead the clients of this host: pass the calls on until the connection is closed."""
+    with ExitStack() as stack:
+        leading = Leading(stack)
+        while True:
+            try:
+                call = received(connection)
+            except EOFError:
+                return
+            connection.send(call.on(leading, LEADING_CALLS))
 
 
 @contextmanager
@@ -149,200 +108,28 @@ def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
     if task.profile is None:
         yield None
         return
-    profile = Path(task.profile)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        parts = Path(directory)
+    profile, parts = Path(task.profile), Path(tempfile.mkdtemp())
+    try:
         yield parts
         try:
             collect(parts, profile)
         except OSError as error:
             print(f"{PROFILE_PREFIX}{profile.name} could not be written: {error}", flush=True)  # noqa: T201
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
 
 
 def _crew(
     task: Measure, profiles: Path | None, settings: LogSettings
 ) -> AbstractContextManager[Crew]:
-    """Return the crew of a task, on the hosts or in the Python that the task names.
+    """Return the crew of a task, in this Python or on the hosts that the task names.
 
     Its clients are profiled if there is a directory for their *profiles*.
     """
-    interpreter = task.specification.storage.interpreter
-    if task.cluster is not None:
-        variables = for_storages(os.environ, task.variables)
-        return hosts_crew(task.cluster, StartCrew(task.specification), settings, variables)
-    if interpreter is None:
+    if task.cluster is None:
         return plan_of(task.specification, profiles).started()
-    start_crew = StartCrew(task.specification, str(profiles) if profiles else None)
-    return interpreter_crew(interpreter, start_crew, settings)
+    # Only the command's Python has Dask, and what starts other processes.
+    from zodbshootout.workers.agent import hosts_crew
 
-
-class Measuring:
-    """Takes slices with a crew, whenever the coordinator calls for one."""
-
-    def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
-        self._task = task
-        self._crew = crew
-        self._connection = connection
-        self._growth = Growth() if task.leaks else None
-        parameters = task.specification.parameters
-        self._rate, self._limit = parameters.rate, parameters.limit
-        self._clients = parameters.crew.size
-        self._search: RateSearch | None = None
-        self._held: Sample | None = None
-        """The latest slice of the search that held the limit."""
-        self.expected = 0.0
-        """The latest value of an earlier run, around which a search begins; 0 if there is none."""
-        self.loops = 0
-        """Iterations of each client in a slice that is not coarse."""
-        self.samples: list[Sample] = []
-        self.numbers: list[int] = []
-        """The number of the slice of each of :attr:`samples`."""
-
-    def run(self, runner: pyperf.Runner, options: Sequence[str]) -> tuple[pyperf.Benchmark, int]:
-        """Have pyperf take all values; return its run, and how many of them are warm-ups."""
-        loops, values, warmups, self.expected = self.until("begin")
-        words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
-        runner.parse_args(["--worker", "--worker-task=0", *words])
-        self.loops = loops
-        self.check_rate()
-        self._connection.send(None)
-        specification = self._task.specification
-        batch = benchmarks()[specification.benchmark].batch(specification.parameters)
-        metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
-        run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
-        return run, warmups
-
-    def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
-        while True:
-            select.select([self._connection], [], [])  # other greenlets run meanwhile
-            call: Call = self._connection.recv()
-            if call.name == name:
-                return call.args
-            self._connection.send(call.on(self, SLICE_CALLS))
-
-    def check_rate(self) -> None:
-        """Check that clients can begin iterations at the rate that was asked for.
-
-        :raises Unsupported: if empty iterations cannot keep up with it
-        """
-        if not self._rate:
-            return
-        sendable = self._crew.sendable_rate()
-        if self._rate > sendable:
-            raise Unsupported(
-                f"clients cannot begin {exactly(self._rate)} iterations a second on this machine, "
-                f"even if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; "
-                "choose a lower --rate"
-            )
-
-    def value(self, loops: int) -> float:
-        """Take slices, each in its turn, until there is a value; return it times *loops*."""
-        while True:
-            (number,) = self.until("take_slice")
-            sample = self._crew.measure(*self._slice(number))
-            if not self._limit.percentile or self._ends_search(sample):
-                break
-            self._connection.send(Slice(sample.value, sample.on_clock, goes_on=True))
-        self.samples.append(self._held or sample)
-        self.numbers.append(number)
-        if self._growth is not None:
-            cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
-            lines = self._growth.lines(cell, self.samples)
-            print(*lines, sep="\n", flush=True)  # noqa: T201
-        value = self._clients / self._search.highest if self._search else sample.value
-        self._search = self._held = None
-        self._connection.send(Slice(value, sample.on_clock))
-        return value * loops
-
-    def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return the number of iterations of a slice, the number of the first, and their rate."""
-        search, rate = self._search, self._rate
-        paced = self.loops + lead(self.loops)
-        if not self._limit.percentile:
-            return self.loops, number * (paced if rate else self.loops), rate
-        coarse = max(MIN_ITERATIONS, math.ceil(self.loops * COARSE_PART))
-        if search is None and self.expected:
-            # If all runs tried the same rates, their results would differ too little.
-            shift = random.Random(number).uniform(1 / MAX_SHIFT, MAX_SHIFT)  # noqa: S311
-            search = self._search = RateSearch(expected=self._clients / self.expected * shift)
-        if search is None:
-            return coarse, number * MAX_STEPS * paced, 0.0
-        first = (number * MAX_STEPS + search.steps) * paced
-        return coarse if search.is_coarse else self.loops, first, search.rate
-
-    def _ends_search(self, sample: Sample) -> bool:
-        """Note the outcome of a slice; return whether the search is over.
-
-        The first slice, without a rate, only shows at which throughput the search begins.
-
-        :raises Unsupported: if no rate keeps the latencies within the limit
-        """
-        limit = self._limit
-        latency = histogram(sample.latencies).get_value_at_percentile(limit.percentile)
-        if self._search is None:
-            rate = self._clients / sample.value
-            search = self._search = RateSearch(rate)
-        else:
-            search, rate = self._search, self._search.rate
-            within = latency <= limit.seconds * NANOSECONDS
-            holds = within and sample.part_of_schedule >= KEPT_UP
-            self._held = sample if holds else self._held
-            search.note(rate, holds=holds)
-        # A latency is lag and service: no service was shorter than this.
-        longest_lag = sample.lags.longest if sample.lags else 0.0
-        service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
-        if service > limit.seconds or not (search.rate or search.highest):
-            raise Unsupported(
-                f"no rate keeps {limit.sentence}; at {rate:.2g} iterations a second it was "
-                f"{1000 * latency / NANOSECONDS:.2g} ms"
-            )
-        return not search.rate
-
-    def attempt(self, loops: int) -> Slice:
-        """Take a slice that does not count, for calibration."""
-        sample = self._crew.measure(loops, counts=False)
-        return Slice(sample.value, sample.on_clock)
-
-    def prepare_slice(self, number: int) -> None:
-        self._crew.prepare(*self._slice(number))
-
-    def close_databases(self) -> None:
-        self._crew.call("close_database")
-
-    def reopen_databases(self) -> None:
-        self._crew.call("reopen_database")
-
-
-class Growth:
-    """The growth of this process's numbers of objects over the largest numbers so far, by class."""
-
-    def __init__(self) -> None:
-        self._peaks: dict[str, int] = {}
-        self._grown(())
-
-    def _grown(self, kept: Sequence[Sample]) -> list[tuple[str, int, int]]:
-        import objgraph
-
-        ours = {id(part) for sample in kept for part in _parts(sample)}
-        grown: list[tuple[str, int, int]] = objgraph.growth(
-            limit=None,
-            peak_stats=self._peaks,
-            shortnames=False,
-            filter=lambda thing: id(thing) not in ours,
-        )
-        return grown
-
-    def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines for the classes that exceed their peaks most; samples *kept* are ignored."""
-        grown = self._grown(kept)[:LISTED_CLASSES]
-        head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
-        if not grown:
-            return [f"{head}no class has more objects than ever before"]
-        return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
-
-
-def _parts(sample: Sample) -> list[object]:
-    latencies = sample.latencies
-    parts: list[object] = [sample, sample.__dict__, sample.shares, sample.counts, sample.cleared]
-    return [*parts, latencies, latencies.__dict__, latencies.counts]
+    variables = for_storages(os.environ, task.variables)
+    return hosts_crew(task.cluster, task.specification, settings, variables)

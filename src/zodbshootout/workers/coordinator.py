@@ -1,4 +1,4 @@
-"""Start workers: a fork server for them, and the coordinator's end of their pipes."""
+"""Start workers: fork servers for them, and the coordinator's ends of sockets and pipes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from zodbshootout.guardian import (
     last_lines,
 )
 from zodbshootout.model.outcome import BadSection, Failed, Failure
-from zodbshootout.model.specification import Storage
+from zodbshootout.model.specification import Interpreter, Storage, for_another_python
 from zodbshootout.model.storage_facts import StorageInfo
-from zodbshootout.workers.worker import Measure, Slice
+from zodbshootout.workers.histograms import histogram
+from zodbshootout.workers.measuring import Measure, Slice
 
 START_TIMEOUT = 60.0
 """Seconds that a fork server may take to fork a worker."""
@@ -46,6 +47,12 @@ MAX_OUTPUT = 2**22
 """Bytes of a process's output after which its file is emptied."""
 CHECK_INTERVAL = 0.5
 """Seconds between two looks at the sizes of these files."""
+_PROGRAM = "zodbshootout.workers.fork_server"
+_IN_ANOTHER_PYTHON = (
+    "import os, sys; "
+    "sys.path[:] = filter(None, [*sys.argv.pop(1).split(os.pathsep), *sys.path]); "
+    f"from {_PROGRAM} import main; sys.exit(main())"
+)
 
 
 @dataclass(frozen=True)
@@ -75,29 +82,29 @@ class Launcher:
     """The numbers of the CPUs that workers may use, separated by commas; empty for all."""
     logging: LogSettings = field(default_factory=LogSettings)
     gevent: bool = False
+    own_sessions: bool = True
+    """Whether processes get sessions of their own: Linux divides processor time by sessions."""
     relay: Callable[[str], None] = lambda _: None
     """Called with each line that a worker has printed."""
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
-    def fork_server(self) -> Iterator[ForkServer]:
-        """Start an interpreter that forks workers, and end it with the context.
+    def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[ForkServer]:
+        """Start a process that forks workers, and end it with the context.
+
+        It runs *interpreter*, or else the Python of this launcher.
 
         :raises Failed: if it cannot be started
         """
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            command = [
-                self.python, "-m", "zodbshootout.workers.fork_server",
-                f"--socket={theirs.fileno()}",
-                f"--affinity={self.affinity}", *(["--gevent"] if self.gevent else []),
-            ]  # fmt: skip
             path = self.directory / f"fork-server-{next(self._numbers)}"
             try:
-                with _starting(), path.open("ab") as output:
+                with _starting(interpreter), path.open("ab") as output:
                     process = self.guardian.start(
-                        command,
-                        env=dict(self.environment),
+                        self._command(interpreter, theirs.fileno()),
+                        session=self.own_sessions,
+                        env=self._variables(interpreter),
                         pass_fds=[theirs.fileno()],
                         stdin=subprocess.DEVNULL,
                         stdout=output,
@@ -105,7 +112,10 @@ class Launcher:
                     )
                 theirs.close()
                 try:
-                    yield ForkServer(self, ours, process, Output(path))
+                    if self.affinity:  # PyPy could not set it itself
+                        with _starting(interpreter):
+                            os.sched_setaffinity(process.pid, map(int, self.affinity.split(",")))
+                    yield ForkServer(self, ours, process, Output(path), interpreter)
                 finally:
                     ours.close()
                     process.exit_code(END_TIMEOUT)
@@ -113,24 +123,45 @@ class Launcher:
             finally:
                 path.unlink(missing_ok=True)
 
+    def _command(self, interpreter: Interpreter | None, descriptor: int) -> Sequence[str]:
+        program = [self.python, "-m", _PROGRAM]
+        gevent = self.gevent
+        if interpreter is not None:
+            gevent = interpreter.gevent
+            program = [interpreter.executable, "-c", _IN_ANOTHER_PYTHON, interpreter.modules]
+        return [
+            *program, f"--socket={descriptor}",
+            *(["--gevent"] if gevent else []),
+            *([] if self.own_sessions else ["--one-session"]),
+        ]  # fmt: skip
+
+    def _variables(self, interpreter: Interpreter | None) -> Mapping[str, str]:
+        if interpreter is None or interpreter.sees_ours:
+            return self.environment
+        return for_another_python(self.environment)
+
 
 @contextmanager
-def _starting() -> Iterator[None]:
+def _starting(interpreter: Interpreter | None = None) -> Iterator[None]:
     """Turn an error of the system, such as a full disk, into the failure of a cell."""
     try:
         yield
     except OSError as error:
-        raise Failed(Failure(f"no worker can be started: {error}")) from error
+        cause = f"no worker can be started: {error}"
+        if interpreter is not None and interpreter.name:
+            cause = f"the Python of environment {interpreter.name} cannot be started: {error}"
+        raise Failed(Failure(cause)) from error
 
 
 class ForkServers:
-    """The fork servers of a run, one after the other; the context manager ends the last one."""
+    """The fork servers of a round, which end when the next one begins, or with the context."""
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
         self._ending = ExitStack()
-        self._number = 0
-        self._current: ForkServer | None = None
+        self._round = 0
+        self._current: dict[Interpreter | None, ForkServer] = {}
+        """The fork server of each Python."""
 
     def __enter__(self) -> ForkServers:
         return self
@@ -138,34 +169,47 @@ class ForkServers:
     def __exit__(self, *exc_info: object) -> None:
         self._ending.close()
 
-    def for_round(self, number: int, modules: Sequence[str] = ()) -> ForkServer:
-        """Return the fork server of a round, which has imported *modules*.
+    def for_round(
+        self, number: int, interpreter: Interpreter | None = None, modules: Sequence[str] = ()
+    ) -> ForkServer:
+        """Return the fork server of a Python in a round, which has imported *modules*.
 
-        All that is done in one round shares it, unless it has failed.  Each round has another one,
-        so that every run of a cell has another interpreter, and so another hash seed.
+        All that one Python does in a round shares it, unless it has failed.  Each round has
+        another one, so that every run of a cell has another process, and so another hash seed.
 
         :raises Failed: if it cannot be started, or ends
         """
-        current = self._current
-        if current is None or number != self._number or not current.is_usable():
-            self._current = None
+        if number != self._round:
+            self._current.clear()
             self._ending.close()
-            current = self._ending.enter_context(self.launcher.fork_server())
-            self._number, self._current = number, current
+            self._round = number
+        current = self._current.get(interpreter)
+        if current is None or not current.is_usable():
+            # The one that has failed may have workers that are waited for, so it ends later.
+            current = self._ending.enter_context(self.launcher.fork_server(interpreter))
+            self._current[interpreter] = current
         current.import_modules(modules)
         return current
 
 
 class ForkServer:
-    """The coordinator's end of the socket to an interpreter that forks workers.
+    """The coordinator's end of the socket to a process that forks workers.
 
     Its methods raise :class:`Failed` if a worker cannot be started, or fails at its task.
     """
 
     def __init__(
-        self, launcher: Launcher, connection: socket.socket, process: Child, output: Output
+        self,
+        launcher: Launcher,
+        connection: socket.socket,
+        process: Child,
+        output: Output,
+        interpreter: Interpreter | None = None,
     ) -> None:
         self._launcher = launcher
+        self._name = "the process that starts workers"
+        if interpreter is not None and interpreter.name:
+            self._name = f"the Python of environment {interpreter.name}"
         self.socket = connection
         self._process = process
         self._output = output
@@ -173,16 +217,16 @@ class ForkServer:
         self._running: dict[int, Worker] = {}
         """The workers that have not ended, by their process ids."""
         self._gone = False
-        """Whether the interpreter has closed the socket."""
+        """Whether the process has closed the socket."""
         self._answers = True
         self._imported: set[str] = set()
 
     def is_usable(self) -> bool:
-        """Return whether the interpreter runs, and has answered so far."""
+        """Return whether the process runs, and has answered so far."""
         return self._answers and self._process.exit_code() is None
 
     def import_modules(self, modules: Sequence[str]) -> None:
-        """Import *modules* in the interpreter, so that its workers need not."""
+        """Import *modules* in the process, so that its workers need not."""
         missing = [module for module in modules if module not in self._imported]
         if missing:
             self._order(" ".join(missing).encode(), [], "imported")
@@ -207,12 +251,16 @@ class ForkServer:
         call = Call("measure", (task, self._launcher.options))
         return self._worker(call, self._launcher.working)
 
+    def lead(self) -> AbstractContextManager[Worker]:
+        """Start a worker that answers calls to :class:`~zodbshootout.crews.hosts.Leading`."""
+        return self._worker(Call("lead"), self._launcher.working, "the process of its clients")
+
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:
             return worker.wait()
 
     @contextmanager
-    def _worker(self, call: Call, limit: TimeLimit) -> Iterator[Worker]:
+    def _worker(self, call: Call, limit: TimeLimit, name: str = "the worker") -> Iterator[Worker]:
         """Start a worker; when the context ends, end all of its processes that are left."""
         launcher = self._launcher
         path = launcher.directory / f"output-{next(launcher._numbers)}"
@@ -224,7 +272,7 @@ class ForkServer:
             stack.enter_context(ours)
             with theirs:
                 pid = self._fork(path, theirs)
-            worker = Worker(self, pid, ours, Output(path, launcher.relay), limit)
+            worker = Worker(self, pid, ours, Output(path, launcher.relay), limit, name)
             self._running[pid] = worker
             stack.callback(worker.output.close)
             stack.callback(self.end, worker)
@@ -302,8 +350,8 @@ class ForkServer:
             output.limit()
 
     def failure(self) -> Failure:
-        """Return the reason why the interpreter forks no more workers."""
-        cause = f"the process that starts workers {self._process.describe_exit(END_TIMEOUT)}"
+        """Return the reason why the process forks no more workers."""
+        cause = f"{self._name} {self._process.describe_exit(END_TIMEOUT)}"
         printed = self._output.last_lines()
         if printed:
             cause = f"{cause}: {printed[-1]}"
@@ -399,13 +447,15 @@ class Worker:
     connection: Connection
     output: Output
     limit: TimeLimit
+    name: str = "the worker"
+    """Its name in messages."""
     exit_code: int | None = None
     """Its exit code, once the fork server has reported its end."""
     _worked: float = 0.0
     """Seconds that it has been at work so far."""
 
     def start(self, name: str, *args: Any) -> None:
-        """Call a method of :class:`~.worker.Measuring`, or ``finish``, without waiting."""
+        """Call a method of :class:`~.measuring.Measuring`, or ``finish``, without waiting."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
@@ -423,8 +473,19 @@ class Worker:
         return taken
 
     def finish(self) -> pyperf.Benchmark:
-        """Wait for the answer to ``finish``; return pyperf's run."""
-        return pyperf.Benchmark.loads(self.wait())
+        """Wait for the answer to ``finish``; return pyperf's run.
+
+        Its metadata have histograms in HdrHistogram's own encoding (V2, base64), of nanoseconds.
+        """
+        text, latencies = self.wait()
+        run = pyperf.Benchmark.loads(text)
+        run.update_metadata(
+            {
+                f"{name}_histogram": histogram(recorded).encode().decode("ascii")
+                for name, recorded in latencies.items()
+            }
+        )
+        return run
 
     def abandon(self) -> None:
         """End the worker and its clients at once, whatever they are doing."""
@@ -437,6 +498,10 @@ class Worker:
     def send(self, message: object) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # wait() says how it ended
             self.connection.send(message)
+
+    def poll(self, seconds: float) -> bool:
+        """Wait at most *seconds* for an answer or the worker's end; return whether one came."""
+        return bool(wait([self.connection, self.fork_server.socket], seconds))
 
     def wait(self) -> Any:
         """Wait for the worker's answer to the last call, and return it.
@@ -481,5 +546,5 @@ class Worker:
                 return self._end_as_failure(code)
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
-        cause = f"the worker {describe_exit(exit_code)}"
+        cause = f"{self.name} {describe_exit(exit_code)}"
         return Failure(cause, "\n".join(self.output.last_lines()), crashed=True)

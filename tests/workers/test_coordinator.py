@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pstats
 import re
 import signal
 import socket
@@ -18,26 +19,30 @@ from types import SimpleNamespace
 from typing import Any
 
 import psutil
+import pyperf
 import pytest
+from hdrh.histogram import HdrHistogram
 from ZODB.FileStorage import FileStorage
 
 from tests.faulty import PRINTED
 from tests.integration.command import SOURCES, TESTS
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
+from zodbshootout.contenders.making import carry_to
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.guardian import Guardian, end_group
 from zodbshootout.model.outcome import Failed, State
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
+    Interpreter,
     Parameters,
     Specification,
     Storage,
 )
 from zodbshootout.model.storage_facts import Sharing
-from zodbshootout.workers import launch
-from zodbshootout.workers.launch import (
+from zodbshootout.workers import coordinator
+from zodbshootout.workers.coordinator import (
     MAX_RELAYED,
     PIECE,
     ForkServer,
@@ -47,7 +52,7 @@ from zodbshootout.workers.launch import (
     TimeLimit,
     Worker,
 )
-from zodbshootout.workers.worker import Measure
+from zodbshootout.workers.measuring import Measure
 
 MEMORY = Specification(
     Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
@@ -106,6 +111,14 @@ class Place:
         specification = self.specification(**how)
         fork_server.prepare(Preparation(specification))
         return specification
+
+    def measured(self, fork_server: ForkServer, **how: Any) -> pyperf.Benchmark:
+        """Return a run of a value with two iterations of each client."""
+        with self.measuring(fork_server, **how) as worker:
+            worker.begin(loops=2, values=1, warmups=0)
+            worker.take_slice(0)
+            worker.start("finish")
+            return worker.finish()
 
     @contextmanager
     def measuring(
@@ -399,7 +412,7 @@ def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -
     )
     assert shown is not None
     printed, relayed = (int(number.replace(",", "")) for number in shown.groups())
-    assert launch.MAX_OUTPUT < printed <= PRINTED + 2 * PIECE
+    assert coordinator.MAX_OUTPUT < printed <= PRINTED + 2 * PIECE
     assert sum(len(line) + 1 for line in lines) == relayed <= MAX_RELAYED + PIECE
     assert peak < 8 * MAX_RELAYED
     place.assert_tidy()
@@ -408,7 +421,7 @@ def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -
 def test_the_file_of_endless_output_is_bounded_while_another_worker_is_waited_for(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "CHECK_INTERVAL", 0.02)
+    monkeypatch.setattr(coordinator, "CHECK_INTERVAL", 0.02)
     place.launcher = replace(place.launcher, opening=TimeLimit(6.0, "--open-timeout"))
     section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
     with place.launcher.fork_server() as fork_server:
@@ -419,7 +432,7 @@ def test_the_file_of_endless_output_is_bounded_while_another_worker_is_waited_fo
             with pytest.raises(Failed, match="not done within its time limit"):
                 fork_server.inspect(Storage(hanging))
             left = printing.output.path.stat().st_size
-    assert left <= launch.MAX_OUTPUT < PRINTED
+    assert left <= coordinator.MAX_OUTPUT < PRINTED
     assert "a worker has printed at least " in place.relayed[-1]
     place.assert_tidy()
 
@@ -427,7 +440,7 @@ def test_the_file_of_endless_output_is_bounded_while_another_worker_is_waited_fo
 def test_the_first_and_the_last_lines_of_a_long_output_are_kept(tmp_path: Path) -> None:
     relayed: list[str] = []
     output = Output(tmp_path / "output", relayed.append)
-    lines = [f"line {number:08}" for number in range(launch.MAX_OUTPUT // 5)]
+    lines = [f"line {number:08}" for number in range(coordinator.MAX_OUTPUT // 5)]
     with output.path.open("ab", buffering=0) as file:
         half = len(lines) // 2
         file.write("".join(f"{line}\n" for line in lines[:half]).encode())
@@ -474,7 +487,7 @@ def test_the_process_group_of_an_ended_worker_is_not_signalled(
         signalled.append(group)
         end_group(group, **how)
 
-    monkeypatch.setattr("zodbshootout.workers.launch.end_group", noting)
+    monkeypatch.setattr("zodbshootout.workers.coordinator.end_group", noting)
     with place.launcher.fork_server() as fork_server:
         with place.measuring(fork_server, size=2) as worker:
             os.kill(worker.pid, signal.SIGKILL)
@@ -562,15 +575,8 @@ def test_log_records_of_a_worker_are_relayed(place: Place) -> None:
 def test_a_worker_writes_its_profile_to_the_requested_path(place: Place) -> None:
     directory = place.path / "profiles"
     directory.mkdir()
-    with (
-        place.launcher.fork_server() as fork_server,
-        place.measuring(fork_server, profile=str(directory / "x-0.5-add")) as worker,
-    ):
-        worker.attempt(1)
-        worker.begin(loops=1, values=1, warmups=0)
-        worker.take_slice(0)
-        worker.start("finish")
-        worker.finish()
+    with place.launcher.fork_server() as fork_server:
+        place.measured(fork_server, profile=str(directory / "x-0.5-add"))
     assert {path.name for path in directory.iterdir()} == {"x-0.5-add.prof", "x-0.5-add.txt"}
     place.assert_tidy()
 
@@ -607,7 +613,7 @@ def test_all_that_is_done_in_a_round_shares_a_fork_server_which_imports_a_module
     variables = {**place.launcher.environment, "PYTHONPATH": f"{place.path}{os.pathsep}{SOURCES}"}
     with ForkServers(replace(place.launcher, environment=variables)) as fork_servers:
         servers = [
-            fork_servers.for_round(number, modules)
+            fork_servers.for_round(number, modules=modules)
             for number, modules in ((0, ()), (0, ["imported", "missing"]), (0, ["imported"]),
                                     (1, ["imported"]), (1, []))
         ]  # fmt: skip
@@ -628,8 +634,8 @@ def test_a_fork_server_that_has_ended_or_does_not_answer_is_replaced(
         assert second is not first
         (process,) = place.processes()
         process.suspend()
-        monkeypatch.setattr("zodbshootout.workers.launch.START_TIMEOUT", 0.1)
-        monkeypatch.setattr("zodbshootout.workers.launch.END_TIMEOUT", 0.1)
+        monkeypatch.setattr("zodbshootout.workers.coordinator.START_TIMEOUT", 0.1)
+        monkeypatch.setattr("zodbshootout.workers.coordinator.END_TIMEOUT", 0.1)
         with pytest.raises(Failed):
             second.inspect(place.storage())
         orders: list[object] = []
@@ -680,6 +686,114 @@ def test_greenlets_are_clients_of_a_fork_server_that_gevent_has_patched(place: P
             with pytest.raises(Failed) as failure:
                 worker.attempt(20)
             assert cause(failure) == "the worker was killed by SIGKILL"
+    place.assert_tidy()
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
+    """Another Python, which is the same one with other modules."""
+    modules = carry_to(tmp_path_factory.mktemp("elsewhere") / "modules")
+    return Interpreter("old", sys.executable, f"{modules}{os.pathsep}{TESTS}")
+
+
+def test_another_python_inspects_and_validates_with_its_own_modules(
+    place: Place, there: Interpreter
+) -> None:
+    wrong = Storage(place.storage().section.replace("path", "paht"))
+    with place.launcher.fork_server(there) as fork_server:
+        info = fork_server.inspect(place.storage())
+        assert (info.storage_name, info.python["python_executable"]) == (
+            "FileStorage", sys.executable,
+        )  # fmt: skip
+        assert fork_server.validate(place.storage()) is None
+        flaw = fork_server.validate(wrong)
+        assert flaw is not None
+        assert (flaw.line, "'paht' is not a known key" in flaw.message) == (4, True)
+        with pytest.raises(Failed) as failure:
+            fork_server.inspect(Storage("%import missing\n<zodb x>\n</zodb>\n"))
+        assert str(Path(there.modules.partition(os.pathsep)[0])) in failure.value.failure.detail
+    place.assert_tidy()
+
+
+@pytest.mark.parametrize(
+    ("unit", "size"),
+    [(ClientKind.PROCESS, 2), (ClientKind.THREAD, 2), (ClientKind.GREENLET, 2)],
+)
+def test_another_python_has_crews_of_all_kinds(
+    unit: ClientKind, size: int, place: Place, there: Interpreter
+) -> None:
+    there = replace(there, gevent=unit is ClientKind.GREENLET)
+    with place.launcher.fork_server(there) as fork_server:
+        run = place.measured(fork_server, unit=unit, size=size)
+    metadata = run.get_metadata()
+    assert metadata["iterations"] == 2 * size
+    done = metadata["iterations"] + metadata["iterations_uncounted"]
+    assert metadata["stores"] == (5 + 1) * done  # the objects, and the mapping for them
+    recorded = HdrHistogram.decode(metadata["latency_histogram"])
+    assert recorded.get_total_count() == 2 * size
+    place.assert_tidy()
+
+
+def test_profiles_and_hooks_work_in_another_python(place: Place, there: Interpreter) -> None:
+    launcher = replace(place.launcher, options=["--quiet", "--hook=_test_hook"])
+    with launcher.fork_server(there) as fork_server:
+        run = place.measured(fork_server, profile=str(place.path / "x"))
+    assert run.get_metadata()["hooks"] == "_test_hook"
+    profile = pstats.Stats(str(place.path / "x.prof"))
+    functions = {(file, function) for file, _, function in profile.stats}  # type: ignore[attr-defined]
+    modules = Path(there.modules.partition(os.pathsep)[0])
+    add = modules / "zodbshootout" / "client" / "benchmarks" / "add.py"
+    assert (str(add), "run") in functions
+    place.assert_tidy()
+
+
+@pytest.mark.parametrize("sees_ours", [True, False])
+def test_another_python_gets_no_paths_of_modules_for_this_one(
+    sees_ours: bool, place: Place, there: Interpreter
+) -> None:
+    modules, _, _ = there.modules.partition(os.pathsep)  # without the package of the section
+    with place.launcher.fork_server(
+        replace(there, modules=modules, sees_ours=sees_ours)
+    ) as fork_server:
+        flaw = fork_server.validate(place.storage(fault="raise"))
+    assert (flaw is None) == sees_ours
+    place.assert_tidy()
+
+
+def test_the_environment_of_a_python_that_fails_is_named(place: Place, there: Interpreter) -> None:
+    gone = replace(there, executable="/no/such/python")
+    with (
+        pytest.raises(Failed, match="the Python of environment old cannot be started: "),
+        place.launcher.fork_server(gone),
+    ):
+        raise AssertionError("there is no such Python")
+    (place.path / "zodbshootout.py").write_text("raise SystemExit('no')")
+    ending = replace(there, modules=str(place.path))
+    with place.launcher.fork_server(ending) as fork_server, pytest.raises(Failed) as failure:
+        fork_server.inspect(place.storage())
+    assert cause(failure) == "the Python of environment old ended with exit status 1: no"
+    with (
+        place.launcher.fork_server(there) as fork_server,
+        place.measuring(fork_server) as worker,
+    ):
+        (pid,) = [process.pid for process in place.processes() if process.ppid() == os.getpid()]
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(Failed) as failure:
+            worker.attempt(1)
+    assert cause(failure) == "the Python of environment old was killed by SIGKILL"
+    assert failure.value.failure.crashed
+    place.assert_tidy()
+
+
+def test_a_round_has_a_fork_server_for_each_python(place: Place, there: Interpreter) -> None:
+    with ForkServers(place.launcher) as fork_servers:
+        ours, theirs = fork_servers.for_round(0), fork_servers.for_round(0, there)
+        assert ours is not theirs
+        assert fork_servers.for_round(0) is ours
+        assert fork_servers.for_round(0, there) is theirs
+        assert len(place.processes()) == 2
+        assert fork_servers.for_round(1, there) is not theirs
+        assert len(place.processes()) == 1
     place.assert_tidy()
 
 

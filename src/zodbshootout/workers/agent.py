@@ -1,0 +1,196 @@
+"""The process on a Dask worker that has clients there, and the crews whose clients are on hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from zodbshootout.client.protocol import Call, SystemClock
+from zodbshootout.crews.cluster import Cluster, addresses
+from zodbshootout.crews.crew import Crew
+from zodbshootout.crews.hosts import START_TIMEOUT, ClientGroup, HostsCrew, failures_of
+from zodbshootout.crews.logs import LogSettings
+from zodbshootout.guardian import Guardian
+from zodbshootout.model.outcome import Failed, Failure, failure_of
+from zodbshootout.model.specification import ClientKind, Specification
+from zodbshootout.workers.coordinator import Launcher, TimeLimit
+
+PULSE = 0.2
+"""Seconds between two checks whether the run still waits for a host's answer."""
+UNLIMITED = TimeLimit(math.inf, "")
+"""The time limit of the process that leads the clients: the run itself has one."""
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """Variables and files that a host needs besides the packages that are installed there."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Contents of files of the run, by the names that the configuration has for their paths."""
+    directories: Sequence[str] = ()
+    """The names that the configuration has for directories of the run."""
+
+    def unpacked(self, place: Path) -> dict[str, str]:
+        """Make the files and directories in a *place*; return their paths by their names."""
+        paths = {name: place / name for name in (*self.files, *self.directories)}
+        for name, content in self.files.items():
+            paths[name].write_bytes(content)
+        for name in self.directories:
+            paths[name].mkdir(mode=0o700)
+        return {name: str(path) for name, path in paths.items()}
+
+
+class Agent:
+    """Has a worker lead the clients of this host, and passes calls on to it.
+
+    A Dask worker cannot fork them itself: it runs several threads, and it is a daemon, which cannot
+    have children.  So it starts a fork server, as a run does.
+    """
+
+    def __init__(self, *, settings: LogSettings, equipment: Equipment, gevent: bool) -> None:
+        from distributed import get_worker
+
+        self._worker: Any = get_worker()
+        self._stack = ExitStack()
+        directory = self._stack.enter_context(
+            TemporaryDirectory(dir=self._worker.local_directory, ignore_cleanup_errors=True)
+        )
+        self._names = equipment.unpacked(Path(directory))
+        launcher = Launcher(
+            directory=Path(directory),
+            guardian=self._stack.enter_context(Guardian()),
+            environment={
+                **os.environ,
+                **equipment.variables,
+                "TMPDIR": directory,
+                # Dask may have extended the path by what was sent to this worker.
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            working=UNLIMITED,
+            opening=UNLIMITED,
+            logging=settings,
+            gevent=gevent,
+            own_sessions=False,
+            relay=partial(print, flush=True),
+        )
+        fork_server = self._stack.enter_context(launcher.fork_server())
+        self._leader = self._stack.enter_context(fork_server.lead())
+
+    async def now(self) -> float:
+        """Return the time of this host's clock."""
+        return SystemClock.now()
+
+    async def ask(self, call: Call) -> Any:
+        """Return the worker's answer, or its failure."""
+        # This runs in the Dask worker's event loop, which must not block.
+        await asyncio.to_thread(self._leader.send, self._with_names_here(call))
+        while not await asyncio.to_thread(self._leader.poll, PULSE):
+            if not self._is_held():
+                self.end()
+                return None
+        return await asyncio.to_thread(self._answer)
+
+    def _answer(self) -> Any:
+        try:
+            return self._leader.wait()
+        except Failed as error:
+            return error.failure
+
+    def _with_names_here(self, call: Call) -> Call:
+        if call.name != "start_crew":
+            return call
+        (start,) = call.args
+        storage = start.specification.storage
+        storage = replace(storage, names={**storage.names, **self._names})
+        specification = replace(start.specification, storage=storage)
+        return Call(call.name, (replace(start, specification=specification),))
+
+    def _is_held(self) -> bool:
+        """Return whether the run still holds this actor."""
+        return any(actor is self for actor in self._worker.state.actors.values())
+
+    def end(self) -> None:
+        """End the worker and all clients, whatever they are doing."""
+        self._stack.close()
+
+    def __del__(self) -> None:
+        self.end()
+
+
+@contextmanager
+def hosts_crew(
+    cluster: Cluster,
+    specification: Specification,
+    settings: LogSettings,
+    variables: Mapping[str, str],
+) -> Iterator[Crew]:
+    """Start a crew on a Dask cluster's workers and set all clients up; end it with the context.
+
+    The environment of the clients has *variables* in addition to those of their host.
+
+    :raises Failed: if a client fails, or a host is lost
+    """
+    shape = specification.parameters.crew
+    sent = equipment(specification.storage.names, variables, cluster)
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(cluster.client())
+        except OSError as error:
+            cause = f"the cluster's scheduler at {cluster.scheduler} does not answer"
+            raise Failed(Failure(cause, failure_of(error).detail)) from error
+        gevent = shape.client_kind is ClientKind.GREENLET
+        agent = partial(Agent, settings=settings, equipment=sent, gevent=gevent)
+        groups = _groups(client, cluster, shape.size, agent)
+        with HostsCrew(SystemClock(), groups, specification).started() as crew:
+            yield crew
+
+
+def equipment(
+    names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
+) -> Equipment:
+    """Return what a cluster's hosts need; the values of *names* are paths of the run's files."""
+    if cluster.here:
+        return Equipment(variables)
+    paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}
+    return Equipment(
+        variables,
+        {name: path.read_bytes() for name, path in paths.items() if path.is_file()},
+        [name for name, path in paths.items() if path.is_dir()],
+    )
+
+
+def _groups(
+    client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent]
+) -> list[ClientGroup]:
+    """Spread *size* clients over the hosts, and start an agent on each.
+
+    :raises Failed: if one has left the cluster or starts no agent
+    """
+    address_of = addresses(client)
+    starting = []
+    for worker, clients in zip(cluster.workers, cluster.shares(size)):
+        if not clients:
+            continue
+        if worker.name not in address_of:
+            raise Failed(Failure(f"host {worker} has left the cluster"))
+        future = client.submit(
+            agent, actor=True, pure=False,
+            workers=[address_of[worker.name]], allow_other_workers=False, retries=0,
+        )  # fmt: skip
+        starting.append((str(worker), future, clients))
+    groups = []
+    for name, future, clients in starting:
+        with failures_of(name):
+            groups.append(ClientGroup(name, future.result(START_TIMEOUT), clients))
+    return groups

@@ -1,0 +1,256 @@
+"""The slices that a worker takes with its crew, whenever the coordinator calls for one.
+
+pyperf's Runner, in its worker mode, drives a measurement: it counts warm-ups and values, applies
+hooks and traces memory.  Between values a worker waits for its turn.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import select
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pyperf
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.protocol import Call
+from zodbshootout.crews.cluster import Cluster
+from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.model.arrivals import KEPT_UP, MIN_ITERATIONS, lead
+from zodbshootout.model.latencies import NANOSECONDS
+from zodbshootout.model.outcome import Unsupported
+from zodbshootout.model.specification import Interpreter, Specification, exactly
+from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
+
+LEAKS_PREFIX = "leaks: "
+"""The prefix of lines about leaks, which a worker prints for the user."""
+SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
+"""The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
+MAX_SHIFT = 1.03
+"""The largest factor by which a search begins above or below the result of an earlier run."""
+COARSE_PART = 0.3
+"""The fraction of its iterations that a slice has before a search, and while it is coarse."""
+LISTED_CLASSES = 10
+"""The maximum number of classes that are listed after a value, by descending growth."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The task to measure a cell in one run."""
+
+    specification: Specification
+    metadata: Mapping[str, str | int | float]
+    """The metadata that is known before the run begins."""
+    leaks: bool = False
+    """Whether to list after each value the classes that have more objects than ever before."""
+    profile: str | None = None
+    """The path of the clients' profile without suffix; ``None`` for no profile."""
+    cluster: Cluster | None = None
+    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
+    variables: Sequence[str] = ()
+    """The names of the environment variables that clients on other hosts need."""
+
+    @property
+    def interpreter(self) -> Interpreter | None:
+        """The Python of its worker; ``None`` for the command's, which alone can reach hosts."""
+        return None if self.cluster is not None else self.specification.storage.interpreter
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The result of a slice."""
+
+    value: float
+    """Seconds per iteration."""
+    on_clock: float
+    """Seconds from the start until the last client had done the iterations that count."""
+    goes_on: bool = False
+    """Whether the same value needs another slice."""
+
+
+def received(connection: Connection) -> Call:
+    """Wait for the next call, and let other greenlets run meanwhile.
+
+    :raises EOFError: if the other end is closed
+    """
+    select.select([connection], [], [])
+    call: Call = connection.recv()
+    return call
+
+
+class Measuring:
+    """Takes slices with a crew, whenever the coordinator calls for one."""
+
+    def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
+        self._task = task
+        self._crew = crew
+        self._connection = connection
+        self._growth = Growth() if task.leaks else None
+        parameters = task.specification.parameters
+        self._rate, self._limit = parameters.rate, parameters.limit
+        self._clients = parameters.crew.size
+        self._search: RateSearch | None = None
+        self._held: Sample | None = None
+        """The latest slice of the search that held the limit."""
+        self.expected = 0.0
+        """The latest value of an earlier run, around which a search begins; 0 if there is none."""
+        self.loops = 0
+        """Iterations of each client in a slice that is not coarse."""
+        self.samples: list[Sample] = []
+        self.numbers: list[int] = []
+        """The number of the slice of each of :attr:`samples`."""
+
+    def run(self, runner: pyperf.Runner, options: Sequence[str]) -> tuple[pyperf.Benchmark, int]:
+        """Have pyperf take all values; return its run, and how many of them are warm-ups."""
+        loops, values, warmups, self.expected = self.until("begin")
+        if not hasattr(os, "sched_setaffinity"):  # PyPy inherits it
+            options = [option for option in options if not option.startswith("--affinity")]
+        words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
+        runner.parse_args(["--worker", "--worker-task=0", *words])
+        self.loops = loops
+        self.check_rate()
+        self._connection.send(None)
+        specification = self._task.specification
+        batch = benchmarks()[specification.benchmark].batch(specification.parameters)
+        metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
+        run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
+        return run, warmups
+
+    def until(self, name: str) -> tuple[Any, ...]:
+        """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
+        while True:
+            call = received(self._connection)
+            if call.name == name:
+                return call.args
+            self._connection.send(call.on(self, SLICE_CALLS))
+
+    def check_rate(self) -> None:
+        """Check that clients can begin iterations at the rate that was asked for.
+
+        :raises Unsupported: if empty iterations cannot keep up with it
+        """
+        if not self._rate:
+            return
+        sendable = self._crew.sendable_rate()
+        if self._rate > sendable:
+            raise Unsupported(
+                f"clients cannot begin {exactly(self._rate)} iterations a second on this machine, "
+                f"even if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; "
+                "choose a lower --rate"
+            )
+
+    def value(self, loops: int) -> float:
+        """Take slices, each in its turn, until there is a value; return it times *loops*."""
+        while True:
+            (number,) = self.until("take_slice")
+            sample = self._crew.measure(*self._slice(number))
+            if not self._limit.percentile or self._ends_search(sample):
+                break
+            self._connection.send(Slice(sample.value, sample.on_clock, goes_on=True))
+        self.samples.append(self._held or sample)
+        self.numbers.append(number)
+        if self._growth is not None:
+            cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
+            lines = self._growth.lines(cell, self.samples)
+            print(*lines, sep="\n", flush=True)  # noqa: T201
+        value = self._clients / self._search.highest if self._search else sample.value
+        self._search = self._held = None
+        self._connection.send(Slice(value, sample.on_clock))
+        return value * loops
+
+    def _slice(self, number: int) -> tuple[int, int, float]:
+        """Return the number of iterations of a slice, the number of the first, and their rate."""
+        search, rate = self._search, self._rate
+        paced = self.loops + lead(self.loops)
+        if not self._limit.percentile:
+            return self.loops, number * (paced if rate else self.loops), rate
+        coarse = max(MIN_ITERATIONS, math.ceil(self.loops * COARSE_PART))
+        if search is None and self.expected:
+            # If all runs tried the same rates, their results would differ too little.
+            shift = random.Random(number).uniform(1 / MAX_SHIFT, MAX_SHIFT)  # noqa: S311
+            search = self._search = RateSearch(expected=self._clients / self.expected * shift)
+        if search is None:
+            return coarse, number * MAX_STEPS * paced, 0.0
+        first = (number * MAX_STEPS + search.steps) * paced
+        return coarse if search.is_coarse else self.loops, first, search.rate
+
+    def _ends_search(self, sample: Sample) -> bool:
+        """Note the outcome of a slice; return whether the search is over.
+
+        The first slice, without a rate, only shows at which throughput the search begins.
+
+        :raises Unsupported: if no rate keeps the latencies within the limit
+        """
+        limit = self._limit
+        latency = sample.latencies.at_percentile(limit.percentile)
+        if self._search is None:
+            rate = self._clients / sample.value
+            search = self._search = RateSearch(rate)
+        else:
+            search, rate = self._search, self._search.rate
+            within = latency <= limit.seconds * NANOSECONDS
+            holds = within and sample.part_of_schedule >= KEPT_UP
+            self._held = sample if holds else self._held
+            search.note(rate, holds=holds)
+        # A latency is lag and service: no service was shorter than this.
+        longest_lag = sample.lags.longest if sample.lags else 0.0
+        service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
+        if service > limit.seconds or not (search.rate or search.highest):
+            raise Unsupported(
+                f"no rate keeps {limit.sentence}; at {rate:.2g} iterations a second it was "
+                f"{1000 * latency / NANOSECONDS:.2g} ms"
+            )
+        return not search.rate
+
+    def attempt(self, loops: int) -> Slice:
+        """Take a slice that does not count, for calibration."""
+        sample = self._crew.measure(loops, counts=False)
+        return Slice(sample.value, sample.on_clock)
+
+    def prepare_slice(self, number: int) -> None:
+        self._crew.prepare(*self._slice(number))
+
+    def close_databases(self) -> None:
+        self._crew.call("close_database")
+
+    def reopen_databases(self) -> None:
+        self._crew.call("reopen_database")
+
+
+class Growth:
+    """The growth of this process's numbers of objects over the largest numbers so far, by class."""
+
+    def __init__(self) -> None:
+        self._peaks: dict[str, int] = {}
+        self._grown(())
+
+    def _grown(self, kept: Sequence[Sample]) -> list[tuple[str, int, int]]:
+        import objgraph
+
+        ours = {id(part) for sample in kept for part in _parts(sample)}
+        grown: list[tuple[str, int, int]] = objgraph.growth(
+            limit=None,
+            peak_stats=self._peaks,
+            shortnames=False,
+            filter=lambda thing: id(thing) not in ours,
+        )
+        return grown
+
+    def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
+        """Return lines for the classes that exceed their peaks most; samples *kept* are ignored."""
+        grown = self._grown(kept)[:LISTED_CLASSES]
+        head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
+        if not grown:
+            return [f"{head}no class has more objects than ever before"]
+        return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
+
+
+def _parts(sample: Sample) -> list[object]:
+    latencies = sample.latencies
+    parts: list[object] = [sample, sample.__dict__, sample.shares, sample.counts, sample.cleared]
+    return [*parts, latencies, latencies.__dict__, latencies.counts]

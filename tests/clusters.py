@@ -47,7 +47,6 @@ def dask_cluster(
     options: Sequence[str] = (),
     tls: Mapping[str, Any] | None = None,
     worker_options: Sequence[str] = ("--no-nanny",),
-    **variables: str,
 ) -> Iterator[DaskCluster]:
     """Run a scheduler and *workers*: names, each with the words of a command that starts it.
 
@@ -60,7 +59,7 @@ def dask_cluster(
     home = place / "dask"
     home.mkdir()
     scheduler_file = home / "scheduler.json"
-    env = environment(home, DASK_TEMPORARY_DIRECTORY=str(home), **variables)
+    env = environment(home, DASK_TEMPORARY_DIRECTORY=str(home))
     with ExitStack() as stack:
         log = stack.enter_context((home / "log").open("wb"))
 

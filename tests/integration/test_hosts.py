@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import asyncssh
 import pytest
 import yaml
 
 from tests.clusters import DaskCluster, dask_cluster
 from tests.integration.command import (
-    SOURCES,
-    TESTS,
     Done,
     cells,
     left_behind,
     metadata_of,
     run,
     shown_table,
-    wait_until,
 )
 from zodbshootout.cli.main import main
 from zodbshootout.guardian import Guardian
@@ -73,7 +63,8 @@ def check_fills_the_table(home: Path, hosts: str, *words: str) -> Done:
     assert "on 2 hosts" in done.out
     assert {state for state, _ in cells(home / "a.cells.jsonl").values()} == {"measured"}
     metadata = metadata_of(home / "a.d" / "zeo.json", "cold")
-    assert (metadata["clients"], metadata["hosts"]) == (5, 2)
+    assert (metadata["concurrency"], metadata["hosts"]) == (5, 2)
+    assert str(metadata["crew"]).endswith("on 2 hosts")
     assert left_behind(home) == []
     return done
 
@@ -144,94 +135,11 @@ def test_a_scheduler_that_requires_certificates_gets_those_in_the_file(home: Pat
         assert "no cluster with a worker at" in done.complaint
 
 
-def test_clients_run_on_hosts_reached_by_ssh(home: Path) -> None:
-    description = yaml.safe_load((EXAMPLES / "ssh.yaml").read_text())
-    description["args"] = [["127.0.0.1", "127.0.0.1", "127.0.0.1"]]
-    options = description["kwargs"]
-    options |= {"remote_python": sys.executable}
-    options["scheduler_options"]["port"] = 0
-    with ssh_server(home / "ssh") as connect_options:
-        options["connect_options"] = connect_options
-        (home / "cluster.yaml").write_text(yaml.safe_dump(description))
-        words = ("x.conf", "add", "-c", "4", *BRIEF, "-o", "a.json")
-        done = run(home, *words, "--hosts", "cluster.yaml")
+def test_clients_run_on_a_dask_worker_with_a_nanny_and_without_a_name(home: Path) -> None:
+    with dask_cluster(home, {"_": ()}, worker_options=["--nanny"]) as cluster:
+        words = ("x.conf", "add", "-c", "2", *BRIEF, "--hosts", cluster.address)
+        done = run(home, *words, "-o", "a.json")
         assert done.status == 0, done.err + done.out
-        assert metadata_of(home / "a.d" / "zeo.json", "add")["hosts"] == 2
-    assert left_behind(home) == []
-
-
-@contextmanager
-def ssh_server(place: Path) -> Iterator[dict[str, Any]]:
-    """Run an SSH server on this host; yield the options with which asyncssh logs in to it."""
-    place.mkdir(mode=0o700)
-    for name in ("host", "client"):
-        asyncssh.generate_private_key("ssh-ed25519").write_private_key(place / name)
-    asyncssh.read_private_key(place / "client").write_public_key(place / "authorized")
-    process = subprocess.Popen(
-        [sys.executable, str(TESTS / "ssh_server.py"), str(place)],
-        env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(place)},
-    )
-    try:
-        wait_until((place / "port").exists)
-        yield {
-            "port": int((place / "port").read_text()),
-            "username": "anybody",
-            "known_hosts": None,
-            "client_keys": [str(place / "client")],
-        }
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@pytest.mark.parametrize("name", ["ssh", "kubernetes", "tls", "packages"])
-def test_the_cluster_files_of_the_manual_name_a_class_or_a_scheduler(name: str) -> None:
-    configuration = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
-    assert {"class", "scheduler-address"} & configuration.keys()
-
-
-@pytest.mark.parametrize("name", ["alpha", "_"])
-def test_a_storage_package_is_uploaded_to_the_hosts(name: str, home: Path) -> None:
-    shutil.copytree(TESTS / "faulty", home / "mine" / "faulty")
-    sections = CONFIGURATION.replace("<zodb zeo>", "%import faulty\n<zodb zeo>")
-    sections = sections.replace("    <zeoclient>", "    <faulty>\nfault leak\n<zeoclient>")
-    sections = sections.replace("    </zeoclient>", "    </zeoclient>\n</faulty>")
-    (home / "x.conf").write_text(sections)
-    ours = str(SOURCES)
-    with dask_cluster(home, {name: ()}, worker_options=["--nanny"], PYTHONPATH=ours) as cluster:
-        words = ("x.conf", "add", "-c", "2", *BRIEF, "--hosts", "cluster.yaml", "-o")
-        text = f"scheduler-address: {cluster.address}\nzodbshootout:"
-        if name == "alpha":
-            (home / "cluster.yaml").write_text(f"{text} {{}}\n")
-            done = run(home, *words, "without.json")
-            assert done.status == 3, done.err + done.out
-            _, reason = cells(home / "without.cells.jsonl")["zeo", "add"]
-            assert reason.startswith("host alpha (127.0.0.1): ")
-            assert "faulty" in reason
-        sent = f"{text}\n  upload-directories:\n    - {home}/mine\n"
-        (home / "cluster.yaml").write_text(sent)
-        done = run(home, *words, "a.json")
-        assert done.status == 0, done.err + done.out
-
-
-@shares_two_hosts
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("pip-install: RelStorage", "zodbshootout.pip-install must be a list of strings"),
-        ("upload-directories: [1]", "zodbshootout.upload-directories must be a list of strings"),
-        ("upload-directories: [nowhere]", "zodbshootout.upload-directories: no directory nowhere"),
-    ],
-)
-def test_bad_package_settings_are_refused_and_the_worker_keeps_running(
-    text: str, message: str, home: Path, two_hosts: DaskCluster
-) -> None:
-    yaml_text = f"scheduler-address: {two_hosts.address}\nzodbshootout:\n  {text}\n"
-    (home / "cluster.yaml").write_text(yaml_text)
-    done = run(home, "x.conf", "add", "--hosts", "cluster.yaml", "-o", "a.json")
-    assert done.status == 2
-    assert done.complaint == f"zodbshootout: --hosts: {message}"
-    assert two_hosts.workers["alpha"].poll() is None
 
 
 @pytest.mark.parametrize(

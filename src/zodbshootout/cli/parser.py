@@ -202,7 +202,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--hosts WHERE",
             help="run the clients on the workers of a Dask cluster: the address of its scheduler, "
-            "a file that describes it, or local:N for N workers on this host",
+            "a file of Dask's that names it, or local:N for N workers on this host",
         ),
         option(
             "--threads", choices=values.SHARINGS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
 import platform
 import re
@@ -26,8 +25,7 @@ from zodbshootout.guardian import Child, Ending, Guardian, last_lines
 from zodbshootout.servers.address import certificates
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds in which a scheduler has to answer, and to have its workers unless Dask's configuration
-has ``zodbshootout.wait-for-workers``."""
+"""Seconds in which a scheduler has to answer, and to have its workers."""
 MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
 """The resource of a worker that limits the number of its clients."""
@@ -41,8 +39,6 @@ _LOCAL_CONFIGURATION = {
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
 }
 """Dask's configuration, as environment variables, for a scheduler and workers started here."""
-_CLASS_KEYS = ("version", "module", "class", "args", "kwargs")
-"""Keys with which dask-ctl describes a cluster; all others are Dask's configuration."""
 
 
 @contextmanager
@@ -72,18 +68,17 @@ def cluster_for(
         elif re.fullmatch(r"\w+://.+", hosts):
             scheduler = _Scheduler(hosts)
         elif path.is_file():
-            scheduler = _scheduler_of_file(path, stack, start=start)
+            scheduler = _scheduler_of_file(path, stack)
         else:
             raise UserError(
                 f"--hosts: {hosts!r} is neither local:N, nor a scheduler such as "
                 "tcp://scheduler:8786, nor a file"
             )
         if scheduler.address:
-            yield _connected(scheduler, directory, send=start)
+            yield _connected(scheduler, directory)
         else:
             workers = [DaskWorker(str(number), str(number)) for number in range(scheduler.workers)]
-            together = scheduler.workers if local else 1
-            yield Cluster("", workers, here=bool(local), together=together)
+            yield Cluster("", workers, here=True, together=scheduler.workers)
 
 
 @dataclass(frozen=True)
@@ -96,8 +91,6 @@ class _Scheduler:
     security: Any = None
     log: Path | None = None
     """The output of scheduler and workers, if they were started here."""
-    file: Path | None = None
-    """The file that names the class of the cluster, if one does."""
 
 
 def _number_of_workers(digits: str) -> int:
@@ -178,24 +171,24 @@ def fixed_addresses() -> Sequence[str]:
     return words
 
 
-def _scheduler_of_file(path: Path, stack: ExitStack, *, start: bool) -> _Scheduler:
-    """Return the scheduler of a YAML file, and configure Dask as the file says until *stack* ends.
+def _scheduler_of_file(path: Path, stack: ExitStack) -> _Scheduler:
+    """Return the scheduler that a file names, and configure Dask by the file until *stack* ends.
 
-    The file has ``scheduler-address``, or describes a cluster as dask-ctl does: ``module``,
-    ``class``, and its ``args`` and ``kwargs``.
+    It is Dask's configuration in YAML, with ``scheduler-address``, or the file that a scheduler has
+    written, with ``address``.
     """
     import dask
 
     content = _content(path)
-    configuration = {key: content[key] for key in content if key not in _CLASS_KEYS}
     # Without merging, a top-level key would replace everything below that key.
-    stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, configuration)))
-    if "class" in content:
-        return _scheduler_of_class(path, content, stack, start=start)
-    address = dask.config.get("scheduler-address", None)
-    if not address:
-        raise UserError(f"--hosts: {path} has neither scheduler-address nor a class of clusters")
-    return _Scheduler(str(address))
+    stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, content)))
+    address = content.get("address") or dask.config.get("scheduler-address", None)
+    if not isinstance(address, str):
+        raise UserError(
+            f"--hosts: {path} names no scheduler; write a line such as "
+            "scheduler-address: tcp://scheduler:8786"
+        )
+    return _Scheduler(address)
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -223,47 +216,17 @@ def _keys(content: Any) -> Iterator[Any]:
             yield from _keys(value)
 
 
-def _scheduler_of_class(
-    path: Path, content: Mapping[str, Any], stack: ExitStack, *, start: bool
-) -> _Scheduler:
-    args, kwargs = content.get("args") or [], content.get("kwargs") or {}
-    if not isinstance(args, list) or not isinstance(kwargs, Mapping):
-        raise UserError(f"--hosts: {path}: args must be a list, and kwargs a mapping")
-    hosts = [value for value in (*args, kwargs.get("hosts")) if isinstance(value, list)]
-    # The first host of an SSHCluster has its scheduler.
-    number = kwargs.get("n_workers", len(hosts[0]) - 1 if hosts else 1)
-    workers = number if isinstance(number, int) and number > 0 else 1
-    if not start:
-        return _Scheduler("", workers)
-    try:
-        module = importlib.import_module(str(content.get("module", "distributed")))
-        make_cluster = getattr(module, str(content["class"]))
-        cluster = stack.enter_context(make_cluster(*args, **kwargs))
-    except Exception as error:
-        cause = f"{type(error).__name__}: {_one_line(error)}"
-        raise UserError(f"--hosts: {path}: no cluster could be made: {cause}") from error
-    return _Scheduler(
-        str(cluster.scheduler_address),
-        len(getattr(cluster, "worker_spec", ())) or workers,
-        getattr(cluster, "security", None),
-        file=path,
-    )
-
-
-def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster:
-    """Wait for the workers and, if *send* is set, send packages to them; return the cluster."""
+def _connected(scheduler: _Scheduler, directory: Path) -> Cluster:
+    """Wait for the workers of a scheduler, and return the cluster."""
     import dask
 
-    timeout = _time_for_workers()
     cluster = Cluster(
         scheduler.address, (), here=False, configuration=dask.config.config,
         security=scheduler.security, log=scheduler.log,
     )  # fmt: skip
     try:
         with cluster.client(timeout=CONNECT_TIMEOUT) as client:
-            client.wait_for_workers(scheduler.workers, timeout=timeout + scheduler.workers)
-            if send:
-                _send_packages(client)
+            client.wait_for_workers(scheduler.workers, timeout=CONNECT_TIMEOUT + scheduler.workers)
             workers = _workers(client.scheduler_info(n_workers=-1)["workers"])
             machines = Counter(client.run(platform.node).values())
             with tempfile.NamedTemporaryFile(dir=directory) as file:
@@ -274,8 +237,6 @@ def _connected(scheduler: _Scheduler, directory: Path, *, send: bool) -> Cluster
         advice = f"start it: dask scheduler, and dask worker {scheduler.address}"
         if scheduler.log is not None:
             advice = f"Dask's last output was: {_last_line(scheduler.log)}"
-        elif scheduler.file is not None:
-            advice = f"zodbshootout.wait-for-workers in {scheduler.file} gives them more time"
         raise UserError(
             f"--hosts: no cluster with {needed} at {scheduler.address}: "
             f"{_one_line(error)}; {advice}"
@@ -293,60 +254,6 @@ def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[DaskWorker]:
         replace(worker, room=int(worker.room)) for worker in workers if worker.room is not None
     ]
     return sorted(limited or workers, key=lambda worker: (len(worker.name), worker.name))
-
-
-def _send_packages(client: Any) -> None:
-    """Have the workers install the packages that Dask's configuration lists for this program.
-
-    They restart if that is necessary, and may have another name then.
-    """
-    from distributed.diagnostics import plugin
-
-    install: Any = plugin.PipInstall  # they have no types
-    upload: Any = plugin.UploadDirectory
-    requirements = _texts("pip-install")
-    directories = [Path(text) for text in _texts("upload-directories")]
-    for directory in directories:
-        if not directory.is_dir():
-            raise UserError(f"--hosts: zodbshootout.upload-directories: no directory {directory}")
-    if not (requirements or directories):
-        return
-    number = len(client.scheduler_info(n_workers=-1)["workers"])
-    try:
-        if requirements:
-            client.register_plugin(install(requirements, restart_workers=True))
-        for directory in directories:
-            client.register_plugin(upload(str(directory), restart_workers=True, update_path=True))
-        client.wait_for_workers(number, timeout=_time_for_workers())
-    except (OSError, RuntimeError) as error:
-        raise UserError(f"--hosts: the packages could not be sent: {_one_line(error)}") from error
-
-
-def _time_for_workers() -> float:
-    """Return the seconds to wait for workers, from Dask's configuration."""
-    import dask
-    from dask.utils import parse_timedelta
-
-    setting = dask.config.get("zodbshootout.wait-for-workers", CONNECT_TIMEOUT)
-    try:
-        seconds = float(parse_timedelta(setting))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise UserError(
-            f"--hosts: zodbshootout.wait-for-workers: {setting!r} is not a duration such as "
-            "'5 minutes'"
-        )
-    return seconds
-
-
-def _texts(key: str) -> list[str]:
-    import dask
-
-    setting = dask.config.get(f"zodbshootout.{key}", [])
-    if not isinstance(setting, list) or not all(isinstance(text, str) for text in setting):
-        raise UserError(f"--hosts: zodbshootout.{key} must be a list of strings")
-    return setting
 
 
 def _one_line(error: Exception) -> str:

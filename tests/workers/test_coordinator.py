@@ -747,6 +747,17 @@ def test_profiles_and_hooks_work_in_another_python(place: Place, there: Interpre
     place.assert_tidy()
 
 
+def test_a_hook_that_another_python_does_not_have_is_not_supported(
+    place: Place, there: Interpreter
+) -> None:
+    launcher = replace(place.launcher, options=["--quiet", "--hook=missing"])
+    with launcher.fork_server(there) as fork_server, pytest.raises(Failed) as failure:
+        place.measured(fork_server)
+    assert failure.value.failure.state is State.UNSUPPORTED
+    assert cause(failure) == "its environment does not have the hook of --hook"
+    place.assert_tidy()
+
+
 @pytest.mark.parametrize("sees_ours", [True, False])
 def test_another_python_gets_no_paths_of_modules_for_this_one(
     sees_ours: bool, place: Place, there: Interpreter

@@ -106,12 +106,18 @@ class Measuring:
         """The number of the slice of each of :attr:`samples`."""
 
     def run(self, runner: pyperf.Runner, options: Sequence[str]) -> tuple[pyperf.Benchmark, int]:
-        """Have pyperf take all values; return its run, and how many of them are warm-ups."""
+        """Have pyperf take all values; return its run, and how many of them are warm-ups.
+
+        :raises Unsupported: if a hook is not installed, or clients cannot begin at the rate
+        """
         loops, values, warmups, self.expected = self.until("begin")
         if not hasattr(os, "sched_setaffinity"):  # PyPy inherits it
             options = [option for option in options if not option.startswith("--affinity")]
         words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
-        runner.parse_args(["--worker", "--worker-task=0", *words])
+        try:
+            runner.parse_args(["--worker", "--worker-task=0", *words])
+        except SystemExit:  # the command has checked them in its own Python
+            raise Unsupported("its environment does not have the hook of --hook") from None
         self.loops = loops
         self.check_rate()
         self._connection.send(None)

@@ -82,7 +82,7 @@ class Agent:
             logging=settings,
             gevent=gevent,
             own_sessions=False,
-            relay=partial(print, flush=True),
+            relay=partial(print, file=sys.stderr, flush=True),
         )
         fork_server = self._stack.enter_context(launcher.fork_server())
         self._leader = self._stack.enter_context(fork_server.lead())

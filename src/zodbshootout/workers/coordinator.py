@@ -501,6 +501,7 @@ class Worker:
 
     def poll(self, seconds: float) -> bool:
         """Wait at most *seconds* for an answer or the worker's end; return whether one came."""
+        self.fork_server.limit_outputs()
         return bool(wait([self.connection, self.fork_server.socket], seconds))
 
     def wait(self) -> Any:

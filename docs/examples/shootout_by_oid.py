@@ -1,9 +1,9 @@
 """Read objects by their OIDs, with no mapping in between."""
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.client.data import tree
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import records_each
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.model.storage_facts import PICKLE_CACHE
 
 
@@ -19,7 +19,7 @@ class ByOID(Benchmark):
     def set_up(self) -> None:
         parameters = self.client.parameters
         with self.client.second_connection() as connection:
-            mapping = tree.find(connection.root(), self.dataset, parameters, self.client.index)
+            mapping = datasets.find(connection.root(), self.dataset, parameters, self.client.index)
             self.oids = [item._p_oid for item in mapping.values()]
         self.records = len(self.oids) * records_each(parameters)
         self.contents = self.client.payload.contents(parameters.objects, revision=0)

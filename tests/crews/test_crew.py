@@ -34,7 +34,7 @@ from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
 from zodbshootout.client.client import Client
-from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
 from zodbshootout.client.protocol import SystemClock

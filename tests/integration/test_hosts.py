@@ -63,8 +63,7 @@ def check_fills_the_table(home: Path, hosts: str, *words: str) -> Done:
     assert "on 2 hosts" in done.out
     assert {state for state, _ in cells(home / "a.cells.jsonl").values()} == {"measured"}
     metadata = metadata_of(home / "a.d" / "zeo.json", "cold")
-    assert (metadata["concurrency"], metadata["hosts"]) == (5, 2)
-    assert str(metadata["crew"]).endswith("on 2 hosts")
+    assert (metadata["clients"], metadata["hosts"]) == (5, 2)
     assert left_behind(home) == []
     return done
 

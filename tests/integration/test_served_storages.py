@@ -11,7 +11,7 @@ import pytest
 from ZODB.DB import DB
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, run
-from zodbshootout.client.data.tree import TOP
+from zodbshootout.client.data.datasets import TOP
 
 STORAGES = {
     "file": "<filestorage>\npath file.fs\n</filestorage>\n",

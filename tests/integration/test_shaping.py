@@ -27,8 +27,8 @@ from ZODB.utils import z64
 
 from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
+from zodbshootout.client.data.datasets import TOP, Dataset, contents, find
 from zodbshootout.client.data.objects import Item
-from zodbshootout.client.data.tree import TOP, Dataset, contents, find
 from zodbshootout.model.specification import CrewShape, MappingType, Parameters
 
 CONTENDERS = ("fs", "zeo", "sqlite")

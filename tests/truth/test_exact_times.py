@@ -30,8 +30,8 @@ from tests.fakes import (
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
-from zodbshootout.client.data import tree
-from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.preparation import populate
 from zodbshootout.crews.crew import Sample
 from zodbshootout.model.latencies import Latencies
@@ -270,13 +270,13 @@ def test_counts_include_those_of_uncounted_iterations(
 def test_add_makes_its_keys_before_the_clock_starts(
     mapping: MappingType, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key_at = tree.key_at
+    key_at = datasets.key_at
 
     def slow_key_at(params: Parameters, position: int) -> int | str:
         clock.spend(LOCK)
         return key_at(params, position)
 
-    monkeypatch.setattr(tree, "key_at", slow_key_at)
+    monkeypatch.setattr(datasets, "key_at", slow_key_at)
     (sample,) = measure(
         benchmarks()["add"], FakeStorage(clock), parameters(mapping=mapping), clock, [3]
     )

@@ -33,9 +33,9 @@ from tests.recording.recordings import connections, files_in
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks, replay
 from zodbshootout.client.data import workload_objects
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.filler import store_records
 from zodbshootout.client.data.trace import CREATED_OBJECT, Trace, make_trace
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import is_populated, populate
 from zodbshootout.crews.crew import Sample

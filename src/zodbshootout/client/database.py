@@ -21,7 +21,7 @@ from ZODB.POSException import POSKeyError
 from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
-from zodbshootout.client.data.tree import others
+from zodbshootout.client.data.datasets import others
 from zodbshootout.client.storage_types import (
     BlobRevision,
     StorageType,

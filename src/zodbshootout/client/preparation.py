@@ -11,9 +11,9 @@ from ZODB.POSException import ReadOnlyError
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.connections import peers, place_of
-from zodbshootout.client.data import tree, workload_objects
+from zodbshootout.client.data import datasets, workload_objects
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.database import Database, section_of
 from zodbshootout.client.storage_types import limits_of, persistent_cache
 from zodbshootout.model.outcome import BadSection, Failed, Failure, Unsupported, describe
@@ -137,7 +137,7 @@ def populate(database: Database, dataset: Dataset | None, parameters: Parameters
         most = min(TRANSACTION_SIZE, CHUNK_BYTES // parameters.object_size)
         made = 0
         for client, number in _sets(dataset, parameters):
-            made += tree.make(connection.root(), dataset, parameters, client, number)
+            made += datasets.make(connection.root(), dataset, parameters, client, number)
             if made >= most:
                 manager.commit()
                 connection.cacheMinimize()
@@ -155,14 +155,14 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
         if dataset is Dataset.WORKLOAD:
             return workload_objects.is_stored(root, parameters)
         return not any(
-            tree.is_missing(root, dataset, parameters, client, number)
+            datasets.is_missing(root, dataset, parameters, client, number)
             for client, number in _sets(dataset, parameters)
         )
 
 
 def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
     """Return the client and the number of each set of objects in *dataset*."""
-    sets = tree.sets_to_read(parameters) if dataset is Dataset.READ else 1
+    sets = datasets.sets_to_read(parameters) if dataset is Dataset.READ else 1
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import Item, content_size, record_size
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.crews.cluster import Cluster

@@ -10,9 +10,9 @@ from ZODB.utils import u64
 
 from tests.fakes import parameters
 from zodbshootout.client.data import filler
+from zodbshootout.client.data.datasets import TOP
 from zodbshootout.client.data.filler import fill_up
 from zodbshootout.client.data.objects import Item
-from zodbshootout.client.data.tree import TOP
 
 
 class CountingStorage(MappingStorage):  # type: ignore[misc]

@@ -8,8 +8,8 @@ import ZODB
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zodbshootout.client.data.datasets import Dataset, contents, find, key_at, make
 from zodbshootout.client.data.objects import content_size, record_size, smallest_record
-from zodbshootout.client.data.tree import Dataset, contents, find, key_at, make
 from zodbshootout.model.specification import CrewShape, MappingType, Parameters
 
 

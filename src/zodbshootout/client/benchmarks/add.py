@@ -6,9 +6,9 @@ from ZODB.POSException import POSKeyError
 
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import IterationSample, blob_revisions, check_contents
-from zodbshootout.client.data import tree
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import records_each
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing
 
@@ -34,7 +34,7 @@ class Add(Benchmark):
     def set_up(self) -> None:
         parameters = self.client.parameters
         self.contents = self.client.payload.contents(parameters.objects, revision=0)
-        self.keys = [tree.key_at(parameters, at) for at in range(parameters.objects)]
+        self.keys = [datasets.key_at(parameters, at) for at in range(parameters.objects)]
         self.added = IterationSample(self.client)
 
     def prepare(self) -> None:
@@ -49,7 +49,7 @@ class Add(Benchmark):
         # A later call must not commit, as other clients may be measured: it reuses mappings.
         mappings = self.mappings[-iterations:] or self._new_mappings(iterations)
         self.supplies[:0] = [
-            (mapping, [tree.new_item(self.dataset, parameters, data) for data in self.contents])
+            (mapping, [datasets.new_item(self.dataset, parameters, data) for data in self.contents])
             for mapping in reversed(mappings)
         ]
         return len(mappings)
@@ -57,8 +57,8 @@ class Add(Benchmark):
     def _new_mappings(self, count: int) -> list[Any]:
         with self.client.transactions:
             root = self.client.connection.root()
-            parent = tree.find(root, self.dataset, self.client.parameters, self.client.index)
-            mappings = tree.add_empty_mappings(parent, self.client.parameters, count)
+            parent = datasets.find(root, self.dataset, self.client.parameters, self.client.index)
+            mappings = datasets.add_empty_mappings(parent, self.client.parameters, count)
         self.client.catch_up()
         for mapping in mappings:
             mapping._p_activate()

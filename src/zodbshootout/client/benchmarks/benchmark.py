@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.parameters import without_objects
 from zodbshootout.model.specification import BenchmarkWords, Parameters, ReplayedWorkload

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from zodbshootout.client.benchmarks.benchmark import FROM_DATABASE, CheckFailed
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
-from zodbshootout.client.data import tree
+from zodbshootout.client.data import datasets
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
@@ -27,7 +27,7 @@ class ColdReading(OpeningReading):
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
-        return tree.sets_to_time(parameters)
+        return datasets.sets_to_time(parameters)
 
     def prepare(self) -> None:
         self.client.disconnect()

@@ -9,8 +9,8 @@ from ZODB.POSException import ConflictError
 
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import check_contents
-from zodbshootout.client.data import tree
-from zodbshootout.client.data.tree import Dataset, key_at
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset, key_at
 from zodbshootout.model.specification import MappingType, Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
@@ -44,7 +44,7 @@ class Conflicting(Benchmark):
         return self.dataset.mappings(self.client.parameters.crew.size)
 
     def find(self, root: Any, number: int) -> Any:
-        return tree.find(root, self.dataset, self.client.parameters, number)
+        return datasets.find(root, self.dataset, self.client.parameters, number)
 
     def set_up(self) -> None:
         # No client changes anything before all clients are set up.
@@ -130,7 +130,9 @@ class Conflicting(Benchmark):
                 raise CheckFailed(
                     f"object {number}: {what}, of {commits} transactions that were committed"
                 )
-        written = tree.contents(self.dataset, self.client.parameters, self.own_number, revision=0)
+        written = datasets.contents(
+            self.dataset, self.client.parameters, self.own_number, revision=0
+        )
         check_contents([tally.content for tally in tallies], written)
 
     def tear_down(self) -> None:

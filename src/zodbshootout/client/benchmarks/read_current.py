@@ -6,8 +6,8 @@ from ZODB.utils import z64
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import read
-from zodbshootout.client.data import tree
-from zodbshootout.client.data.tree import Dataset
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 
 
 class ReadCurrent(Benchmark):
@@ -25,7 +25,7 @@ class ReadCurrent(Benchmark):
         client = self.client
         client.disconnect()
         root = client.connect().root()
-        self.mapping: Any = tree.find(root, self.dataset, client.parameters, client.index)
+        self.mapping: Any = datasets.find(root, self.dataset, client.parameters, client.index)
         self.between = None if client.keeps_loaded(client.parameters.objects) else self._load
         client.catch_up()
         self._load()

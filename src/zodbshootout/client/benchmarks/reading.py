@@ -10,9 +10,9 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
 from zodbshootout.client.client import Client
-from zodbshootout.client.data import tree
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import holder
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.storage_types import BlobRevision
 from zodbshootout.model.storage_facts import CacheUse
 
@@ -96,13 +96,13 @@ class Reading(Benchmark):
     def set_up(self) -> None:
         parameters = self.client.parameters
         self.client.database.forget_objects()
-        sets = tree.sets_to_read(parameters) if self.cold else 1
+        sets = datasets.sets_to_read(parameters) if self.cold else 1
         with self.client.second_connection() as connection:
             self.sets = [self._read_set(connection, number) for number in range(sets)]
             if not self.cold:
                 connection.prefetch(self.sets[0].item_oids)  # faster than one by one
         self.expected = cache(
-            partial(tree.contents, self.dataset, parameters, self.client.index, 0)
+            partial(datasets.contents, self.dataset, parameters, self.client.index, 0)
         )
         """Return the contents of the client's set with that number."""
         self.mapping: Any = None
@@ -111,7 +111,7 @@ class Reading(Benchmark):
 
     def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index
-        mapping = tree.find(connection.root(), self.dataset, parameters, index, number)
+        mapping = datasets.find(connection.root(), self.dataset, parameters, index, number)
         mapping._p_activate()
         connection.getTransferCounts(clear=True)
         items = list(mapping.values())

@@ -20,6 +20,7 @@ from zodbshootout.client.benchmarks.benchmark import (
     Unsupported,
     without_objects,
 )
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.dealer import Dealer, Dealt
 from zodbshootout.client.data.filler import blob_file, store_records
 from zodbshootout.client.data.objects import is_same_object
@@ -32,7 +33,6 @@ from zodbshootout.client.data.trace import (
     ReplayedTransaction,
     Trace,
 )
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.client.data.workload_objects import new_record, oids_of, reserve_created
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo

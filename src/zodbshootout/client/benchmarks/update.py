@@ -4,9 +4,9 @@ from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
 from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents, read
-from zodbshootout.client.data import tree
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import holder
-from zodbshootout.client.data.tree import Dataset
 from zodbshootout.model.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
@@ -31,13 +31,15 @@ class Update(Benchmark):
         self.revision = 0
         with self.client.second_connection() as connection:
             parameters, index = self.client.parameters, self.client.index
-            mapping = tree.find(connection.root(), self.dataset, parameters, index)
+            mapping = datasets.find(connection.root(), self.dataset, parameters, index)
             connection.prefetch(mapping.values())  # faster than one by one
 
     def prepare(self) -> None:
         self.client.disconnect()
         root = self.client.connect().root()
-        self.mapping: Any = tree.find(root, self.dataset, self.client.parameters, self.client.index)
+        self.mapping: Any = datasets.find(
+            root, self.dataset, self.client.parameters, self.client.index
+        )
         objects = self.client.parameters.objects
         # Otherwise objects may become ghosts when they are committed.
         stays_loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs

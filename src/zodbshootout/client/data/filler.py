@@ -22,8 +22,8 @@ from ZODB.blob import Blob
 from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
+from zodbshootout.client.data.datasets import top
 from zodbshootout.client.data.objects import Item, payload, pickled
-from zodbshootout.client.data.tree import top
 from zodbshootout.model.specification import Parameters
 
 CHUNK = 1000

@@ -26,11 +26,11 @@ from ZODB.FileStorage import FileStorage
 from ZODB.POSException import POSKeyError
 from ZODB.utils import load_current, p64, u64
 
+from zodbshootout.client.data.datasets import TOP, top
 from zodbshootout.client.data.filler import CHUNK, NewRecord, chunk_record, store_records
 from zodbshootout.client.data.objects import pickled
 from zodbshootout.client.data.sized_records import RecordMaker
 from zodbshootout.client.data.trace import CREATED_OBJECT, OF_BLOBS, Trace
-from zodbshootout.client.data.tree import TOP, top
 from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.specification import Parameters, ReplayedWorkload
 from zodbshootout.recording.chunks import Kind

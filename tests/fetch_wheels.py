@@ -1,7 +1,7 @@
 """Fetch the wheels from which the tests make environments, or build them, once.
 
 ``python tests/fetch_wheels.py`` puts wheels into ``.tox/wheels``, a directory for each set.  The
-tests then make their environments with pip from these alone.  The script needs a package index and,
+tests then have uv make their environments from these alone.  The script needs a package index and,
 for two of the sets, the packages that ``tests/install_servers.py`` installs.
 """
 

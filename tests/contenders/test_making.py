@@ -1,53 +1,69 @@
-"""Environments are made once, or an error says why not.  No package is downloaded."""
+"""Environments are made by uv, or an error says why not.  No package is downloaded."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from zodbshootout.config.pythons import Environment
-from zodbshootout.contenders.making import CARRIED, KEPT_DAYS, Maker, carry_to
+from zodbshootout.contenders.making import CARRIED, Maker, carry_to, describe, variables_for
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.specification import Interpreter
 
 
 class Making:
-    """A maker with its own cache, and the messages that it prints."""
+    """A maker, and the messages that it prints."""
 
-    def __init__(self, cache: Path, guardian: Guardian) -> None:
+    def __init__(self, place: Path, guardian: Guardian) -> None:
+        self.place = place
         self.messages: list[str] = []
-        self.maker = Maker(guardian, self.messages.append, cache)
+        self.maker = Maker(guardian, place, self.messages.append)
 
-    def python(self, environment: Environment) -> str:
-        return self.maker.interpreter(environment, Path("modules")).executable
+    def interpreter(self, environment: Environment) -> Interpreter:
+        return self.maker.interpreter(environment, self.place / "modules")
+
+    def replacing(self, *requirements: str) -> Interpreter:
+        """Make an environment in which the requirements replace installed packages."""
+        return self.interpreter(Environment("it", "", requirements, keeps_installed=True))
+
+    @property
+    def installed(self) -> set[str]:
+        """The distributions in the environments that were made."""
+        directories = self.place.glob("environment-*/packages/*.dist-info")
+        return {path.name.removesuffix(".dist-info") for path in directories}
 
 
 @pytest.fixture
 def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Making]:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # without uv
+    place = tmp_path / "run"
+    place.mkdir()
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
     with Guardian() as guardian:
-        yield Making(tmp_path / "cache", guardian)
+        yield Making(place, guardian)
 
 
-def wheel(directory: Path, name: str, version: str, module: str, text: str) -> Path:
+def wheel(
+    directory: Path, name: str, version: str, module: str, text: str, needs: str = ""
+) -> Path:
     """Write a wheel with one module and return its path."""
     information = f"{name}-{version}.dist-info"
     path = directory / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(f"{module}.py", text)
         archive.writestr(
-            f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            f"{information}/METADATA",
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            + (f"Requires-Dist: {needs}\n" if needs else ""),
         )
         archive.writestr(
             f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -56,129 +72,106 @@ def wheel(directory: Path, name: str, version: str, module: str, text: str) -> P
     return path
 
 
-def output_of(python: str, code: str) -> str:
-    done = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
+def output_of(interpreter: Interpreter, code: str) -> str:
+    done = subprocess.run(
+        [interpreter.executable, "-c", code],
+        check=True, capture_output=True, text=True, env=variables_for(interpreter),
+    )  # fmt: skip
     return done.stdout.strip()
 
 
 def test_the_installed_environment_is_the_python_of_the_command(making: Making) -> None:
-    interpreter = making.maker.interpreter(Environment("installed"), Path("modules"))
+    interpreter = making.interpreter(Environment("installed"))
     assert (interpreter.executable, interpreter.sees_ours) == (sys.executable, True)
+    assert interpreter.modules == str(making.place / "modules")
     assert making.messages == []
 
 
-def test_a_requirement_is_installed_once_and_other_packages_stay_as_installed(
+def test_a_requirement_and_what_it_needs_come_before_the_installed_packages(
     making: Making, tmp_path: Path
 ) -> None:
-    path = wheel(tmp_path, "shot", "1.0", "shot", "number = 1")
-    environment = Environment("shot", requirements=("shot==1.0",), keeps_installed=True)
-    assert making.maker.describe(environment).endswith(
-        "shot==1.0, all else as installed: to be made"
-    )
-    python = making.python(environment)
-    assert output_of(python, "import shot, ZODB, relstorage; print(shot.number)") == "1"
-    assert making.messages == ["making environment shot: shot==1.0, all else as installed"]
-    path.unlink()
-    assert making.python(environment) == python
-    assert len(making.messages) == 1
-    assert making.maker.describe(environment).endswith("made before")
+    wheel(tmp_path, "shot", "1.0", "shot", "number = 1", needs="shtab<1")
+    wheel(tmp_path, "shtab", "0.9", "shtab", "number = 0.9")
+    interpreter = making.replacing("shot")
+    code = "import shot, shtab, ZEO; print(shot.number, shtab.number)"
+    assert output_of(interpreter, code) == "1 0.9"
+    assert making.messages == ["making environment it: shot, all else as installed"]
+
+
+def test_installed_packages_that_fit_are_not_replaced(making: Making, tmp_path: Path) -> None:
+    wheel(tmp_path, "shot", "1.0", "shot", "", needs="ZODB>=6")
+    wheel(tmp_path, "ZODB", "999", "ZODB", "")
+    making.replacing("shot", "ZConfig")
+    assert making.installed == {"shot-1.0"}
+
+
+def test_an_environment_with_what_is_installed_already_is_empty(making: Making) -> None:
+    interpreter = making.replacing(f"ZConfig=={version('ZConfig')}")
+    assert making.installed == set()
+    output_of(interpreter, "import ZConfig")
 
 
 def test_a_wheel_is_installed_even_if_its_version_is_installed_already(
     making: Making, tmp_path: Path
 ) -> None:
-    import ZConfig
-
-    version = output_of(
-        sys.executable, "from importlib.metadata import version as v; print(v('ZConfig'))"
-    )
-    path = wheel(tmp_path, "ZConfig", version, "slowed", "number = 2")
-    environment = Environment("slow", requirements=(str(path),), keeps_installed=True)
-    python = making.python(environment)
-    assert output_of(python, "import slowed; print(slowed.number)") == "2"
-    assert output_of(python, "import ZConfig; print(ZConfig.__file__)") == ZConfig.__file__
-    first = making.python(environment)
-    path.unlink()
-    wheel(tmp_path, "ZConfig", version, "slowed", "number = 3")
-    second = making.python(Environment("slow", requirements=(str(path),), keeps_installed=True))
-    assert (first == python, second == python) == (True, False)
-    assert output_of(second, "import slowed; print(slowed.number)") == "3"
+    for number in (2, 3):
+        path = wheel(tmp_path, "ZConfig", version("ZConfig"), "slowed", f"number = {number}")
+        assert output_of(making.replacing(str(path)), "import slowed; print(slowed.number)") == str(
+            number
+        )
 
 
-def age(lock: Path, days: float) -> None:
-    last_use = time.time() - days * 86400
-    lock.touch()
-    os.utime(lock, (last_use, last_use))
-
-
-def test_an_environment_that_is_long_unused_is_removed(making: Making, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    for name, days in {"unused": KEPT_DAYS + 1, "used": KEPT_DAYS - 1}.items():
-        (cache / name).mkdir(parents=True)
-        age(cache / f"{name}.lock", days)
-    wheel(tmp_path, "shot", "1.0", "shot", "")
-    environment = Environment("shot", requirements=("shot==1.0",), keeps_installed=True)
-    directory = Path(making.python(environment)).parents[1]
-    assert {path.with_suffix("") for path in cache.iterdir()} == {cache / "used", directory}
-    lock = directory.with_suffix(".lock")
-    age(lock, KEPT_DAYS + 1)
-    making.python(environment)
-    assert time.time() - lock.stat().st_mtime < 86400
-
-
-class RaceForALock:
-    """A replacement of ``flock`` that calls *happens* right before its first call."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-        self.flock, self.happens = fcntl.flock, happens
-        self.calls = 0
-        monkeypatch.setattr(fcntl, "flock", self)
-
-    def __call__(self, file: IO[str], operation: int) -> None:
-        self.calls += 1
-        if self.calls == 1:
-            self.happens()
-        self.flock(file, operation)
-
-
-def test_a_run_locks_the_file_that_others_find_if_its_own_was_removed_meanwhile(
-    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_section_has_an_environment_with_only_its_packages(
+    making: Making, tmp_path: Path
 ) -> None:
-    lock = tmp_path / "cache" / "shot.lock"
-    race = RaceForALock(monkeypatch, lock.unlink)
-    with (
-        making.maker._locked(Environment("shot"), lock.with_suffix("")),
-        lock.open("r+") as file,
-        pytest.raises(BlockingIOError),
-    ):
-        race.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert race.calls == 2
+    wheel(tmp_path, "ZODB", "5.0", "ZODB", "")
+    interpreter = making.interpreter(Environment("old", sys.executable, ("ZODB==5.0",)))
+    assert (interpreter.sees_ours, interpreter.executable == sys.executable) == (False, False)
+    code = "import ZODB, importlib.util as u; print(u.find_spec('persistent'))"
+    assert output_of(interpreter, code) == "None"
 
 
-def test_an_environment_that_another_run_makes_is_not_removed(
-    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "environment",
+    [
+        Environment("gone", requirements=("no-such-thing==1",), keeps_installed=True),
+        Environment("gone", requirements=("no-such-thing==1",)),
+        Environment("gone", requirements=("/no-such-thing/x-1-py3-none-any.whl",)),
+    ],
+)
+def test_a_missing_requirement_is_reported_in_the_words_of_uv(
+    making: Making, environment: Environment
 ) -> None:
-    directory = tmp_path / "cache" / "shot"
-    directory.mkdir(parents=True)
-    lock = directory.with_suffix(".lock")
-    age(lock, KEPT_DAYS + 1)
-
-    def replace_lock() -> None:
-        lock.unlink()
-        lock.touch()
-
-    RaceForALock(monkeypatch, replace_lock)
-    making.maker._prune()
-    assert directory.exists()
-    assert lock.exists()
-
-
-def test_a_missing_requirement_is_reported_in_the_words_of_the_installer(making: Making) -> None:
-    environment = Environment("gone", requirements=("no-such-thing==1",), keeps_installed=True)
     with pytest.raises(UserError) as caught:
-        making.python(environment)
-    assert str(caught.value).startswith("environment gone cannot be made: ERROR: ")
-    assert "no-such-thing==1" in str(caught.value)
+        making.interpreter(environment)
+    message = str(caught.value)
+    assert message.startswith("environment gone cannot be made: error: ")
+    assert "no-such-thing" in message
+    assert "\n" not in message
+
+
+def test_without_uv_the_extra_is_named(making: Making, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uv", None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError) as caught:
+        making.replacing("shot")
+    assert str(caught.value).endswith(
+        "made by uv, which is not installed; install it: pip install 'zodbshootout[against]'"
+    )
+    assert "install it" in describe(Environment("a", requirements=("shot",)))
+    assert describe(Environment("a", sys.executable)) == f"environment a: {sys.executable}"
+
+
+def test_uv_may_be_a_program_without_the_package(
+    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from uv import find_uv_bin
+
+    wheel(tmp_path, "shot", "1.0", "shot", "")
+    monkeypatch.setenv("PATH", str(Path(find_uv_bin()).parent))
+    monkeypatch.setitem(sys.modules, "uv", None)
+    making.replacing("shot")
+    assert making.installed == {"shot-1.0"}
 
 
 def program(path: Path, text: str) -> str:
@@ -201,30 +194,14 @@ def test_a_python_that_is_missing_too_old_broken_or_without_zodb_is_refused(
     }
     for python, message in cases.items():
         with pytest.raises(UserError) as caught:
-            making.python(Environment("a", python))
+            making.interpreter(Environment("a", python))
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
-def test_an_environment_with_a_missing_path_cannot_be_made(making: Making, tmp_path: Path) -> None:
-    environment = Environment("a", requirements=(str(tmp_path / "gone"),), keeps_installed=True)
-    assert making.maker.describe(environment).endswith("to be made")
-    with pytest.raises(UserError, match="environment a cannot be made: ERROR: "):
-        making.python(environment)
-    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]
-
-
-def test_reusing_an_environment_with_an_unpinned_requirement_prints_its_date(
-    making: Making, tmp_path: Path
+def test_a_checkout_is_built_as_it_is_now_and_stays_as_it_is(
+    tmp_path: Path, making: Making
 ) -> None:
-    wheel(tmp_path, "shot", "1.0", "shot", "")
-    environment = Environment("shot", requirements=("shot>=1",), keeps_installed=True)
-    for _ in range(2):
-        making.python(environment)
-    assert making.messages[1].startswith("environment shot: as it was made on 2")
-
-
-def test_building_a_checkout_leaves_the_checkout_unchanged(tmp_path: Path, making: Making) -> None:
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     (checkout / "pyproject.toml").write_text(
@@ -232,24 +209,19 @@ def test_building_a_checkout_leaves_the_checkout_unchanged(tmp_path: Path, makin
     )
     source = tmp_path / "wheels"
     source.mkdir()
-    made = wheel(source, "shot", "1.0", "shot", "number = 5")
     (checkout / "back.py").write_text(
         "import pathlib, shutil\n"
+        f"made, = pathlib.Path({str(source)!r}).iterdir()\n"
         "def build_wheel(directory, *_, **__):\n"
         "    pathlib.Path('built').touch()\n"
-        f"    shutil.copy({str(made)!r}, directory)\n    return {made.name!r}\n"
+        "    shutil.copy(made, directory)\n    return made.name\n"
     )
     before = sorted(checkout.iterdir())
-    python = making.python(Environment("c", requirements=(str(checkout),), keeps_installed=True))
-    assert output_of(python, "import shot; print(shot.number)") == "5"
-    assert sorted(checkout.iterdir()) == before
-    assert not (Path(python).parents[1] / "sources").exists()
-
-
-def test_a_cache_that_cannot_be_written_to_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "cache").touch()
-    with Guardian() as guardian, pytest.raises(UserError, match="cannot be kept in"):
-        Making(tmp_path / "cache", guardian).python(Environment("a", requirements=("x",)))
+    for number in ("5", "6"):
+        wheel(source, "shot", "1.0", "shot", f"number = {number}")
+        interpreter = making.replacing(str(checkout))
+        assert output_of(interpreter, "import shot; print(shot.number)") == number
+    assert [path for path in sorted(checkout.iterdir()) if path.name != "__pycache__"] == before
 
 
 def test_only_the_modules_that_a_worker_needs_are_carried(tmp_path: Path) -> None:

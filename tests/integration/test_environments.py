@@ -61,11 +61,12 @@ ELSEWHERE = """
     </filestorage>
 </zodb>
 """
+OFFLINE = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1"}
 ONE_CLIENT = ("-c", "1", *QUICK)
 
 
 def wheels(wheel_set: WheelSet) -> dict[str, str]:
-    """Return the variables with which pip finds only these wheels.
+    """Return the variables with which uv finds only these wheels.
 
     Skip the test if they cannot be fetched, except in CI.
     """
@@ -76,47 +77,11 @@ def wheels(wheel_set: WheelSet) -> dict[str, str]:
             if os.environ.get("CI"):
                 raise
             pytest.skip(f"the wheels of {wheel_set.name} cannot be fetched: {error}")
-    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel_set.directory)}
-    return {**variables, "PIP_CONFIG_FILE": os.devnull, "PATH": without_uv()}
-
-
-def without_uv() -> str:
-    """Return a PATH without uv, which ignores pip's variables."""
-    directories = os.environ["PATH"].split(os.pathsep)
-    return os.pathsep.join(
-        directory for directory in directories if not shutil.which("uv", path=directory)
-    )
-
-
-@pytest.fixture
-def home(place: Path) -> Path:
-    (place / "cache").mkdir()
-    return place
-
-
-def cache(directory: Path) -> dict[str, str]:
-    return {"XDG_CACHE_HOME": str(directory / "cache")}
-
-
-def with_uv(wheel_set: WheelSet, home: Path) -> dict[str, str]:
-    """Return the variables with which uv creates environments from these wheels in *home*."""
-    wheels(wheel_set)
     return {
-        **cache(home),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "UV_OFFLINE": "1",
-        "UV_NO_INDEX": "1",
+        **OFFLINE,
         "UV_FIND_LINKS": str(wheel_set.directory),
-        "UV_CACHE_DIR": str(home / "uv"),
+        "UV_CACHE_DIR": str(wheel_set.directory.parent / "cache"),
     }
-
-
-@pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory whose cache holds one environment with an old ZODB, shared by the tests."""
-    directory = tmp_path_factory.mktemp("old")
-    (directory / "cache").mkdir()
-    return directory
 
 
 def slices_of(path: Path) -> list[object]:
@@ -126,210 +91,207 @@ def slices_of(path: Path) -> list[object]:
 
 
 @pytest.mark.network
-def test_two_releases_of_a_storage_are_measured_in_turn(home: Path) -> None:
-    (home / "x.conf").write_text(SQLITE)
+def test_two_releases_of_a_storage_are_measured_in_turn(place: Path) -> None:
+    (place / "x.conf").write_text(SQLITE)
     words = ("x.conf", "add", "--against", "RelStorage==4.2.0", *QUICK, "-p", "2")
-    listed = run(home, *words, "--list", **cache(home), **wheels(RELSTORAGE))
+    listed = run(place, *words, "--list", **wheels(RELSTORAGE))
     assert "environment relstorage==4.2.0: RelStorage==4.2.0, all else" in listed.out
-    assert listed.out.splitlines()[-1].endswith("to be made")
-    assert list((home / "cache").iterdir()) == []
 
-    done = run(home, *words, "-o", "a.json", **cache(home), **wheels(RELSTORAGE))
+    done = run(place, *words, "-o", "a.json", **wheels(RELSTORAGE))
     assert done.status == 0, done.err
     assert "making environment relstorage==4.2.0" in done.err
-    # The environment is reused.
-    again = run(home, *words, "--list", **cache(home))
-    assert (again.status, "to be made" in again.out) == (0, False)
-
-    installed = metadata_of(home / "a.d" / "sqlite.json", "add")
-    other = metadata_of(home / "a.d" / "sqlite@relstorage==4.2.0.json", "add")
+    installed = metadata_of(place / "a.d" / "sqlite.json", "add")
+    other = metadata_of(place / "a.d" / "sqlite@relstorage==4.2.0.json", "add")
     assert other["version_RelStorage"] == "4.2.0" != installed["version_RelStorage"]
     assert other["version_ZODB"] == installed["version_ZODB"]
-    slices = [slices_of(home / "a.d" / f"sqlite{end}.json") for end in ("", "@relstorage==4.2.0")]
+    slices = [slices_of(place / "a.d" / f"sqlite{end}.json") for end in ("", "@relstorage==4.2.0")]
     assert slices[0] == slices[1]
     assert f"version_RelStorage: {installed['version_RelStorage']} against 4.2.0" in done.out
     assert "the ratios are those of values that were taken in turn" in done.out
 
-    assert done.out.startswith(shown_table(home, "a.json"))
-    assert left_behind(home) == []
+    assert done.out.startswith(shown_table(place, "a.json"))
+    assert left_behind(place) == []
 
 
-def test_append_and_resume_work_with_environments_but_leaks_does_not(home: Path) -> None:
+def test_append_and_resume_work_with_environments_but_leaks_does_not(place: Path) -> None:
     environment = f"<environment other>\npython {sys.executable}\n</environment>\n"
-    (home / "x.conf").write_text(f"%import relstorage\n{environment}{OURS}{ELSEWHERE}")
+    (place / "x.conf").write_text(f"%import relstorage\n{environment}{OURS}{ELSEWHERE}")
     for option in ("-o", "--append", "--resume"):
-        done = run(home, "x.conf", "add", *ONE_CLIENT, option, "a.json")
+        done = run(place, "x.conf", "add", *ONE_CLIENT, option, "a.json")
         assert done.status == 0, done.err
-    other = pyperf.BenchmarkSuite.load(str(home / "a.d" / "there.json")).get_benchmark("add")
+    other = pyperf.BenchmarkSuite.load(str(place / "a.d" / "there.json")).get_benchmark("add")
     assert len(other.get_runs()) == 2
-    refused = run(home, "x.conf", "add", "--threads", "--leaks", *QUICK)
+    refused = run(place, "x.conf", "add", "--threads", "--leaks", *QUICK)
     assert refused.status == 2
     assert "--leaks is about this Python, and there is in another one" in refused.err
 
 
 @pytest.mark.network
-@pytest.mark.xdist_group("an old ZODB")
-def test_an_environment_needs_only_zodb_5_8(home: Path, old: Path) -> None:
+def test_an_environment_needs_only_zodb_5_8(place: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
-    (home / "x.conf").write_text(f"{environment}{ELSEWHERE}")
+    (place / "x.conf").write_text(f"{environment}{ELSEWHERE}")
     words = ("x.conf", "all", *ONE_CLIENT, "-o", "a.json")
-    done = run(home, *words, **with_uv(OLD, old))
+    done = run(place, *words, **wheels(OLD))
     assert done.status == 0, done.err
-    states = {name: state for (_, name), (state, _) in cells(home / "a.cells.jsonl").items()}
+    states = {name: state for (_, name), (state, _) in cells(place / "a.cells.jsonl").items()}
     # Neither this release nor the newest one can prefetch from a FileStorage.
     assert states.pop("prefetch_cold") == "not supported"
     assert states == dict.fromkeys(benchmarks().keys() - {"prefetch_cold", "replay"}, "measured")
-    metadata = metadata_of(home / "a.d" / "there.json", "add")
+    metadata = metadata_of(place / "a.d" / "there.json", "add")
     assert metadata["version_ZODB"] == "5.8.1"
     assert metadata["environment"] == "ZODB==5.8.1"
 
-    (python,) = (old / "cache" / "zodbshootout" / "environments").glob("*/bin/python")
-    assert metadata["python_executable"] == str(python)
-    assert "uv = " in (python.parents[1] / "pyvenv.cfg").read_text()
-    question = "from importlib.metadata import distributions as d; print(*(i.name for i in d()))"
-    packages = subprocess.run(
-        [python, "-c", question], check=True, capture_output=True, text=True
-    ).stdout.lower().split()  # fmt: skip
-    ours = {"pyperf", "rich", "hdrhistogram", "scipy", "psutil", "relstorage", "zodbshootout"}
-    assert not ours & set(packages)
-    assert left_behind(home) == []
+    assert metadata["python_executable"] == sys.executable
+    again = run(place, "x.conf", "add", *ONE_CLIENT, "--append", "a.json", **wheels(OLD))
+    assert again.status == 0, again.err
+    assert left_behind(place) == []
 
 
-def test_an_unusable_environment_fails_only_its_own_contenders(home: Path) -> None:
-    old = home / "old"
+def test_an_unusable_environment_fails_only_its_own_contenders(place: Path) -> None:
+    old = place / "old"
     old.write_text(
         '#!/bin/sh\necho \'{"version": [3, 8, 0], "implementation": "x", "flaw": ""}\'\n'
     )
     old.chmod(0o755)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "bare"], check=True)
     kinds = {
         "unmade": "requirements no-such-package==1",
-        "gone": f"python {home}/gone",
+        "gone": f"python {place}/gone",
         "old": f"python {old}",
-        "bare": f"python {sys.executable}\nrequirements pip",
+        "bare": f"python {place}/bare/bin/python",
     }
     text = OURS
     for name, lines in kinds.items():
         text += f"<environment {name}>\n{lines}\n</environment>\n"
         text += ELSEWHERE.replace("there", f"in_{name}").replace("other", name)
-    (home / "x.conf").write_text(text)
+    (place / "x.conf").write_text(text)
     done = run(
-        home, "x.conf", "add", *ONE_CLIENT, "-o", "a.json",
-        **cache(home), PIP_NO_INDEX="1", PATH=without_uv(),
+        place, "x.conf", "add", *ONE_CLIENT, "-o", "a.json",
+        **OFFLINE,
     )  # fmt: skip
     assert done.status == 3
-    states = {name: outcome for (name, _), outcome in cells(home / "a.cells.jsonl").items()}
+    states = {name: outcome for (name, _), outcome in cells(place / "a.cells.jsonl").items()}
     assert states.pop("fs")[0] == "measured"
     assert {state for state, _ in states.values()} == {"failed"}
-    assert states["in_unmade"][1].startswith("environment unmade cannot be made: ERROR: ")
-    assert states["in_gone"][1] == f"environment gone: there is no Python {home}/gone"
+    assert states["in_unmade"][1].startswith("environment unmade cannot be made: error: ")
+    assert states["in_gone"][1] == f"environment gone: there is no Python {place}/gone"
     assert "is Python 3.8.0; 3.9 is the oldest that clients run on" in states["in_old"][1]
     assert "environment bare has no ZODB that works: ModuleNotFoundError" in states["in_bare"][1]
-    assert left_behind(home) == []
+    assert left_behind(place) == []
 
 
-def test_a_section_error_in_another_environment_is_reported_with_file_and_line(home: Path) -> None:
+def test_a_run_that_needs_uv_ends_at_once_without_it(place: Path) -> None:
+    (place / "uv.py").touch()  # has no find_uv_bin
+    (place / "x.conf").write_text(OURS)
+    words = ("x.conf", "add", "--against", "ZODB<6", *ONE_CLIENT)
+    done = run(place, *words, PYTHONPATH=str(place), PATH="/usr/sbin")
+    assert done.status == 2
+    assert done.err.strip().endswith("install it: pip install 'zodbshootout[against]'")
+    assert not (place / "a.json").exists()
+
+
+def test_a_section_error_in_another_environment_is_reported_with_file_and_line(place: Path) -> None:
     environment = f"<environment other>\npython {sys.executable}\n</environment>\n"
-    (home / "x.conf").write_text(f"{environment}{ELSEWHERE.replace('path', 'paht')}")
-    done = run(home, "x.conf", "add", *ONE_CLIENT)
+    (place / "x.conf").write_text(f"{environment}{ELSEWHERE.replace('path', 'paht')}")
+    done = run(place, "x.conf", "add", *ONE_CLIENT)
     assert done.status == 2
     assert "x.conf:8: 'paht' is not a known key name (environment other)" in done.err
 
 
-def test_a_cell_fails_if_the_python_of_its_environment_exits_at_once(home: Path) -> None:
-    python = home / "python"
+def test_a_cell_fails_if_the_python_of_its_environment_exits_when_serving(place: Path) -> None:
+    python = place / "python"
     ends = f"exec {sys.executable} -c 'raise SystemExit(\"no\")'"
     python.write_text(
         f'#!/bin/sh\ncase "$*" in *fork_server*) {ends};; *) exec {sys.executable} "$@";; esac\n'
     )
     python.chmod(0o755)
     environment = f"<environment other>\npython {python}\n</environment>\n"
-    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
-    done = run(home, "x.conf", "add", *ONE_CLIENT, "-o", "a.json")
+    (place / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    done = run(place, "x.conf", "add", *ONE_CLIENT, "-o", "a.json")
     assert done.status == 3
-    states = cells(home / "a.cells.jsonl")
+    states = cells(place / "a.cells.jsonl")
     assert states["fs", "add"][0] == "measured"
     assert (
         "the Python of environment other ended with exit status 1: no" in states["there", "add"][1]
     )
-    assert left_behind(home) == []
+    assert left_behind(place) == []
 
 
 @pytest.mark.network
 @pytest.mark.skipif(
     shutil.which("pypy3") is None and not os.environ.get("CI"), reason="PyPy is not installed"
 )
-def test_pypy_is_measured_next_to_this_python(home: Path) -> None:
+def test_pypy_is_measured_next_to_this_python(place: Path) -> None:
     environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
-    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    (place / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "cold", "--threads", *QUICK)
-    done = run(home, *words, "-n", "3", "-o", "a.json", **with_uv(PYPY, home))
+    done = run(place, *words, "-n", "3", "-o", "a.json", **wheels(PYPY))
     assert done.status == 0, done.err
-    metadata = metadata_of(home / "a.d" / "there.json", "cold")
+    metadata = metadata_of(place / "a.d" / "there.json", "cold")
     assert metadata["python_implementation"] == "pypy"
     assert "PyPy" in str(metadata["python_version"])
-    assert metadata_of(home / "a.d" / "fs.json", "cold")["python_implementation"] == "cpython"
+    assert metadata_of(place / "a.d" / "fs.json", "cold")["python_implementation"] == "cpython"
 
 
 @pytest.mark.network
-@pytest.mark.xdist_group("an old ZODB")
-def test_greenlets_are_not_supported_if_the_environment_lacks_gevent(home: Path, old: Path) -> None:
+def test_greenlets_are_not_supported_if_the_environment_lacks_gevent(place: Path) -> None:
     environment = "<environment other>\nrequirements ZODB==5.8.1\n</environment>\n"
-    (home / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
+    (place / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")
     words = ("x.conf", "add", "--gevent", *QUICK, "-o", "a.json")
-    done = run(home, *words, **with_uv(OLD, old))
+    done = run(place, *words, **wheels(OLD))
     assert done.status == 0, done.err
-    states = cells(home / "a.cells.jsonl")
+    states = cells(place / "a.cells.jsonl")
     assert states["fs", "add"][0] == "measured"
     assert states["there", "add"] == ("not supported", "gevent is not installed in its environment")
 
 
 @pytest.mark.network
-def test_newt_db_is_measured_next_to_the_relstorage_it_needs(home: Path) -> None:
-    shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", home)
+def test_newt_db_is_measured_next_to_the_relstorage_it_needs(place: Path) -> None:
+    shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", place)
     words = ("newt-sample.conf", "update", "cold", *QUICK, "-o", "a.json")
-    done = run(home, *words, **with_uv(NEWT, home))
+    done = run(place, *words, **wheels(NEWT))
     assert done.status == 0, done.err
-    states = cells(home / "a.cells.jsonl")
+    states = cells(place / "a.cells.jsonl")
     assert {name for name, _ in states} == {"relstorage", "newt", "newt_text"}
     assert {state for state, _ in states.values()} == {"measured"}
-    metadata = metadata_of(home / "a.d" / "newt_text.json", "update")
+    metadata = metadata_of(place / "a.d" / "newt_text.json", "update")
     assert (metadata["version_RelStorage"], metadata["driver"]) == ("2.1.1", "psycopg2")
-    assert left_behind(home) == []
+    assert left_behind(place) == []
 
 
-def pgjsonb_run(home: Path, *words: str) -> Done:
+def pgjsonb_run(place: Path, *words: str) -> Done:
     """Run the sample of zodb-pgjsonb with some benchmarks and options."""
-    shutil.copy(TESTS.parent / "etc" / "pgjsonb-sample.conf", home)
+    shutil.copy(TESTS.parent / "etc" / "pgjsonb-sample.conf", place)
     python = f"python={PGJSONB_PYTHON}"
     words = ("pgjsonb-sample.conf", *words, *QUICK, "--define", python, "-o", "a.json")
-    return run(home, *words, **with_uv(PGJSONB, home))
+    return run(place, *words, **wheels(PGJSONB))
 
 
 @pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
 @pytest.mark.timeout(900)  # making the environment and fetching its wheels included
-def test_zodb_pgjsonb_is_measured_next_to_relstorage(home: Path) -> None:
+def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
     chosen = ("add", "cold", "store")
-    done = pgjsonb_run(home, *chosen, "--zap", "force")
+    done = pgjsonb_run(place, *chosen, "--zap", "force")
     assert done.status == 0, done.err
-    states = {cell: state for cell, (state, _) in cells(home / "a.cells.jsonl").items()}
+    states = {cell: state for cell, (state, _) in cells(place / "a.cells.jsonl").items()}
     names = ("relstorage", "pgjsonb", "pgjsonb_history")
     assert states == dict.fromkeys(product(names, chosen), "measured")
     for name in names[1:]:
-        metadata = metadata_of(home / "a.d" / f"{name}.json", "cold")
+        metadata = metadata_of(place / "a.d" / f"{name}.json", "cold")
         assert metadata["driver"] == "psycopg"
         assert metadata["durability"] == "synced"
         assert metadata["cleared_caches"] == "pickle cache, zodb-pgjsonb cache"
         assert metadata["uncleared_caches"] == "PostgreSQL server, operating system"
         assert metadata["storage_cache_hits"] == 0
         assert {"version_zodb-pgjsonb", "version_PostgreSQL"} <= metadata.keys()
-    assert left_behind(home) == []
+    assert left_behind(place) == []
 
 
 @pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
-def test_a_pool_of_zodb_pgjsonb_has_to_have_two_connections_for_each_thread(home: Path) -> None:
+def test_a_pool_of_zodb_pgjsonb_has_to_have_two_connections_for_each_thread(place: Path) -> None:
     words = ("add", "--only", "pgjsonb", "--threads", "shared", "-c", "2,3")
-    done = pgjsonb_run(home, *words, "--define", "connections=4")
+    done = pgjsonb_run(place, *words, "--define", "connections=4")
     assert done.status == 0, done.err
-    records = map(json.loads, (home / "a.cells.jsonl").read_text().splitlines())
+    records = map(json.loads, (place / "a.cells.jsonl").read_text().splitlines())
     states = {record["parameters"]["crew"]["size"]: record["state"] for record in records}
     assert states == {2: "measured", 3: "not supported"}

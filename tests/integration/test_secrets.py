@@ -171,7 +171,7 @@ def check_that_no_password_leaks(place: Path, some: list[str]) -> None:
     text += broken_environment(some[0])
     (place / "x.conf").write_text(text)
     outside = {f"PW_{number}": in_dsn(password)[1:-1] for number, password in enumerate(some)}
-    outside |= {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(place / "cache")}
+    outside |= {"UV_HTTP_RETRIES": "0", "XDG_CACHE_HOME": str(place / "cache")}
     words = ("x.conf", "add", "-c", "1", *QUICK)
     with command_lines(place) as seen:
         done = run(place, *words, "--log", "DEBUG", "-o", "a.json", "--report", "a.html", **outside)

@@ -24,7 +24,7 @@ from zodbshootout.client.data.trace import make_trace
 from zodbshootout.config.source import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.making import describe as description_of
 from zodbshootout.contenders.private import with_private_data
 from zodbshootout.contenders.selection import (
     baseline_among,
@@ -89,7 +89,7 @@ def run(options: Options, streams: Streams) -> int:
                 environments = dict.fromkeys(
                     contender.environment for contender in contenders if contender.environment
                 )
-                return _show_plan(plan, notes, map(Maker(guardian).describe, environments), streams)
+                return _show_plan(plan, notes, map(description_of, environments), streams)
             files = result_files(options, plan)
             check_other_files(options, plan, files.combined)
         for note in notes:

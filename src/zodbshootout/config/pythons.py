@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -27,6 +27,8 @@ _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _LOGIN = re.compile(r"://[^/\s]*@")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
+_LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
+"""A URL of a file or a checkout, perhaps after the name of its package."""
 _VERSION = re.compile(r"\d+(\.|$)")
 """The beginning of a version: alone, it would pass for the name of a package."""
 
@@ -39,7 +41,7 @@ class Environment:
     python: str = ""
     """The path or the name of a program; empty for the Python of the command."""
     requirements: tuple[str, ...] = ()
-    """The packages to install, as pip takes them."""
+    """The packages to install, as uv takes them."""
     keeps_installed: bool = False
     """Whether the packages of the Python of the command are there as well."""
 
@@ -61,14 +63,6 @@ class Environment:
         """The requirements; a local path is followed by a hash of its contents."""
         return [_with_hash(requirement) for requirement in self.requirements]
 
-    @property
-    def is_pinned(self) -> bool:
-        """Whether each requirement has a version or is local; what they depend on may change."""
-        return all(
-            Path(requirement).is_absolute() or _has_version(requirement)
-            for requirement in self.requirements
-        )
-
 
 def environment_of_section(section: Any) -> Environment:
     """Return the environment that an ``<environment>`` section describes.
@@ -84,7 +78,7 @@ def environment_of_section(section: Any) -> Environment:
 def environments_of_words(words: Sequence[str]) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word is the path of something that pip installs, a Python, or consists of requirements.
+    A word is the path of something that uv installs, a Python, or consists of requirements.
 
     :raises UserError: if a word is none of these, or names the same environment as another one
     """
@@ -114,7 +108,7 @@ def _of_word(word: str) -> Environment:
         return Environment(word, word)
     requirements = tuple(_requirements_of(word))
     name = "+".join(map(_name_of_requirement, requirements))
-    return Environment(name, requirements=requirements, keeps_installed=True)
+    return Environment(name, "", tuple(map(_absolute, requirements)), keeps_installed=True)
 
 
 def _of_path(word: str, path: Path) -> Environment:
@@ -183,16 +177,12 @@ def _name_of_requirement(text: str) -> str:
     return f"{requirement.name}{requirement.specifier}".replace(",", "")
 
 
-def _has_version(requirement: str) -> bool:
-    """Return whether a requirement allows a single version of its package."""
+def is_direct(requirement: str) -> bool:
+    """Return whether a requirement says where to find its package: by a URL or a path."""
     try:
-        specifiers = Requirement(requirement).specifier
-    except InvalidRequirement:  # a URL
-        return False
-    return any(
-        specifier.operator in {"==", "==="} and not specifier.version.endswith(".*")
-        for specifier in specifiers
-    )
+        return Requirement(requirement).url is not None
+    except InvalidRequirement:
+        return True
 
 
 def _with_hash(requirement: str) -> str:
@@ -202,7 +192,7 @@ def _with_hash(requirement: str) -> str:
     digest = hashlib.sha256()
     for file in [path] if path.is_file() else _files(path):
         digest.update(f"{file.relative_to(path)}\n".encode())
-        with suppress(OSError):  # pip cannot read it either
+        with suppress(OSError):  # uv cannot read it either
             digest.update(file.read_bytes())
     return f"{requirement} ({digest.hexdigest()[:12]})"
 
@@ -236,7 +226,9 @@ def _is_project(path: Path) -> bool:
 
 
 def _absolute(requirement: str) -> str:
-    """Return a requirement, made absolute if it is an existing path."""
+    """Return a requirement, made an absolute path if it is an existing path or a URL of one."""
+    if match := _LOCAL_URL.fullmatch(requirement):
+        requirement = f"{unquote(match['path'])}{match['extras'] or ''}"
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
     without_extras, _, _ = str(path).partition("[")

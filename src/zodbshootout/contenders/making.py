@@ -1,34 +1,26 @@
-"""Virtual environments, made once and kept as long as they are used.
+"""Environments with other packages, which uv makes for one run; they are removed with it.
 
-An environment's directory is named after a hash of what it is made of.  Next to it is a lock file,
-whose modification time is the time of the last use.
+Packages that replace installed ones go into a directory that is first on the path of the command's
+Python.  Packages that have an environment to themselves go into a virtual environment.
 """
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import datetime
-from importlib.metadata import distribution, distributions
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import distribution
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, mkdtemp
 from typing import IO
 
-import platformdirs
-
-from zodbshootout.config.pythons import Environment
+from zodbshootout.config.pythons import Environment, is_direct
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, last_lines
 from zodbshootout.model.specification import Interpreter, for_another_python
@@ -50,18 +42,10 @@ CARRIED = (
 """Our modules that run in a worker.  They need pyperf, ZODB and the storage, nothing else."""
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""
-KEPT_DAYS = 30
-"""Days without use after which an environment is removed."""
 _PROBE_TIMEOUT = 60.0
 """Seconds in which a Python has to answer."""
 _INSTALL_TIMEOUT = 3600.0
 """Seconds that an installation may take: packages without wheels are built."""
-_SOURCES = "sources"
-"""The directory in which checkouts are built."""
-_COMPLETE = "made"
-"""The file that marks a complete environment; its modification time is when that was made."""
-_FROM_INPUT = ("--requirement", "/dev/stdin")
-"""Arguments of pip and uv for requirements from the standard input."""
 _PROBE = """
 import json, platform, sys
 try:
@@ -88,150 +72,126 @@ class _Python:
 
 @dataclass(frozen=True)
 class Maker:
-    """Make environments, or find them in a cache."""
+    """Make environments in a directory of the run."""
 
     guardian: Guardian
+    directory: Path
     tell: Callable[[str], None] = lambda _: None
     """Takes messages about the progress."""
-    cache: Path = field(
-        default_factory=lambda: platformdirs.user_cache_path("zodbshootout") / "environments"
-    )
-    """The directory that keeps the environments."""
 
     def interpreter(self, environment: Environment, modules: Path) -> Interpreter:
-        """Return the Python of an environment; make the environment if it is not in the cache.
+        """Make an environment and return its Python.
 
         *modules* is the directory to which :func:`carry_to` has copied our modules.
 
         :raises UserError: if it cannot be made, or its Python is too old or has no ZODB
         """
-        python = self._base(environment)
+        python, path = _base(environment), str(modules)
         if environment.requirements:
-            python = self._with_requirements(environment, python)
-        flaw = _probed(python).flaw
-        if flaw:
-            raise UserError(f"environment {environment.name} has no ZODB that works: {flaw}")
-        return Interpreter(environment.name, str(python), str(modules), environment.is_ours)
-
-    def describe(self, environment: Environment) -> str:
-        """Return a line that says whether an environment would have to be made; make nothing."""
-        description = f"environment {environment.name}: {environment.description}"
-        try:
-            python = self._base(environment)
-        except UserError as error:
-            return str(error)
-        if not environment.requirements:
-            return description
-        complete = _is_complete(self._directory(environment, python))
-        return f"{description}: {'made before' if complete else 'to be made'}"
-
-    def _base(self, environment: Environment) -> Path:
-        """Return the Python on which an environment is based."""
-        named = environment.python or sys.executable
-        path = shutil.which(named)
-        if path is None:
-            raise UserError(f"environment {environment.name}: there is no Python {named}")
-        python = _probed(Path(path))
-        if python.version < OLDEST:
-            raise UserError(
-                f"environment {environment.name}: {named} is Python {_dotted(python.version)}; "
-                f"{_dotted(OLDEST)} is the oldest that clients run on"
-            )
-        return Path(path).absolute()
-
-    def _directory(self, environment: Environment, path: Path) -> Path:
-        python = _probed(path)
-        key = [
-            str(path.resolve()),
-            python.implementation,
-            *map(str, python.version),
-            *environment.contents,
-            *(_installed() if environment.keeps_installed else []),
-        ]
-        return self.cache / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-
-    def _with_requirements(self, environment: Environment, python: Path) -> Path:
-        directory = self._directory(environment, python)
-        with self._locked(environment, directory):
-            if not _is_complete(directory):
-                self._prune()
-                shutil.rmtree(directory, ignore_errors=True)
-                self.tell(f"making environment {environment.name}: {environment.description}")
-                self._make(environment, python, directory)
-            elif not environment.is_pinned:
-                made = datetime.fromtimestamp((directory / _COMPLETE).stat().st_mtime).astimezone()
-                self.tell(
-                    f"environment {environment.name}: as it was made on {made:%Y-%m-%d}; remove "
-                    f"{directory} to have it made again"
-                )
-        return directory / "bin" / "python"
-
-    def _prune(self) -> None:
-        """Remove the environments that have not been used for :data:`KEPT_DAYS`."""
-        for lock in self.cache.glob("*.lock"):
-            with suppress(OSError), lock.open("r+") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                unused = time.time() - os.fstat(file.fileno()).st_mtime
-                if _is_at(lock, file) and unused > KEPT_DAYS * 86400:
-                    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-                    lock.unlink()
-
-    def _make(self, environment: Environment, python: Path, directory: Path) -> None:
-        try:
-            for command, requirements in _steps(environment, python, directory):
-                self._run(command, requirements, python)
-            shutil.rmtree(directory / _SOURCES, ignore_errors=True)
-            (directory / _COMPLETE).write_text(f"{environment.name}\n")
-        except BaseException as error:
-            shutil.rmtree(directory, ignore_errors=True)
-            if isinstance(error, (OSError, UserError)):
+            self.tell(f"making environment {environment.name}: {environment.description}")
+            place = Path(mkdtemp(prefix="environment-", dir=self.directory))
+            try:
+                requirements = _copied(environment.requirements, place / "sources")
+                if environment.keeps_installed:
+                    packages = self._changed(python, requirements, place / "packages")
+                    path = f"{path}{os.pathsep}{packages}"
+                else:
+                    python = self._virtual(python, requirements, place / "packages")
+            except (OSError, UserError) as error:
                 message = f"environment {environment.name} cannot be made: {error}"
                 raise UserError(message) from error
-            raise
+        sees_ours = environment.is_ours or environment.keeps_installed
+        interpreter = Interpreter(environment.name, str(python), path, sees_ours)
+        flaw = _probed(interpreter).flaw
+        if flaw:
+            raise UserError(f"environment {environment.name} has no ZODB that works: {flaw}")
+        return interpreter
 
-    @contextmanager
-    def _locked(self, environment: Environment, directory: Path) -> Iterator[None]:
-        """Keep other runs from making or removing the same environment until the context ends."""
-        lock = directory.with_suffix(".lock")
-        while True:
-            try:
-                lock.parent.mkdir(parents=True, exist_ok=True)
-                file = lock.open("w")
-            except OSError as error:
-                raise UserError(f"environments cannot be kept in {lock.parent}: {error}") from error
-            with file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    self.tell(f"environment {environment.name}: another run is making it; waiting")
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                if _is_at(lock, file):
-                    os.utime(file.fileno())
-                    yield
-                    return
+    def _changed(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
+        """Install into *directory* what uv would change among the packages of a Python."""
+        install = ["pip", "install", "--python", str(python)]
+        asked = [*install, "--dry-run", "--break-system-packages", "--output-format", "json"]
+        changes = json.loads(self._uv(asked, requirements))["changes"]
+        versions = [
+            f"{change['name']}=={change['version']}"
+            for change in changes
+            if change["action"] == "installed" and "version" in change
+        ]
+        directory.mkdir()
+        if changed := [*filter(is_direct, requirements), *versions]:
+            self._uv([*install, "--no-deps", "--target", str(directory)], changed)
+        return directory
 
-    def _run(self, command: Sequence[str], requirements: Sequence[str], python: Path) -> None:
-        """Run an installer, which reads requirements from its standard input.
+    def _virtual(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
+        """Make a virtual environment in *directory*; return its Python."""
+        # PyPy 7.3.11, in Debian 12, has no default command to link C++, which RelStorage needs.
+        is_pypy = _probed(Interpreter("", str(python), "")).implementation == "PyPy"
+        linker = {"LDCXXSHARED": "c++ -shared"} if is_pypy else {}
+        self._uv(["venv", "--python", str(python), str(directory)])
+        made = directory / "bin" / "python"
+        self._uv(["pip", "install", "--python", str(made)], requirements, **linker)
+        return made
+
+    def _uv(
+        self, command: Sequence[str], requirements: Sequence[str] = (), **variables: str
+    ) -> str:
+        """Run uv, which reads *requirements* from its standard input; return its output.
 
         Their URLs may contain passwords, and everybody can see the command line of a process.
+
+        :raises UserError: if it fails, with its own words
         """
-        # PyPy 7.3.11, in Debian 12, has no default command to link C++, which RelStorage needs.
-        linker = {"LDCXXSHARED": "c++ -shared"} if _probed(python).implementation == "PyPy" else {}
-        with TemporaryFile() as output, TemporaryFile() as standard_input:
+        words = ["--requirements", "-"] if requirements else []
+        with (
+            TemporaryFile() as standard_input, TemporaryFile() as output, TemporaryFile() as errors,
+        ):  # fmt: skip
             standard_input.write("\n".join(requirements).encode())
             standard_input.seek(0)
-            installer = self.guardian.start(
-                command, stdin=standard_input, stdout=output, stderr=subprocess.STDOUT,
-                env={**linker, **for_another_python(os.environ)},
+            process = self.guardian.start(
+                [uv_program(), "--quiet", *command, *words],
+                stdin=standard_input, stdout=output, stderr=errors,
+                env={**variables, **for_another_python(os.environ)},
             )  # fmt: skip
             try:
-                exit_code = installer.exit_code(_INSTALL_TIMEOUT)
+                exit_code = process.exit_code(_INSTALL_TIMEOUT)
             finally:
-                installer.end()
+                process.end()
             if exit_code is None:
                 raise UserError(f"it takes longer than {_INSTALL_TIMEOUT:.0f} s")
             if exit_code:
-                raise UserError(_last_lines(output))
+                raise UserError(_last_lines(errors))
+            output.seek(0)
+            return output.read().decode()
+
+
+def uv_program() -> str:
+    """Return the path of uv.
+
+    :raises UserError: if it is not installed
+    """
+    try:
+        from uv import find_uv_bin
+
+        return find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        path = shutil.which("uv")
+    if path is None:
+        raise UserError(
+            "environments are made by uv, which is not installed; install it: "
+            "pip install 'zodbshootout[against]'"
+        )
+    return path
+
+
+def describe(environment: Environment) -> str:
+    """Return a line about an environment, or about the reason why it cannot be made."""
+    try:
+        _base(environment)
+        if environment.requirements:
+            uv_program()
+    except UserError as error:
+        return str(error)
+    return f"environment {environment.name}: {environment.description}"
 
 
 def carry_to(directory: Path) -> Path:
@@ -254,48 +214,26 @@ def carry_to(directory: Path) -> Path:
     return directory
 
 
-def _steps(
-    environment: Environment, python: Path, directory: Path
-) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Yield the commands that make an environment in *directory*, each with its requirements.
-
-    Each command has to be run before the next one is asked for.
-    """
-    new_python = str(directory / "bin" / "python")
-    uv = shutil.which("uv")
-    # uv would resolve without the packages that a .pth file adds.
-    if uv is not None and not environment.keeps_installed:
-        yield [uv, "venv", "--quiet", "--python", str(python), str(directory)], ()
-        install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", new_python]
-        yield [*install, *_FROM_INPUT], _copied(environment.requirements, directory / _SOURCES)
-        return
-    # Installing pip takes seconds, and the packages that are added may include it.
-    has_pip = environment.keeps_installed and find_spec("pip") is not None
-    without_pip = ["--without-pip"] if has_pip else []
-    yield [str(python), "-m", "venv", *without_pip, str(directory)], ()
-    requirements = _copied(environment.requirements, directory / _SOURCES)
-    pip = [new_python, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]
-    if environment.keeps_installed:
-        _add_ours(directory)
-        paths = [requirement for requirement in requirements if Path(requirement).is_absolute()]
-        if paths:
-            # Local packages replace installed ones, even those of the same version.
-            wheels = directory / "wheels"
-            yield [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), *_FROM_INPUT], paths
-            built = sorted(map(str, wheels.iterdir()))
-            yield [*pip, "install", "--no-deps", "--force-reinstall", *_FROM_INPUT], built
-            requirements = [
-                *(requirement for requirement in requirements if requirement not in paths),
-                *built,
-            ]
-    yield [*pip, "install", *_FROM_INPUT], requirements
+def variables_for(interpreter: Interpreter) -> dict[str, str]:
+    """Return the environment in which a program of a Python imports from its modules first."""
+    variables = dict(os.environ) if interpreter.sees_ours else for_another_python(os.environ)
+    paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
+    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def _add_ours(directory: Path) -> None:
-    """Add the packages of this Python to a virtual environment, after its own packages."""
-    (packages,) = directory.glob("lib/*/site-packages")
-    lines = (f"import site; site.addsitedir({path!r})\n" for path in _site_directories())
-    (packages / "as-installed.pth").write_text("".join(lines))
+def _base(environment: Environment) -> Path:
+    """Return the Python on which an environment is based."""
+    named = environment.python or sys.executable
+    path = shutil.which(named)
+    if path is None:
+        raise UserError(f"environment {environment.name}: there is no Python {named}")
+    version = _probed(Interpreter("", path, "", environment.python == "")).version
+    if version < OLDEST:
+        raise UserError(
+            f"environment {environment.name}: {named} is Python {_dotted(version)}; "
+            f"{_dotted(OLDEST)} is the oldest that clients run on"
+        )
+    return Path(path).absolute()
 
 
 def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
@@ -311,27 +249,14 @@ def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
     return copied
 
 
-def _installed() -> list[str]:
-    """Return the packages of this Python, as parts of an environment's key."""
-    packages = {
-        f"{package.name} {package.version} {package.read_text('direct_url.json')}"
-        for package in distributions()
-    }
-    return [*_site_directories(), *sorted(packages)]
-
-
-def _site_directories() -> list[str]:
-    return [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
-
-
 @functools.cache
-def _probed(path: Path) -> _Python:
+def _probed(interpreter: Interpreter) -> _Python:
     """Run a Python to learn its version, and whether it has ZODB."""
     try:
         done = subprocess.run(
-            [str(path), "-c", _PROBE],
+            [interpreter.executable, "-c", _PROBE],
             check=True, capture_output=True, timeout=_PROBE_TIMEOUT, stdin=subprocess.DEVNULL,
-            env=None if str(path) == sys.executable else for_another_python(os.environ),
+            env=variables_for(interpreter),
         )  # fmt: skip
         answer = json.loads(done.stdout.splitlines()[-1])
         return _Python(tuple(answer["version"]), answer["implementation"], answer["flaw"])
@@ -339,25 +264,12 @@ def _probed(path: Path) -> _Python:
         reason = _last_lines(BytesIO(error.stderr))
     except (OSError, subprocess.TimeoutExpired, ValueError, LookupError) as error:
         reason = str(error)
-    raise UserError(f"cannot run Python {path}: {reason}")
+    raise UserError(f"cannot run Python {interpreter.executable}: {reason}")
 
 
 def _last_lines(output: IO[bytes]) -> str:
-    return " / ".join(last_lines(output, 3, errors="(?i)^error")) or "no message"
+    return " / ".join(last_lines(output, 3, errors="(?i)^(error|cause|fatal)")) or "no message"
 
 
 def _dotted(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
-
-
-def _is_at(path: Path, file: IO[str]) -> bool:
-    """Return whether an open lock file still has its name: another run may have removed it."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
-def _is_complete(directory: Path) -> bool:
-    # Its Python is a link, whose target may be gone.
-    return (directory / _COMPLETE).exists() and (directory / "bin" / "python").exists()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from zodbshootout.config.pythons import Environment
 from zodbshootout.config.tree import path_of
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.making import Maker
+from zodbshootout.contenders.making import Maker, uv_program
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
@@ -33,9 +35,14 @@ def open_all(
     Return the plan with the opened contenders, the servers, and the failures of the other
     contenders, by name.
 
-    :raises UserError: if the Python of an environment rejects a section
+    :raises UserError: if the Python of an environment rejects a section, or uv is not installed
     """
-    maker = Maker(variants.context.guardian, lambda line: observer.relay(variants.mask(line)))
+    if any(c.environment and c.environment.requirements for c in plan.contenders):
+        uv_program()
+    context = variants.context
+    maker = Maker(
+        context.guardian, context.directory, lambda line: observer.relay(variants.mask(line))
+    )
     interpreters, unavailable = variants.interpreters(
         plan.contenders, maker, plan.cells[0].parameters.crew
     )
@@ -161,7 +168,15 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         advice = contender.advice_on(cause)
         cause = _without_options(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
-    return info
+    return _in_environment(info, contender.environment) if contender.environment else info
+
+
+def _in_environment(info: StorageInfo, environment: Environment) -> StorageInfo:
+    """Return the information without what holds for one Python or in one run."""
+    python = dict(info.python)
+    if environment.requirements:  # its directory has another name in each run
+        python["python_executable"] = environment.python or sys.executable
+    return replace(info, python=python)
 
 
 def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:

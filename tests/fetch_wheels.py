@@ -80,6 +80,7 @@ def _pythons() -> Iterator[str]:
 
 RELSTORAGE = WheelSet("relstorage", ["RelStorage==4.2.0"])
 OLD = WheelSet("old", ["ZODB==5.8.1"])
+ZEO = WheelSet("zeo", ["ZEO==5.4.1", "ZODB<6"])
 NEWT = WheelSet(
     "newt", ["newt.db==0.9.0", "RelStorage<3", "ZODB<6", "psycopg2-binary", "setuptools<81"]
 )
@@ -89,7 +90,7 @@ PGJSONB_PYTHON = python_since(3, 12)
 PGJSONB = WheelSet(
     "pgjsonb", ["zodb-pgjsonb", "RelStorage", "psycopg2-binary"], PGJSONB_PYTHON or ""
 )
-SETS = (PYPY, NEWT, RELSTORAGE, OLD, *([PGJSONB] if PGJSONB_PYTHON else []))
+SETS = (PYPY, NEWT, RELSTORAGE, OLD, ZEO, *([PGJSONB] if PGJSONB_PYTHON else []))
 """All sets, the one that takes longest first."""
 
 

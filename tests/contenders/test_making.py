@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.config.pythons import Environment
-from zodbshootout.contenders.making import CARRIED, Maker, carry_to, describe, variables_for
+from zodbshootout.contenders.making import CARRIED, Maker, carry_to, describe
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
-from zodbshootout.model.specification import Interpreter
+from zodbshootout.model.specification import Interpreter, variables_for
 
 
 class Making:
@@ -75,7 +76,7 @@ def wheel(
 def output_of(interpreter: Interpreter, code: str) -> str:
     done = subprocess.run(
         [interpreter.executable, "-c", code],
-        check=True, capture_output=True, text=True, env=variables_for(interpreter),
+        check=True, capture_output=True, text=True, env=variables_for(interpreter, os.environ),
     )  # fmt: skip
     return done.stdout.strip()
 

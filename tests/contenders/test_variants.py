@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +16,16 @@ from zodbshootout.config.pythons import Environment
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.selection import only_clients_in_environments
-from zodbshootout.contenders.variants import VariantOptions, Variants, read_variants
+from zodbshootout.contenders.variants import (
+    Environments,
+    VariantOptions,
+    Variants,
+    environments_of,
+    read_variants,
+)
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.specification import ClientKind, CrewShape, Interpreter
 
 SERVER = "<zeoserver main>\n<filestorage>\npath $scratch/main.fs\n</filestorage>\n</zeoserver>\n"
 ZEO = "<zodb zeo>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
@@ -62,16 +72,98 @@ def test_a_variant_has_its_own_names_servers_and_scratch(read: Read) -> None:
     assert addresses[0] != addresses[1]
 
 
-def test_only_the_clients_of_a_private_zeo_server_are_in_an_environment(read: Read) -> None:
-    other = Environment("other", python="pypy3")
-    again = ZEO.replace("zodb zeo", "zodb again")
-    contenders = read(SERVER + ZEO + again + FILE, NEW, other).contenders()
+def test_a_private_zeo_server_is_in_the_environment_of_its_variant(read: Read) -> None:
+    contenders = read(SERVER + ZEO + FILE, NEW).contenders()
+    assert [contender.server_environments for contender in contenders] == [
+        {"main": Environment("installed")}, {"main": NEW}, {}, {},
+    ]  # fmt: skip
+    assert environments_of(contenders) == [Environment("installed"), NEW]
+    assert only_clients_in_environments(contenders) == []
+
+
+def test_a_server_of_another_program_is_in_no_environment(read: Read) -> None:
+    memcached = "<memcachedserver cache/>\n"
+    served = FILE.replace("$scratch/x.fs", "$scratch/$cache_port")
+    (_, contender) = read(memcached + served, NEW).contenders()
+    assert (list(contender.servers), contender.server_environments) == (["cache"], {})
+
+
+OLD = "<environment old>\nrequirements ZEO<6\n</environment>\n"
+OLD_SERVER = SERVER.replace("main>\n", "main>\nenvironment Old\n", 1)
+
+
+def test_a_server_stays_in_the_environment_that_its_section_names(read: Read) -> None:
+    old = Environment("old", "", ("ZEO<6",))
+    (zeo,) = read(OLD + OLD_SERVER + ZEO).contenders()
+    assert (zeo.environment, zeo.server_environments) == (None, {"main": old})
+    assert zeo.settings["server.main.environment"] == "Old"
+    contenders = read(OLD + OLD_SERVER + ZEO, NEW).contenders()
+    assert [contender.server_environments["main"] for contender in contenders] == [old, old]
     assert only_clients_in_environments(contenders) == [
-        f"only the clients of zeo@{name} and again@{name} are in environment {name}; private ZEO "
-        "servers run the packages as installed"
-        for name in ("new", "other")
+        "only the clients of zeo@new are in environment new; server main is in environment old"
     ]
-    assert only_clients_in_environments(read(SERVER + ZEO).contenders()) == []
+
+
+def test_an_unknown_environment_of_a_server_is_an_error_with_its_line(read: Read) -> None:
+    with pytest.raises(UserError) as caught:
+        read(OLD.replace("old", "odd") + OLD_SERVER + ZEO).contenders()
+    assert str(caught.value).endswith("x.conf:5: no environment 'Old'; did you mean odd?")
+
+
+def test_a_line_says_that_only_the_clients_of_a_server_are_in_an_environment(read: Read) -> None:
+    text = OLD + SERVER + "".join(
+        ZEO.replace("zeo>\n", f"{name}>\nenvironment old\n", 1) for name in ("one", "two")
+    )  # fmt: skip
+    assert only_clients_in_environments(read(text + ZEO).contenders()) == [
+        "only the clients of one and two are in environment old; server main runs what is installed"
+    ]
+
+
+@dataclass
+class FakeMaker:
+    """A maker whose environments are names, and which cannot make some."""
+
+    failing: tuple[str, ...] = ()
+    made: list[str] = field(default_factory=list)
+
+    def interpreter(self, environment: Environment, modules: Path) -> Interpreter:
+        if environment.name in self.failing:
+            raise UserError(f"environment {environment.name} is too heavy")
+        self.made.append(environment.name)
+        return Interpreter(environment.name, f"/{environment.name}/python", str(modules))
+
+
+def test_an_environment_that_several_need_is_made_once(read: Read) -> None:
+    variants = read(SERVER + ZEO + FILE, NEW)
+    maker: Any = FakeMaker()
+    environments = variants.make_environments(variants.contenders(), maker)
+    assert maker.made == ["installed", "new"]
+    assert environments.flaws == {}
+
+
+def test_a_contender_fails_with_the_environment_of_its_server(read: Read) -> None:
+    variants = read(OLD + OLD_SERVER + ZEO + FILE)
+    zeo, file = variants.contenders()
+    maker: Any = FakeMaker(failing=("old",))
+    environments = variants.make_environments([zeo, file], maker)
+    assert environments.flaw_for(zeo) == "environment old is too heavy"
+    assert environments.flaw_for(file) is None
+
+
+def test_gevent_patches_the_pythons_of_greenlets(read: Read) -> None:
+    variants = read(FILE, NEW)
+    first, second = variants.contenders()
+    maker: Any = FakeMaker()
+    environments = variants.make_environments([first, second], maker)
+    here, there = CrewShape(2, ClientKind.GREENLET), CrewShape(2, ClientKind.GREENLET, hosts=1)
+    interpreter = environments.interpreter_for(second, here)
+    assert interpreter is not None
+    assert (interpreter.name, interpreter.gevent) == ("new", True)
+    (alone,) = read(FILE).contenders()
+    assert Environments().interpreter_for(alone, here) is None
+    elsewhere = Environments().interpreter_for(alone, there)
+    assert elsewhere is not None
+    assert (elsewhere.executable, elsewhere.gevent) == (sys.executable, True)
 
 
 def test_a_name_in_several_files_is_preceded_by_that_of_the_file(read: Read) -> None:
@@ -156,8 +248,18 @@ def test_an_error_says_why_contenders_are_unavailable(
 def test_a_server_that_keeps_its_data_cannot_have_variants(read: Read, tmp_path: Path) -> None:
     server = f"<postgresqlserver main>\ndirectory {tmp_path}/data\n</postgresqlserver>\n"
     assert names(read(server + FILE).contenders()) == ["file"]
-    with pytest.raises(UserError, match="server main keeps its data in a directory"):
+    with pytest.raises(UserError, match=f"server main keeps its data in {tmp_path}/data, and"):
         read(server + FILE, NEW)
+
+
+def test_a_file_serves_one_variant_unless_it_is_read_only(read: Read, tmp_path: Path) -> None:
+    fixed = SERVER.replace("$scratch", str(tmp_path))
+    assert names(read(fixed + ZEO).contenders()) == ["zeo"]
+    with pytest.raises(UserError, match=f"server main keeps its data in {tmp_path}/main.fs, and"):
+        read(fixed + ZEO, NEW)
+    with pytest.raises(UserError, match="--define: server main keeps its data"):
+        read(fixed + CACHED, cache=["1MB", "2MB"])
+    read(fixed.replace("main.fs", "main.fs\nread-only true") + ZEO, NEW)
 
 
 CACHED = """

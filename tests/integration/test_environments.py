@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.fetch_wheels import (
     PGJSONB_PYTHON,
     PYPY,
     RELSTORAGE,
+    ZEO,
     WheelSet,
 )
 from tests.integration.command import (
@@ -111,6 +113,64 @@ def test_two_releases_of_a_storage_are_measured_in_turn(place: Path) -> None:
 
     assert done.out.startswith(shown_table(place, "a.json"))
     assert left_behind(place) == []
+
+
+CLIENT = """
+<zodb zeo>
+    <zeoclient>
+        server $main
+    </zeoclient>
+</zodb>
+"""
+
+
+def server(environment: str = "") -> str:
+    return f"""
+<zeoserver main>
+    {environment}
+    <filestorage>
+        path $scratch/zeo.fs
+    </filestorage>
+</zeoserver>
+"""
+
+
+def versions_of(place: Path, name: str) -> dict[str, object]:
+    """Return the versions of ZEO and ZODB in a contender, and in its server."""
+    metadata = metadata_of(place / "a.d" / f"{name}.json", "add")
+    return {
+        key.removeprefix("version_"): version
+        for key, version in metadata.items()
+        if key.startswith(("version_ZEO", "version_ZODB"))
+    }
+
+
+OLD_ZEO = {"ZEO": "5.4.1", "ZODB": "5.8.1"}
+OLD_SERVER = {"ZEO_server": "5.4.1", "ZODB_server": "5.8.1"}
+NEW_ZEO = {name: version(name) for name in ("ZEO", "ZODB")}
+NEW_SERVER = {f"{name}_server": version for name, version in NEW_ZEO.items()}
+
+
+@pytest.mark.network
+def test_releases_of_zeo_are_compared_on_both_sides(place: Path) -> None:
+    (place / "x.conf").write_text(server() + CLIENT)
+    words = ("x.conf", "add", "cold", "--against", "ZEO==5.4.1 ZODB<6", "--restart-servers")
+    done = run(place, *words, *ONE_CLIENT, "-o", "a.json", **wheels(ZEO))
+    assert done.status == 0, done.err
+    assert "only the clients" not in done.err
+    assert versions_of(place, "zeo") == NEW_ZEO | NEW_SERVER
+    assert versions_of(place, "zeo@zeo==5.4.1+zodb%3C6") == OLD_ZEO | OLD_SERVER
+    assert f"version_ZEO_server: {NEW_ZEO['ZEO']} against 5.4.1" in done.out
+    assert left_behind(place) == []
+
+
+@pytest.mark.network
+def test_a_server_may_be_in_another_environment_than_its_clients(place: Path) -> None:
+    old = "<environment old>\nrequirements ZEO==5.4.1\nrequirements ZODB<6\n</environment>\n"
+    (place / "x.conf").write_text(old + server("environment old") + CLIENT)
+    done = run(place, "x.conf", "add", *ONE_CLIENT, "-o", "a.json", **wheels(ZEO))
+    assert done.status == 0, done.err
+    assert versions_of(place, "zeo") == NEW_ZEO | OLD_SERVER
 
 
 def test_append_and_resume_work_with_environments_but_leaks_does_not(place: Path) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.specification import Interpreter
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of
 from zodbshootout.servers.server import Server, ServerContext
@@ -27,10 +28,11 @@ def make_server(tmp_path: Path) -> Iterator[MakeServer]:
             text: str,
             cls: Callable[..., Server] = server_of,
             clients: int = 1,
+            pythons: Mapping[str, Interpreter] | None = None,
         ) -> Server:
             source = Source(tmp_path / "x.conf", text)
             names = stack.enter_context(given_names(source, scratch))
-            context = ServerContext(scratch, source, names, guardian, clients)
+            context = ServerContext(scratch, source, names, guardian, clients, pythons or {})
             server = cls(parse(source, names).servers[0], context)
             stack.callback(server.stop)
             return server

@@ -72,6 +72,10 @@ class FakeServer:
     def how_ended(self) -> str | None:
         return "was killed" if self.name in self.servers.failing else None
 
+    @property
+    def versions(self) -> dict[str, str]:
+        return {self.name: "6"}
+
     def __getattr__(self, event: str) -> Callable[[], None]:
         def happen() -> None:
             self.servers.events.append(f"{event} {self.name}")
@@ -212,3 +216,11 @@ def test_the_end_of_a_server_is_reported_for_the_contenders_that_need_it(
     servers.failing.add("base")
     assert result.how_ended("through_one") == "server base was killed"
     assert result.how_ended("elsewhere") is None
+
+
+def test_the_versions_of_all_servers_that_a_contender_needs_are_its_own(
+    start: Callable[..., RunningServers],
+) -> None:
+    result = start()
+    assert result.versions("through_one") == {"base": "6", "inner": "6"}
+    assert result.versions("alone") == {}

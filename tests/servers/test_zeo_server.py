@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from tests.servers.conftest import MakeServer
 from zodbshootout.errors import UserError
+from zodbshootout.model.specification import Interpreter
 
 STORAGE = "<zlibstorage>\n<mappingstorage>\nname $size\n</mappingstorage>\n</zlibstorage>\n"
 PLAIN = (
@@ -69,3 +74,29 @@ def test_ssl_is_refused_if_no_contender_uses_it(make_server: MakeServer) -> None
         "x.conf:2: server it: it has ssl, and no contender has an <ssl> with $it_certificate, "
         "$it_key and $it_authority"
     )
+
+
+def test_a_server_runs_in_the_python_of_its_environment(
+    make_server: MakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    packages = tmp_path / "packages"
+    (packages / "ZEO-5.4.1.dist-info").mkdir(parents=True)
+    (packages / "ZEO-5.4.1.dist-info" / "METADATA").write_text("Name: ZEO\nVersion: 5.4.1\n")
+    python = Interpreter("old", sys.executable, f"{packages}", sees_ours=True)
+    server = make_server(PLAIN, pythons={"it": python, "other": Interpreter("x", "y", "z")})
+    assert server.environment()["PYTHONPATH"] == f"{packages}{os.pathsep}/mine"
+    versions = server.versions
+    assert versions["ZEO_server"] == "5.4.1"
+    assert versions["ZODB_server"] == version("ZODB")
+    foreign = make_server(
+        PLAIN, pythons={"it": replace(python, executable="/gone", sees_ours=False)}
+    )
+    assert foreign.environment()["PYTHONPATH"] == str(packages)
+    assert foreign.command()[0] == "/gone"
+    assert foreign.versions == {}
+
+
+def test_a_server_in_no_environment_has_the_installed_versions(make_server: MakeServer) -> None:
+    versions = make_server(PLAIN).versions
+    assert (versions["ZEO_server"], versions["ZODB_server"]) == (version("ZEO"), version("ZODB"))

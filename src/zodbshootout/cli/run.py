@@ -34,7 +34,11 @@ from zodbshootout.contenders.selection import (
     shared_databases,
     to_be_zapped,
 )
-from zodbshootout.contenders.variants import check_servers_can_restart, read_variants
+from zodbshootout.contenders.variants import (
+    check_servers_can_restart,
+    environments_of,
+    read_variants,
+)
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
@@ -86,10 +90,8 @@ def run(options: Options, streams: Streams) -> int:
             )
             plan, notes = _plan_and_notes(options, contenders, cluster)
             if options.list_only:
-                environments = dict.fromkeys(
-                    contender.environment for contender in contenders if contender.environment
-                )
-                return _show_plan(plan, notes, map(description_of, environments), streams)
+                environments = map(description_of, environments_of(contenders))
+                return _show_plan(plan, notes, environments, streams)
             files = result_files(options, plan)
             check_other_files(options, plan, files.combined)
         for note in notes:

@@ -37,6 +37,7 @@ from zodbshootout.contenders.served import (
     storages_of,
 )
 from zodbshootout.crews.cluster import Cluster
+from zodbshootout.errors import suggestion
 from zodbshootout.model.specification import Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
@@ -95,6 +96,9 @@ class Contender:
     section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment that it is opened in; ``None`` for the Python of the command."""
+    server_environments: Mapping[str, Environment] = field(default_factory=dict)
+    """The environments that its private servers run in, by the servers' names; the other servers
+    run in the Python of the command, or need none."""
     variant: str = ""
     """The name of the variant whose ``$scratch`` and servers it uses, if there are several."""
     variant_of: str = ""
@@ -117,6 +121,19 @@ class Contender:
         storage = replace(self.storage, in_memory=known.sharing is Sharing.VOLATILE)
         limits = tuple(dict.fromkeys((*self.limits, *info.limits)))
         return replace(self, info=known, storage=storage, limits=limits)
+
+    def with_versions(self, versions: Mapping[str, str]) -> Contender:
+        """Return the contender with *versions* of software besides those of its storage."""
+        info = replace(self.info, versions={**self.info.versions, **versions})
+        return replace(self, info=info)
+
+    def in_environment(self, environment: Environment) -> Contender:
+        """Return the contender in an environment, with the servers that are in no other one."""
+        movable = (
+            name for name, server in self.servers.items() if hasattr(server.config, "environment")
+        )
+        servers = {**dict.fromkeys(movable, environment), **self.server_environments}
+        return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
         """Return the promise of the storage in its private ZEO server, if it is behind that one."""
@@ -183,7 +200,8 @@ class Contender:
     def description(self) -> tuple[object, ...]:
         """Everything that its sections say: equal for those that are configured alike."""
         servers = (server.text.whole for server in self.servers.values())
-        return self.section.whole, self.section.sql, *servers, self.environment
+        environments = self.server_environments.values()
+        return self.section.whole, self.section.sql, *servers, self.environment, *environments
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -273,8 +291,28 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         advice=tuple(advice for kind, storage in typed for advice in kind.advice(storage)),
         section=text,
         environment=configuration.environments.get(text.environment),
+        server_environments=_server_environments(servers, configuration.environments),
         text=_shown(text, servers, configuration.mask),
     )
+
+
+def _server_environments(
+    servers: Sequence[ServerSection], environments: Mapping[str, Environment]
+) -> dict[str, Environment]:
+    """Return the environments that the sections of *servers* name, by the servers' names."""
+    named = {}
+    for server in servers:
+        written = getattr(server.config, "environment", None)
+        if written is None:
+            continue
+        if written.lower() not in environments:
+            advice = (
+                suggestion(written, [*environments]) if environments else "no section defines one"
+            )
+            line = f"environment {written}"
+            raise server.text.mistake(f"no environment {written!r}; {advice}", line)
+        named[server.name] = environments[written.lower()]
+    return named
 
 
 def _storage(text: Section, names: Mapping[str, str]) -> Storage:

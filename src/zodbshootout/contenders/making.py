@@ -23,7 +23,7 @@ from typing import IO
 from zodbshootout.config.pythons import Environment, is_direct
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian, last_lines
-from zodbshootout.model.specification import Interpreter, for_another_python
+from zodbshootout.model.specification import Interpreter, for_another_python, variables_for
 
 CARRIED = (
     "__init__.py",
@@ -214,13 +214,6 @@ def carry_to(directory: Path) -> Path:
     return directory
 
 
-def variables_for(interpreter: Interpreter) -> dict[str, str]:
-    """Return the environment in which a program of a Python imports from its modules first."""
-    variables = dict(os.environ) if interpreter.sees_ours else for_another_python(os.environ)
-    paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
-    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-
-
 def _base(environment: Environment) -> Path:
     """Return the Python on which an environment is based."""
     named = environment.python or sys.executable
@@ -256,7 +249,7 @@ def _probed(interpreter: Interpreter) -> _Python:
         done = subprocess.run(
             [interpreter.executable, "-c", _PROBE],
             check=True, capture_output=True, timeout=_PROBE_TIMEOUT, stdin=subprocess.DEVNULL,
-            env=variables_for(interpreter),
+            env=variables_for(interpreter, os.environ),
         )  # fmt: skip
         answer = json.loads(done.stdout.splitlines()[-1])
         return _Python(tuple(answer["version"]), answer["implementation"], answer["flaw"])

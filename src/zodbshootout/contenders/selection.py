@@ -53,19 +53,21 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
 
 
 def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
-    """Return a sentence for each environment that has clients of private ZEO servers.
-
-    The servers run the packages as installed.
-    """
-    names: dict[str, list[str]] = {}
+    """Return a sentence for each environment that has clients of a ZEO server in another one."""
+    names: dict[tuple[str, str], list[str]] = {}
     for contender in contenders:
-        served = any(server.kind == "zeoserver" for server in contender.servers.values())
-        if served and contender.environment and not contender.environment.is_ours:
-            names.setdefault(contender.environment.name, []).append(contender.name)
+        environment = contender.environment
+        if environment is None or environment.is_ours:
+            continue
+        for server in contender.servers.values():
+            others = contender.server_environments.get(server.name)
+            if server.kind == "zeoserver" and others != environment:
+                place = f"is in environment {others.name}" if others else "runs what is installed"
+                where = environment.name, f"server {server.name} {place}"
+                names.setdefault(where, []).append(contender.name)
     return [
-        f"only the clients of {' and '.join(group)} are in environment {environment}; private ZEO "
-        "servers run the packages as installed"
-        for environment, group in names.items()
+        f"only the clients of {' and '.join(group)} are in environment {environment}; {server}"
+        for (environment, server), group in names.items()
     ]
 
 

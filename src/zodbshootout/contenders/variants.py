@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
@@ -21,13 +21,13 @@ import ZConfig
 from ZConfig.substitution import substitute
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.storage_types import sharing_of
+from zodbshootout.client.storage_types import nested_sections, sharing_of
 from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import of_configuration
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.contenders.making import Maker, carry_to
+from zodbshootout.contenders.making import Maker, carry_to, uv_program
 from zodbshootout.contenders.selection import named
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
@@ -84,13 +84,52 @@ class Variant:
                     f"--against: {contender.section.name} is in environment "
                     f"{contender.section.environment} already; choose others with --only"
                 )
-        contenders = [replace(contender, environment=self.environment) for contender in contenders]
+        contenders = [contender.in_environment(self.environment) for contender in contenders]
         if self.name == INSTALLED:
             return contenders
         return [
             replace(contender, name=f"{contender.name}@{self.name}", variant_of=contender.name)
             for contender in contenders
         ]
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The environments of a run."""
+
+    interpreters: dict[Environment, Interpreter] = field(default_factory=dict)
+    """The Pythons of those that work."""
+    flaws: dict[Environment, str] = field(default_factory=dict)
+    """Why the others do not work."""
+
+    def flaw_for(self, contender: Contender) -> str | None:
+        """Return why a contender or a server of its cannot be started, ``None`` if they can."""
+        flaws = (self.flaws.get(environment) for environment in environments_of([contender]))
+        return next(filter(None, flaws), None)
+
+    def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:
+        """Return the Python that opens a contender, ``None`` for the process of the command.
+
+        If the clients of the *crew* are greenlets on other hosts, gevent does not patch the
+        command's own process, so another process of the same Python opens the contender.
+        """
+        gevent = crew.client_kind is ClientKind.GREENLET
+        if contender.environment is not None:
+            interpreter = self.interpreters.get(contender.environment)
+            return interpreter and replace(interpreter, gevent=gevent)
+        if gevent and crew.hosts:
+            return Interpreter("", sys.executable, "", sees_ours=True, gevent=True)
+        return None
+
+
+def environments_of(contenders: Iterable[Contender]) -> list[Environment]:
+    """Return the environments in which contenders or their servers are, each one once."""
+    all_of_them = (
+        environment
+        for contender in contenders
+        for environment in (contender.environment, *contender.server_environments.values())
+    )
+    return list(dict.fromkeys(filter(None, all_of_them)))
 
 
 @dataclass(frozen=True)
@@ -140,43 +179,32 @@ class Variants:
             ]
         return contenders
 
-    def interpreters(
-        self, contenders: Sequence[Contender], maker: Maker, crew: CrewShape
-    ) -> tuple[dict[str, Interpreter], dict[str, str]]:
-        """Make the environments; return the contenders' Pythons, by the contenders' names.
+    def make_environments(self, contenders: Sequence[Contender], maker: Maker) -> Environments:
+        """Make the environments that contenders and their servers need.
 
-        The second mapping has the contenders that cannot be opened, with the reason.  If the
-        clients of the *crew* are greenlets on other hosts, gevent does not patch the command's own
-        process, so another process of the same Python opens the contenders.
-
-        :raises UserError: if our modules cannot be copied for the environments
+        :raises UserError: if uv is not installed, or our modules cannot be copied
         """
-        gevent = crew.client_kind is ClientKind.GREENLET
-        interpreters: dict[str, Interpreter] = {}
-        unavailable: dict[str, str] = {}
+        environments = environments_of(contenders)
+        if any(environment.requirements for environment in environments):
+            uv_program()
         modules = self.context.directory / "modules"
-        if any(contender.environment for contender in contenders):
+        if environments:
             with errors_of_files():
                 carry_to(modules)
-        names: dict[Environment | None, list[str]] = {}
-        for contender in contenders:
-            names.setdefault(contender.environment, []).append(contender.name)
-        for environment, opened_there in names.items():
-            if environment is not None:
-                try:
-                    interpreter = maker.interpreter(environment, modules)
-                except UserError as error:
-                    unavailable |= dict.fromkeys(opened_there, str(error))
-                else:
-                    patched = replace(interpreter, gevent=gevent)
-                    interpreters |= dict.fromkeys(opened_there, patched)
-            elif gevent and crew.hosts:
-                patched = Interpreter("", sys.executable, "", sees_ours=True, gevent=True)
-                interpreters |= dict.fromkeys(opened_there, patched)
-        return interpreters, unavailable
+        made = Environments()
+        for environment in environments:
+            try:
+                made.interpreters[environment] = maker.interpreter(environment, modules)
+            except UserError as error:
+                made.flaws[environment] = str(error)
+        return made
 
     def start_servers(
-        self, stack: ExitStack, users: Sequence[Contender], clients: int
+        self,
+        stack: ExitStack,
+        users: Sequence[Contender],
+        clients: int,
+        environments: Environments,
     ) -> RunningServers:
         """Start the servers that *users* need; *stack* stops them.
 
@@ -189,7 +217,12 @@ class Variants:
                 server: [user.name for user in own if server.name in user.servers]
                 for server in variant.configuration.servers
             }
-            context = replace(variant.context, clients=clients)
+            pythons = {
+                name: environments.interpreters[environment]
+                for user in own
+                for name, environment in user.server_environments.items()
+            }
+            context = replace(variant.context, clients=clients, pythons=pythons)
             servers.start(stack, variant.configuration, users_of_servers, context)
         return servers
 
@@ -340,7 +373,7 @@ def _read_file(
         for variant in variants
     ]
     if len(variants) > 1:
-        _check_directories(variants[0].configuration, "--against" if against else "--define")
+        _check_places(variants, "--against" if against else "--define")
     return variants
 
 
@@ -360,13 +393,26 @@ def _shown(
     return shown
 
 
-def _check_directories(configuration: Configuration, option: str) -> None:
+def _check_places(variants: Sequence[Variant], option: str) -> None:
+    """Check that no two variants have servers that keep their data in one place."""
+    first, *others = (dict(_places_of_data(variant.configuration)) for variant in variants)
+    for place, server in first.items():
+        if any(place in places for places in others):
+            raise UserError(
+                f"{option}: server {server} keeps its data in {place}, and each variant needs a "
+                "server and data of its own; leave the directory out, or put it below $scratch"
+            )
+
+
+def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:
+    """Yield the directories and files that servers write to, with the servers' names."""
     for server in configuration.servers:
         if server.directory:
-            raise UserError(
-                f"{option}: server {server.name} keeps its data in a directory, and each "
-                "variant needs a server of its own; leave out the directory"
-            )
+            yield server.directory, server.name
+        for section in nested_sections(server):
+            path = getattr(section.config, "path", None)
+            if isinstance(path, str) and not getattr(section.config, "read_only", False):
+                yield path, server.name
 
 
 def _check_definitions(source: Source, names: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ All classes here are immutable.  Sizes are in bytes.
 from __future__ import annotations
 
 import enum
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -239,6 +240,13 @@ def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of an *environment* but those with paths of one Python's modules."""
     paths = ("PYTHONPATH", "PYTHONHOME")
     return {name: value for name, value in environment.items() if name not in paths}
+
+
+def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which a program of a Python imports from its modules first."""
+    variables = environment if interpreter.sees_ours else for_another_python(environment)
+    paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
+    return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.tree import path_of
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.making import Maker, uv_program
+from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
@@ -35,29 +35,31 @@ def open_all(
     Return the plan with the opened contenders, the servers, and the failures of the other
     contenders, by name.
 
-    :raises UserError: if the Python of an environment rejects a section, or uv is not installed
+    :raises UserError: if the Python of an environment rejects a section
     """
-    if any(c.environment and c.environment.requirements for c in plan.contenders):
-        uv_program()
-    context = variants.context
+    context, crew = variants.context, plan.cells[0].parameters.crew
     maker = Maker(
         context.guardian, context.directory, lambda line: observer.relay(variants.mask(line))
     )
-    interpreters, unavailable = variants.interpreters(
-        plan.contenders, maker, plan.cells[0].parameters.crew
-    )
+    environments = variants.make_environments(plan.contenders, maker)
+    unavailable = {c.name: flaw for c in plan.contenders if (flaw := environments.flaw_for(c))}
     measurable = [
-        replace(c, storage=replace(c.storage, interpreter=interpreters.get(c.name)))
+        replace(c, storage=replace(c.storage, interpreter=environments.interpreter_for(c, crew)))
         for c in plan.measurable
     ]
     present = [contender for contender in measurable if contender.name not in unavailable]
     _check_sections(present, fork_servers)
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
-    servers = variants.start_servers(stack, present, clients)
+    servers = variants.start_servers(stack, present, clients, environments)
     unavailable |= servers.absent
     failures, opened = inspect_all(measurable, unavailable, fork_servers, observer)
-    contenders = [opened.get(contender.name, contender) for contender in plan.contenders]
+    contenders = [
+        opened[contender.name].with_versions(servers.versions(contender.name))
+        if contender.name in opened
+        else contender
+        for contender in plan.contenders
+    ]
     return replace(plan, contenders=contenders), servers, failures
 
 

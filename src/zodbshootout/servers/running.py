@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 
 from zodbshootout.config.configuration import Configuration, ServerSection
 from zodbshootout.servers import ServerFailed
@@ -76,6 +77,11 @@ class RunningServers:
     def served(self) -> set[str]:
         """The names of the contenders that need a server."""
         return {name for names in self.users.values() for name in names}
+
+    def versions(self, contender: str) -> dict[str, str]:
+        """Return the versions of the servers that a contender needs, by name."""
+        all_of_them = (server.versions.items() for server in self._needed_by(contender))
+        return dict(chain.from_iterable(all_of_them))
 
     def restart_for(self, contender: str) -> None:
         """Restart the servers that a contender needs.

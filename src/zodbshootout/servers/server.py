@@ -11,7 +11,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar
@@ -21,6 +22,7 @@ from zodbshootout.config.configuration import ServerSection
 from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
+from zodbshootout.model.specification import Interpreter
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.installation import ServerDirectory, account_for
 
@@ -51,6 +53,8 @@ class ServerContext:
     guardian: Guardian
     clients: int = 1
     """The clients of the run's largest crew."""
+    pythons: Mapping[str, Interpreter] = field(default_factory=dict)
+    """The Pythons of the servers that run in an environment, by the servers' names."""
 
 
 class Server(ABC):
@@ -131,6 +135,15 @@ class Server(ABC):
     def command(self) -> Sequence[str]:
         """Return the command that starts the server."""
 
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables of its programs, if they run as the same user."""
+        return dict(os.environ)
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of its software that no client can ask it for, by name."""
+        return {}
+
     def is_ready(self) -> bool:
         """Return whether the server, whose process runs, takes requests."""
         return accepts((self.host, self.port))
@@ -197,7 +210,7 @@ class Server(ABC):
             account = account_for(self.system_accounts, self.section.run_as, data)
         self.directory.make(account)
         temporary = str(self.directory.subdirectory("tmp"))
-        environment = dict(os.environ)
+        environment = self.environment()
         if account is not None:
             # The rest of root's environment may hold secrets.
             environment = {name: environment[name] for name in _HARMLESS_VARIABLES & {*environment}}

@@ -1,17 +1,29 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from zodbshootout.client.database import prelude
 from zodbshootout.client.reachability import host_and_port
 from zodbshootout.config.configuration import ServerSection
+from zodbshootout.model.specification import Interpreter, variables_for
 from zodbshootout.servers.address import is_loopback
-from zodbshootout.servers.server import Server, ServerContext
+from zodbshootout.servers.server import START_TIMEOUT, Server, ServerContext
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
 """The import of ZEO's client sections: their <ssl> clashes with the one that runzeo defines."""
+_OURS = Interpreter("", sys.executable, "", sees_ours=True)
+_PACKAGES = ("ZEO", "ZODB", "uvloop")
+"""Packages that make a difference to a server; ZEO uses uvloop's event loop if it is installed."""
+_VERSIONS = (
+    "import json, sys; from zodbshootout.versions import installed_versions; "
+    "print(json.dumps(installed_versions(sys.argv[1:])))"
+)
 
 
 class ZEOServer(Server):
@@ -21,6 +33,7 @@ class ZEOServer(Server):
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)
+        self._python = context.pythons.get(self.name, _OURS)
         if not section.config.ssl and not is_loopback(self.host):
             raise self.mistake(
                 f"with listen {self.host} anyone on that network could use it; it needs ssl true",
@@ -57,4 +70,21 @@ class ZEOServer(Server):
         return f"  <ssl>\n{''.join(lines)}  </ssl>\n"
 
     def command(self) -> Sequence[str]:
-        return [sys.executable, "-m", "ZEO.runzeo", "-C", str(self.directory.path / _FILE)]
+        path = str(self.directory.path / _FILE)
+        return [self._python.executable, "-m", "ZEO.runzeo", "-C", path]
+
+    def environment(self) -> dict[str, str]:
+        return variables_for(self._python, os.environ)
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        command = [self._python.executable, "-c", _VERSIONS, *_PACKAGES]
+        try:
+            done = subprocess.run(
+                command, check=True, capture_output=True, timeout=START_TIMEOUT,
+                stdin=subprocess.DEVNULL, env=self.environment(),
+            )  # fmt: skip
+            found = json.loads(done.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError):
+            return {}
+        return {f"{name}_server": version for name, version in found.items()}

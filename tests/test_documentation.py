@@ -238,7 +238,7 @@ def test_the_example_crew_passes_its_test(tree: Path) -> None:
     package = tree / "src" / "zodbshootout"
     shutil.copy(EXAMPLES / "subprocesses.py", package / "crews")
     test = shutil.copy(EXAMPLES / "test_subprocesses.py", tree / "tests")
-    insert(package / "client" / "specification.py", "GREENLET =", code_block("SUBPROCESS"))
+    insert(package / "model" / "specification.py", "GREENLET =", code_block("SUBPROCESS"))
     insert(package / "crews" / "local.py", "if shape.client_kind is", code_block("if shape"))
     insert(package / "cli" / "parser.py", "flag(\n", code_block("flag("))
     options = package / "cli" / "options.py"

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,14 +25,7 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS: Mapping[str, str] = {
-    "show": "show",
-    "report": "report",
-    "compare": "compare",
-    "workload": "workload",
-    "workload make": "make_workload",
-}
-"""The module of each command besides ``run``."""
+_COMMANDS = ("show", "report", "compare", "workload", "workload make")
 
 
 def main(
@@ -84,7 +77,9 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def _module_of(command: str) -> Any:
-    return importlib.import_module(f"zodbshootout.cli.{_COMMANDS[command]}")
+    """Return the module of a command; that of ``workload make`` is ``make_workload``."""
+    words = reversed(command.split())
+    return importlib.import_module(f"zodbshootout.cli.{'_'.join(words)}")
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:

@@ -122,17 +122,11 @@ SWEPT = (CLIENTS, OBJECTS, SIZE, RATE)
 
 def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Parameters:
     """Return *parameters* with other *values* of some."""
-    flat: dict[str, Any] = {}
-    nested: dict[str, dict[str, Any]] = {}
-    for parameter, value in values.items():
-        outer, dot, inner = parameter.attribute.partition(".")
-        if dot:
-            nested.setdefault(outer, {})[inner] = value
-        else:
-            flat[outer] = value
-    for outer, inner_values in nested.items():
-        flat[outer] = replace(getattr(parameters, outer), **inner_values)
-    return replace(parameters, **flat)
+    for one, value in values.items():
+        outer, dot, inner = one.attribute.partition(".")
+        part = replace(getattr(parameters, outer), **{inner: value}) if dot else value
+        parameters = replace(parameters, **{outer: part})
+    return parameters
 
 
 def without_objects(parameters: Parameters) -> Parameters:

@@ -97,7 +97,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ("cache-size 5\n", "x.conf:1: 'cache-size' is not a known key name outside of a section"),
         (
             "%define x 1\n<environment a>\n</environment>\n",
-            "x.conf: an <environment> needs requirements or python",
+            "x.conf:2: an <environment> needs requirements or python",
         ),
         (
             f"<zodb a>\n{FILESTORAGE}</zodb>\n<zodb a>\n{FILESTORAGE}</zodb>",
@@ -123,7 +123,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
             f"%import relstorag\n<zodb a>\n{FILESTORAGE}</zodb>",
             "x.conf:1: package relstorag is not installed; did you mean relstorage?",
         ),
-        ("<zodb a>\n</zodb>", "x.conf: <zodb a> holds no storage, such as <filestorage>"),
+        ("<zodb a>\n</zodb>", "x.conf:1: <zodb a> holds no storage, such as <filestorage>"),
         (
             f"<zodb a>\ncache-size many\n{FILESTORAGE}</zodb>",
             "x.conf:2: cache-size: 'many' is not a whole number",
@@ -142,15 +142,15 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ),
         (
             f"<zodb a> # main\n{FILESTORAGE}</zodb>",
-            "x.conf:1: malformed section start; a comment has a line of its own",
+            "<mappingstorage/>; a comment has a line of its own",
         ),
         (
             f"<zodb a>\n{FILESTORAGE}</zodb> # main",
-            "x.conf:5: malformed section end; a comment has a line of its own",
+            "x.conf:5: the last line of a section ends with >, as in </zodb>; a comment has a line",
         ),
         (
-            "%import relstorage\n<zodb a>\n<relstorage>\ncache-local-mb 300MB\n</relstorage>\n",
-            "x.conf:4: cache-local-mb: '300MB' is not a whole number; write a number of megabytes",
+            "%import relstorage\n\n\n<relstorage>\ncache-local-mb 300MB\n</relstorage>\n",
+            "x.conf:5: cache-local-mb: '300MB' is not a whole number; write a number of megabytes",
         ),
         (
             f"<zodb a>\ncache-size = 5\n{FILESTORAGE}</zodb>",
@@ -197,7 +197,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
             "x.conf:2: unknown type name: 'relstorage'; write '%import relstorage' above it",
         ),
         ("<zeoserver>\n<mappingstorage/>\n</zeoserver>", "as in <zeoserver NAME>"),
-        ("<zodb a>\n", "x.conf:1: unclosed sections not allowed"),
+        ("<zodb a>\n", "x.conf:1: <zodb a> is not closed; write </zodb> at its end"),
         ("\n%include nowhere.conf\n", "x.conf:2: cannot read /"),
         ("%include nowhere.conf\n", "/nowhere.conf: No such file or directory"),
         (
@@ -212,7 +212,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
             "%import not_installed\n<zodb_db main>\n<not-known>\n</not-known>\n</zodb_db>\n",
             "x.conf:1: package not_installed is not installed",
         ),
-        ("<zodb_db main>\nmount-point /\n</zodb_db>\n", "x.conf: <zodb main> holds no storage"),
+        ("<zodb_db main>\nmount-point /\n</zodb_db>\n", "x.conf:1: <zodb main> holds no storage"),
         ("<zodb a>\nmount-point /\n</zodb>\n", "x.conf:2: 'mount-point' is not a known key name"),
         ("instancehome x\n<zodb main>\n</zodb>\n", "x.conf:1: 'instancehome' is not a known key"),
         ("<zeo>\naddress 8100\n</zeo>\n", "x.conf:1: this is the configuration of a ZEO server"),
@@ -320,8 +320,11 @@ REMEDY = "this value cannot be used; a $ in it is written $$"
         ("dsn host=$scratch password={}", "x.conf:5: dsn"),
         ("dsn postgresql://u:{}@h/db", "x.conf:5: dsn"),
         ("dsn postgresql://h/db?user=u&password={}", "x.conf:5: dsn"),
-        ("%define my_password {}", "x.conf:5: %define my_password"),
-        ("%define connection dbname=z password='{}'", "x.conf:5: %define connection"),
+        ("%define my_password {}\ndsn $my_password", "x.conf:5: %define my_password"),
+        (
+            "%define connection dbname=z password='{}'\ndsn $connection",
+            "x.conf:5: %define connection",
+        ),
         ("%define mine {}\ndsn dbname=z password='$mine'", "x.conf:5: %define mine"),
         ("%include rest.conf", "rest.conf:2: dsn"),
     ],
@@ -367,23 +370,159 @@ def test_no_part_of_a_secret_is_in_an_error_of_the_file_that_a_uri_names(tmp_pat
     assert "line 4: a $ in a value is written $$" in str(caught.value)
 
 
+def test_all_environment_variables_that_are_not_set_are_named(tmp_path: Path) -> None:
+    text = (
+        "%define home $(NOT_NEEDED)\n%define size $(SIZE_9)\ninstancehome $home\n<zodb_db a>\n"
+        "cache-size $size\npool-size $(POOL_9)\n<mappingstorage/>\n</zodb_db>\n"
+    )
+    with pytest.raises(UserError) as caught:
+        parsed(text, tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}/x.conf:2: these environment variables are not set: SIZE_9, POOL_9; set them: "
+        "export SIZE_9=... POOL_9=..."
+    )
+
+
+def test_a_definition_that_nothing_uses_may_refer_to_nothing(tmp_path: Path) -> None:
+    unused = "%define a $nothing\n%define b $a\n%define c $(NOWHERE_9)\n%define d 1\n%define e $d\n"
+    text = f"{unused}{{}}<zodb main>\ncache-size $e\n<mappingstorage/>\n</zodb>\n"
+    (contender,) = contenders_of(parsed(text.format(""), tmp_path))
+    assert contender.settings["cache_size"] == "1"
+    with pytest.raises(UserError, match=r"x\.conf:1: \$nothing is not defined"):
+        parsed(text.replace("$e\n", "$b\n").format(""), tmp_path)
+    with pytest.raises(UserError, match=r"x\.conf:6: .*'\$\{' not followed by name"):
+        parsed(text.format("%define wrong ${}\n"), tmp_path)
+
+
+def test_relstorage_outside_of_a_database_needs_no_import(tmp_path: Path) -> None:
+    text = "<relstorage {}>\n<sqlite3>\ndata-dir $scratch/{}\n</sqlite3>\n</relstorage>\n"
+    converted = contenders_of(parsed(f"{text.format('a', 'a')}{text.format('b', 'b')}", tmp_path))
+    assert [contender.name for contender in converted] == ["a", "b"]
+    assert converted[0].section.whole.startswith("%import relstorage\n<zodb a>\n<relstorage a>")
+
+
+STORAGE = "<mappingstorage/>\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("text", "message"),
     [
-        ("# Paste\n[app:main]\nuse = egg:x\n", 2),
-        ("; buildout\n[buildout]\nzope-conf = <zodb a>\n", 1),
-        ("services:\n  db:\n    image: x\n", 1),
-        ("---\na: 1\n", 1),
-        ('{"a": 1}\n', 1),
-        ('<?xml version="1.0"?>\n<a/>\n', 1),
-        ("<!DOCTYPE html>\n", 1),
-        ("DSN=x\n", 1),
-        ("ZODB==6\n", 1),
+        (
+            f"<zodb a>\n{STORAGE}<zodb b>\n{STORAGE}</zodb>\n</zodb>\n",
+            "3: <zodb b> cannot stand in <zodb a>, which line 1 begins; write </zodb> above this",
+        ),
+        (
+            f"<zodb a>\n<filestorage>\npath x\n</zodb>\n<zodb b>\n{STORAGE}</zodb>\n",
+            "4: </zodb> cannot close <filestorage>, which line 2 begins; write </filestorage> ",
+        ),
+        (f"<zodb a>\n{STORAGE}</filestorage>\n</zodb>", "3: </filestorage> closes nothing: no"),
+        (
+            "<zodb a>\n<filestorage>\npath x\n",
+            "2: <filestorage> is not closed; write </filestorage>",
+        ),
+        (
+            "<zodb a>\n<filestorage>\n",
+            "2: <filestorage> is not closed; write </filestorage> and </z",
+        ),
+        (
+            f"<zodb a>\n{STORAGE}\n<filestorage>\npath x\n</filestorage>\n</zodb>\n",
+            "4: <filestorage> is a second storage in <zodb a>, which has one; give it a <zodb",
+        ),
+        (
+            f"%import zc.zlibstorage\n<zlibstorage>\n{STORAGE * 2}</zlibstorage>\n",
+            "4: <mappingstorage> is a second storage in <zlibstorage>, which has one; delete one",
+        ),
+        (
+            "%import zc.zlibstorage\n<zodb a>\n<zlibstorage>\n</zlibstorage>\n</zodb>",
+            "3: <zlibstorage> holds no storage, such as <filestorage>",
+        ),
+        ("<filestorage>\nblob-dir x\n\n</filestorage>\n", "1: <filestorage> needs path"),
+        (
+            "<mysql>\ndb x\n</mysql>\n",
+            "1: <mysql> cannot stand outside of a section; write it into <relstorage>",
+        ),
+        (
+            "<relstorage x>\n</relstorage>\n",
+            "1: <relstorage x> holds no database, such as <postgresql>",
+        ),
+        (
+            f"<zodb a b>\n{STORAGE}</zodb>\n",
+            "1: a section begins with its type, and perhaps a name",
+        ),
+        ("%import relstorage x\n", "1: %import takes the name of one package; write a line for"),
+        ("%import zc.\n", "1: no section types are in 'zc.'; %import takes a package with"),
+        ("%import pyperf\n", "1: no section types are in 'pyperf'; %import takes a package with"),
+        ("%imprt pyperf\n", "1: unknown directive: 'imprt'; there are %define, %import and %incl"),
+        (f"<zodb a>\ncache-size '1\n{STORAGE}</zodb>", '2: cache-size: "\'1" is not a whole numb'),
     ],
 )
-def test_a_file_of_another_format_is_named_as_such(text: str, line: int, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=rf"x\.conf:{line}: this is not a ZConfig file, in which"):
-        parsed(text, tmp_path)
+def test_a_mistake_of_structure_is_reported_with_its_section(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        contenders_of(parsed(text, tmp_path))
+    assert f"x.conf:{message}" in str(caught.value)
+
+
+def test_an_included_file_is_named_relative_to_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("etc").mkdir()
+    Path("etc/x.conf").write_text(f"%include more.conf\n<zodb a>\n{STORAGE}</zodb>\n")
+    included = Path("etc/more.conf")
+    included.write_text("<zodb b>\n<mappingstorage>\nx y\n</mappingstorage>\n</zodb>\n")
+    with pytest.raises(UserError, match=r"^etc/more\.conf:3: 'x' is not a known key name"):
+        parse(read_source(Path("etc/x.conf")), {})
+    included.unlink()
+    with pytest.raises(
+        UserError, match=r"^etc/x\.conf:1: cannot read etc/more\.conf: No such file"
+    ):
+        parse(read_source(Path("etc/x.conf")), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# Paste\n[app:main]\nuse = egg:x\n", "2: this is an ini file, in which no zodbconn.uri"),
+        (
+            "[app:main]\n# db\nzodbconn.uri = zconfig://%(here)s/zodb.conf\n",
+            "3: this is an ini file; measure its zodbconn.uri: zodbshootout 'zconfig://{here}/zodb.conf'",
+        ),
+        (
+            "[app:main]\nzodbconn.uri.a = postgres://u:geheim@h:5/x\n",
+            "2: this is an ini file; measure its zodbconn.uri.a: zodbshootout 'postgres://u:***@h:5/x'",
+        ),
+        (
+            "[app:main]\nzodb_uri = file:///srv/Data.fs\n",
+            "2: this is an ini file; measure its zodb_uri: zodbshootout 'file:///srv/Data.fs'",
+        ),
+        (
+            "; buildout\n[buildout]\nzope-conf = <zodb a>\n",
+            "2: this is a configuration of buildout; give the zope.conf that it has generated",
+        ),
+        ("services:\n  db:\n    image: x\n", "1: this is YAML; give the ZConfig file that is made"),
+        ("---\na: 1\n", "1: this is YAML"),
+        ('{{"a": 1}}\n', "1: this is JSON; give the ZConfig file"),
+        ('{{"benchmarks": [\n', "1: these are results; show them: zodbshootout show {here}/x.conf"),
+        ('<?xml version="1.0"?>\n<a/>\n', "1: this is not a ZConfig file, in which"),
+        ("<!DOCTYPE html>\n", "1: this is not a ZConfig file, in which"),
+        ("DSN=x\n", "1: this is not a ZConfig file, in which"),
+        ("ZODB==6\n", "1: this is not a ZConfig file, in which"),
+        (
+            "%define INSTANCE x\n<eventlog>\n</eventlog>\n<zeo>\naddress 8100\n</zeo>\n",
+            "4: this is the configuration of a ZEO server",
+        ),
+        (
+            "%define X y\ninstancehome $X\nhttp-port 80\n",
+            "2: this is Zope's configuration, without a <zodb_db NAME>; give the file that has one",
+        ),
+    ],
+)
+def test_a_file_of_another_format_is_named_as_such(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        parsed(text.format() if "{{" in text else text, tmp_path)
+    assert f"x.conf:{message.format(here=tmp_path)}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +581,7 @@ def test_a_package_that_is_not_installed_is_reported_with_its_place(
 
 
 def test_an_import_of_a_module_is_reported_with_its_place(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"x\.conf:2: import name does not refer to a package"):
+    with pytest.raises(UserError, match=r"x\.conf:2: no section types are in 'os'; %import"):
         parsed(f"\n%import os\n<zodb a>\n{FILESTORAGE}</zodb>", tmp_path)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.source import Source, read_source
-from zodbshootout.config.tree import Section, path_of
+from zodbshootout.config.tree import Section
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.errors import UserError
 
@@ -66,7 +66,7 @@ def test_each_line_of_a_section_is_traced_to_its_line_in_the_file() -> None:
     text = f"%import newt.db\n%define base $scratch/data\n{ENVIRONMENT}{SECTION}".splitlines()
     for number, line in enumerate(outside.whole.splitlines(), 1):
         place = outside.line(number)
-        assert path_of(place.url) == Path("x.conf").absolute()
+        assert place.path == Path("x.conf")
         if "$" not in line:
             assert text[place.number - 1].strip().lower() == line
 
@@ -146,14 +146,14 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
             f"{ENVIRONMENT}<zodburi a>\nenvironment old\nurl memory://x\n</zodburi>\n",
             "x.conf:6: 'url' is not a known key name in <zodburi>; uri is",
         ),
-        (SECTION, "x.conf:1: no environment 'old'; no section defines one"),
+        (SECTION, "x.conf:3: no environment 'old'; no section defines one"),
         (
             f"{ENVIRONMENT}<zodb a>\nenvironment odl\n<mappingstorage/>\n</zodb>\n",
-            "x.conf:5: no environment 'odl'; did you mean old?",
+            "x.conf:7: no environment 'odl'; did you mean old?",
         ),
         (
             f"{ENVIRONMENT}{HERE}<zodb near>\nenvironment old\n</zodb>\n",
-            "x.conf:8: a second section is called 'near'; give each a name of its own",
+            "x.conf:9: a second section is called 'near'; give each a name of its own",
         ),
         ("<environment a>\n</environment>\n", "an <environment> needs requirements or python"),
         (f"%import newt.db\n{HERE}", "package newt.db is not installed"),
@@ -166,5 +166,4 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
 def test_an_error_is_reported_with_its_place(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         read(text if "define" in text else f"%define base x\n{text}")
-    numbered = message.replace("x.conf:1:", "x.conf:2:").replace("x.conf:5:", "x.conf:6:")
-    assert numbered.replace("x.conf:8:", "x.conf:9:") in str(caught.value)
+    assert message in str(caught.value)

@@ -123,7 +123,7 @@ def test_a_driver_that_relstorage_does_not_know_is_refused(
 
     names = ("gevent MySQLdb", "MySQLdb", "PyMySQL", "C MySQL Connector/Python")
     monkeypatch.setattr(drivers, "known_driver_factories", lambda: list(map(Driver, names)))
-    with pytest.raises(UserError, match=r"/x\.conf:6: ") as caught:
+    with pytest.raises(UserError, match=r"^x\.conf:6: ") as caught:
         contender(section, driver)
     assert str(caught.value).endswith(f"x.conf:6: there is no driver {driver!r}; {advice}")
 
@@ -135,6 +135,6 @@ def test_a_wrong_driver_of_another_database_is_refused() -> None:
         ("sqlite3", "driver sqlite\ndata-dir x", "there are gevent sqlite3, sqlite3"),
     ):
         source = Source(Path("x.conf"), text.format(section, keys))
-        with pytest.raises(UserError, match=r"/x\.conf:5: there is no driver") as caught:
+        with pytest.raises(UserError, match=r"^x\.conf:5: there is no driver") as caught:
             contenders_of(parse(source, {}))
         assert str(caught.value).endswith(advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -10,9 +11,11 @@ from typing import Any, NamedTuple
 import ZConfig
 
 from zodbshootout.client.masking import Mask
+from zodbshootout.config.formats import other_kind
 from zodbshootout.config.references import ENVIRONMENT_REFERENCE, replaced
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
+from zodbshootout.config.structure import flaw_of_section
 from zodbshootout.config.tree import Place, path_of
 from zodbshootout.errors import close_to, suggestion
 
@@ -20,6 +23,19 @@ _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <{section} NAME>"
     ),
+    r"malformed section start": (
+        "the first line of a section ends with >, as in <zodb NAME> or <mappingstorage/>"
+    ),
+    r"malformed section end": "the last line of a section ends with >, as in </zodb>",
+    r"malformed section header": (
+        "a section begins with its type, and perhaps a name without blanks, as in <zodb NAME>"
+    ),
+    r"malformed configuration data": "a line is a key and a value, as in 'cache-size 5000'",
+    r"(?P<flaw>missing or unrecognized directive|unknown directive.*)": (
+        "{flaw}; there are %define, %import and %include"
+    ),
+    r"(import name does not refer to a package|error opening schema component|illegal schema comp)"
+    "": "no section types are in {value!r}; %import takes a package with a component.xml",
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
         "a second section is called {name!r}; give each a name of its own"
     ),
@@ -66,11 +82,11 @@ _PACKAGES: Mapping[str, _Package] = {
 }
 """By the names in ``%import``.  For another package no distribution is suggested: its name may be
 misspelt, and somebody may have uploaded something under it."""
-_DEFINED = re.compile(r"^[ \t]*%define[ \t]+(\S+)", re.MULTILINE)
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
 """The beginning of a line outside of sections, but for mistakes in them."""
+TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"].types
 _COMMENT = "a comment has a line of its own"
-_NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: ('.*')$")
+_NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
 
 
@@ -82,35 +98,43 @@ def explained(
     The *schema* includes the types that were imported before the error; *names* are those that the
     run defines.
     """
-    url, number = getattr(error, "url", None), getattr(error, "lineno", None) or 0
-    path, text = source.path, source.text
-    url = url or path.absolute().as_uri()
-    if url != path.absolute().as_uri():
-        path = path_of(url)
+    if kind := other_kind(source):
+        return kind
+    place = _place_of(error, source)
+    text = source.text
+    if place.path != source.path:
         with suppress(OSError, UnicodeDecodeError):
-            text = path.read_text(encoding="utf-8-sig")
-    where = f"{path}:{number}" if number > 0 else str(path)
+            text = place.path.read_text(encoding="utf-8-sig")
+    where = place if place.number > 0 else place.path
     lines = text.splitlines()
-    line = lines[number - 1] if 0 < number <= len(lines) else ""
-    sections = source.tree.around(Place(url, number))
+    line = lines[place.number - 1] if 0 < place.number <= len(lines) else ""
+    sections = source.tree.around(place)
     if not (sections or _ZCONFIG_LINE.match(line)) or line.lstrip().startswith(("<?", "<!")):
         return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
-    if sections[:1] == ("zeo",):
-        return (
-            f"{where}: this is the configuration of a ZEO server; for a private one write its "
-            "storages into <zeoserver NAME>, for one that runs give a zeo:// URI"
-        )
     key, value = _key_and_value(line)
     if flaw := _flaw_of_secret(error, key, value, source, names):
         return f"{where}: {key}: {flaw}"
     message = " ".join(str(getattr(error, "message", None) or error).split())
-    if isinstance(error, ZConfig.DataConversionError):
+    if isinstance(error, ZConfig.SubstitutionReplacementError):
+        message = _undefined(error.name, source, schema, names)
+    elif isinstance(error, ZConfig.DataConversionError):
         message = not_converted(key, str(error.value), message)
         message = f"{key}: {message}" if key else message
-    elif message.startswith("malformed section") and "#" in line:
-        message = f"{message}; {_COMMENT}"
-    section = sections[-1] if sections else ""
-    return f"{where}: {_with_advice(message, text, section, schema, names)}"
+    elif sections and (of_section := flaw_of_section(message, sections, schema)):
+        where, message = sections[-1].place, of_section
+    else:
+        comment = f"; {_COMMENT}" if message.startswith("malformed section") and "#" in line else ""
+        section = sections[-1].type if sections else ""
+        message = f"{_with_advice(message, value, section, schema)}{comment}"
+    return f"{where}: {message}"
+
+
+def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Place:
+    """Return the place of an error; the number is 0 if it has none."""
+    url = getattr(error, "url", None) or source.path
+    # ZConfig's own loader, which reads the files of URIs, knows URLs.
+    path = path_of(url) if isinstance(url, str) else url
+    return Place(path, max(0, getattr(error, "lineno", None) or 0))
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
@@ -166,17 +190,13 @@ def not_converted(key: str, value: str, message: str) -> str:
     return message
 
 
-def _with_advice(
-    message: str, text: str, section: str, schema: Any, names: Mapping[str, str]
-) -> str:
+def _with_advice(message: str, value: str, section: str, schema: Any) -> str:
     """Return a message of ZConfig's with what is allowed in the *section*, or what to type."""
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
-            return advice.format(section=section, **match.groupdict())
+            return advice.format(section=section, value=value, **match.groupdict())
     if match := re.search(r"could not load package (?P<name>[\w.]+)", message):
         return _not_installed(match["name"])
-    if match := re.search(r"no replacement for '(?P<name>[^']+)'", message):
-        return _undefined(match["name"], text, names)
     if match := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
         return f"{message}; {_type_advice(match['name'], schema)}"
     if match := re.search(r"'(?P<name>[^']+)' is not a known key name", message):
@@ -209,9 +229,30 @@ def _not_installed(package: str) -> str:
     return f"package {package} is not installed{advice}"
 
 
-def _undefined(name: str, text: str, names: Iterable[str]) -> str:
-    if re.search(rf"\$\(\s*{re.escape(name)}\s*\)", text):
+def _undefined(name: str, source: Source, schema: Any, names: Iterable[str]) -> str:
+    unset = _unset_variables(source, schema)
+    if name in unset and len(unset) > 1:
+        return (
+            f"these environment variables are not set: {', '.join(unset)}; set them: "
+            f"export {' '.join(f'{variable}=...' for variable in unset)}"
+        )
+    if name in source.environment_names:
         return f"the environment variable {name} is not set; set it: export {name}=..."
-    if close := close_to(name, [*names, *_DEFINED.findall(text)]):
+    defined = (key.name for key in source.tree.definitions)
+    if close := close_to(name, [*names, *defined]):
         return f"${name} is not defined; did you mean ${close[0]}?"
     return f"${name} is not defined; write '%define {name} VALUE' above it"
+
+
+def _unset_variables(source: Source, schema: Any) -> list[str]:
+    """Return the environment variables that are not set, without those for Zope alone."""
+    known = {ZOPE_DATABASE, *schema.gettypenames()}
+    values = (
+        key.value
+        for outermost in source.tree.root.sections
+        if outermost.type in known or not source.is_of_zope
+        for section in outermost.walk()
+        for key in section.keys
+    )
+    variables = (name for value in values for name in ENVIRONMENT_REFERENCE.findall(value))
+    return [name for name in dict.fromkeys(variables) if name not in os.environ]

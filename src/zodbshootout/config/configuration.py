@@ -6,20 +6,22 @@ and for each server section names such as that of the server's address.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import ZConfig
 from ZConfig.loader import ConfigLoader
+from ZConfig.matcher import SectionValue
 from ZConfig.substitution import substitute
 from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.advice import SUBSTITUTION_ERRORS, explained
+from zodbshootout.config.advice import SUBSTITUTION_ERRORS, TYPES_OF_RELSTORAGE, explained
 from zodbshootout.config.pythons import Environment
+from zodbshootout.config.references import references
 from zodbshootout.config.secrets import of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
 from zodbshootout.config.tree import Import, Item, Key, Place, Section, Tree
@@ -31,7 +33,7 @@ SCRATCH = "scratch"
 
 EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
-NO_SECTION = Section("", "", Place("", 0))
+NO_SECTION = Section("", "", Place(Path(), 0))
 _KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
 """Keys of Zope's databases that are about the application, not the storage; they are skipped."""
 
@@ -109,9 +111,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         raise UserError(f"{source.path}: {describe(error)}") from error
     for section in parsed.databases:
         if isinstance(section, ZODBDatabase) and section.config.storage is None:
-            raise UserError(
-                f"{source.path}: <zodb {section.name}> holds no storage, such as <filestorage>"
-            )
+            empty = reader.sections[section.config.getSectionMatcher()]
+            raise UserError(f"{empty.place}: {empty.start} holds no storage, such as <filestorage>")
     made = {database.config.getSectionMatcher(): database for database in parsed.databases}
     contenders = [
         (section, made.get(matcher))
@@ -119,7 +120,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         if matcher is None or matcher in made
     ]
     environments = {environment.name: environment for environment in parsed.environments}
-    _check_environments([section for section, _ in contenders], environments)
+    _check_sections_of_others([section for section, _ in contenders])
     for server in parsed.servers:
         server.text = reader.sections[server.config.getSectionMatcher()]
     # Without secrets of the environment, so that a file has the same text everywhere.
@@ -145,6 +146,8 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self.failed_imports: list[ZConfig.ConfigurationError] = []
         """One for each imported package that this Python does not have."""
         self._names = names
+        self._definitions: dict[str, Key] = {}
+        self._environments: list[str] = []
         self._imports: list[Import] = []
         self._imported_by: dict[str, Import] = {}
         """The import that defines each section type."""
@@ -154,23 +157,27 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
         :raises ConfigurationError: if it is wrong, with the URL and the line
         """
+        if tree.errors:
+            raise tree.errors[0]
         for definition in tree.definitions:
             if definition.name in self._names:
                 raise _error(f"cannot redefine {definition.name!r}", definition.place)
-            self._value(definition)
+            with suppress(ZConfig.SubstitutionReplacementError):  # perhaps nothing uses it
+                self._value(definition)
+        self._definitions = {key.name: key for key in reversed(tree.definitions)}
+        self._environments = [s.name for s in tree.root.sections if s.type == "environment"]
         root = self.createSchemaMatcher()
         for item in tree.root.items:
             if isinstance(item, Section):
                 self._read_outermost(root, item)
             elif not (self.of_zope and isinstance(item, Key)):
                 self._feed(root, item)
-        if tree.errors:  # in a section that is skipped
-            raise tree.errors[0]
         # Another Python may have a missing package, and Zope may need it for what is skipped.
         elsewhere = any(section.environment for section, _ in self.outermost)
         if self.failed_imports and not (self.of_zope or elsewhere):
             raise self.failed_imports[0]
-        return root.finish()
+        with self._placed(tree.root.place):
+            return root.finish()
 
     def _read_outermost(self, root: Any, section: Section) -> None:
         is_known = section.type in {ZOPE_DATABASE, *self.schema.gettypenames()}
@@ -197,9 +204,17 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         return replace(
             section,
             items=[item for item in section.items if item not in ours],
-            environment=self._value(environments[0]).strip().lower() if environments else "",
+            environment=self._environment(environments[0]) if environments else "",
             sql=tuple(self._value(key) for key in ours if key not in environments),
         )
+
+    def _environment(self, key: Key) -> str:
+        name = self._value(key).strip().lower()
+        if name not in self._environments:
+            defined = self._environments
+            advice = suggestion(name, defined) if defined else "no section defines one"
+            raise _error(f"no environment {name!r}; {advice}", key.place)
+        return name
 
     def _keep_for_other_python(self, section: Section) -> None:
         database = replace(self._as_database(section), imports=tuple(self._imports))
@@ -210,6 +225,8 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     def _as_database(self, section: Section) -> Section:
         """Return an outermost section as one of the schema's: Zope's database, or a storage's."""
+        if not self.of_zope and section.type in TYPES_OF_RELSTORAGE:
+            self._import(Import("relstorage", section.place))  # as zodbconvert's schema does
         if section.type in self.schema.gettype("zodb.storage").getsubtypenames():
             name = section.name or section.type
             return replace(section, type=DATABASE, name=name, items=[section])
@@ -231,21 +248,19 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
             self._add_section(matcher, item)
         elif isinstance(item, Import):
             self._import(item)
-        elif isinstance(item, ZConfig.ConfigurationError):
-            raise item
         else:
             value, place = self._value(item), item.place
-            with _placed(place):
-                matcher.addValue(item.name, value, (place.number, None, place.url))
+            with self._placed(place):
+                matcher.addValue(item.name, value, (place.number, None, place.path))
 
     def _add_section(self, parent: Any, section: Section) -> Any:
         """Pass a section to ZConfig, and return its matcher."""
-        with _placed(section.place):
+        with self._placed(section.place):
             matcher = self.startSection(parent, section.type, section.name or None)
         self.sections[matcher] = section
         for item in section.items:
             self._feed(matcher, item)
-        with _placed((section.end or [section.place])[0]):
+        with self._placed((section.end or [section.place])[0]):
             self.endSection(parent, section.type, section.name or None, matcher)
         return matcher
 
@@ -263,11 +278,29 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self._imported_by.update(dict.fromkeys(new, item))
 
     def _value(self, key: Key) -> str:
-        """Return the value of a key, with the values of the run's names."""
+        """Return the value of a key, with the values of the run's names.
+
+        :raises ConfigurationError: if it is wrong, or a definition that it refers to
+        """
+        for name in references(key.written) & self._definitions.keys():
+            self._value(self._definitions.pop(name))  # once is enough
         try:
             return str(substitute(key.value, self._names))
         except SUBSTITUTION_ERRORS as error:
             error.url, error.lineno = key.place
+            raise
+
+    @contextmanager
+    def _placed(self, place: Place) -> Iterator[None]:
+        """Give *place* to an error of ZConfig's that has none and is about no inner section."""
+        try:
+            yield
+        except ZConfig.ConfigurationError as error:
+            if not error.url or (getattr(error, "lineno", None) or -1) < 0:
+                value = getattr(error, "value", None)
+                if isinstance(value, SectionValue):
+                    place = self.sections[value.getSectionMatcher()].place
+                error.url, error.lineno = place
             raise
 
 
@@ -275,30 +308,13 @@ def _error(message: str, place: Place) -> ZConfig.ConfigurationError:
     return ZConfig.ConfigurationSyntaxError(message, *place)
 
 
-@contextmanager
-def _placed(place: Place) -> Iterator[None]:
-    """Give *place* to an error of ZConfig's that has none."""
-    try:
-        yield
-    except ZConfig.ConfigurationError as error:
-        if not error.url or (getattr(error, "lineno", None) or -1) < 0:
-            error.url, error.lineno = place
-        raise
-
-
-def _check_environments(contenders: Sequence[Section], environments: Collection[str]) -> None:
+def _check_sections_of_others(contenders: Sequence[Section]) -> None:
     """Check the sections for other Pythons as ZConfig checks those for this one."""
     names = [section.name for section in contenders]
     for section in contenders:
         if not section.environment:
             continue
         where = section.place
-        if section.environment not in environments:
-            defined = list(environments)
-            advice = "no section defines one"
-            if defined:
-                advice = suggestion(section.environment, defined)
-            raise UserError(f"{where}: no environment {section.environment!r}; {advice}")
         if section.type == "zodburi":
             _check_uri(section)
         if not section.name:

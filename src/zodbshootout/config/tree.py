@@ -9,6 +9,7 @@ ZConfig here, or as text to another Python.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,12 +33,13 @@ _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?$")
 class Place(NamedTuple):
     """A line of a file."""
 
-    url: str
+    path: Path
+    """Relative if the user has named the configuration so."""
     number: int
     """Counted from 1."""
 
     def __str__(self) -> str:
-        return f"{path_of(self.url)}:{self.number}"
+        return f"{self.path}:{self.number}"
 
 
 class Line(NamedTuple):
@@ -127,8 +129,13 @@ class Section:
         """Its lines, from its start to its end."""
         return tuple(self._lines())
 
+    @property
+    def start(self) -> str:
+        """Its first line."""
+        return f"<{self.type} {self.name}>" if self.name else f"<{self.type}>"
+
     def _lines(self) -> Iterator[Line]:
-        yield Line(f"<{self.type} {self.name}>" if self.name else f"<{self.type}>", self.place)
+        yield Line(self.start, self.place)
         for item in self.items:
             if isinstance(item, Section):
                 yield from item.lines
@@ -175,8 +182,8 @@ class Section:
         return [*(item.line for item in self.all_imports), *self.lines]
 
 
-Item: TypeAlias = "Key | Section | Import | ZConfig.ConfigurationError"
-"""A part of a section; an error stands for a line that ZConfig's parser rejects."""
+Item: TypeAlias = "Key | Section | Import"
+"""A part of a section."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,27 +206,27 @@ class Tree:
         for section in self.root.walk():
             yield from section.keys
 
-    def around(self, place: Place) -> tuple[str, ...]:
-        """Return the types of the sections around a line, outermost first.
+    def around(self, place: Place) -> tuple[Section, ...]:
+        """Return the sections around a line, outermost first.
 
         The first and the last line of a section count as inside it.
         """
         return next(self._paths(self.root, place), ())
 
-    def _paths(self, section: Section, place: Place) -> Iterator[tuple[str, ...]]:
-        """Yield the types of the sections around a line, from the longest path to the shortest."""
+    def _paths(self, section: Section, place: Place) -> Iterator[tuple[Section, ...]]:
+        """Yield the sections around a line, from the longest path to the shortest."""
         for inner in section.sections:
-            yield from ((inner.type, *path) for path in self._paths(inner, place))
+            yield from ((inner, *path) for path in self._paths(inner, place))
             own = {item.place for item in inner.items if isinstance(item, (Key, Import))}
-            is_within = inner.place.url == place.url and inner.place.number <= place.number
+            is_within = inner.place.path == place.path and inner.place.number <= place.number
             ends = inner.end and inner.end[0].number < place.number
             if place in own or (is_within and not ends):
-                yield (inner.type,)
+                yield (inner,)
 
 
 def read_tree(text: str, path: Path, definitions: Mapping[str, str] | None = None) -> Tree:
     """Return the tree of a file with that *text*; *definitions* stand in for the file's own."""
-    return _Loader(definitions or {}).tree_of(text, path.absolute().as_uri())
+    return _Loader(path, definitions or {}).tree_of(text)
 
 
 def path_of(url: str) -> Path:
@@ -233,12 +240,13 @@ class _Loader(BaseLoader):  # type: ignore[misc]
     It has the methods of ZConfig's loader that a parser, which calls it ``context``, expects.
     """
 
-    def __init__(self, definitions: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         super().__init__()
-        self.tree = Tree(Section("", "", Place("", 0)))
+        self.path = path
+        self.tree = Tree(Section("", "", Place(path, 0)))
         self.section = self.tree.root
         """The section that is being read."""
-        self.place = Place("", 0)
+        self.place = Place(path, 0)
         """The line that is being read."""
         self.at_end = False
         """Whether there are no more lines in the file that is being read."""
@@ -251,9 +259,16 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         for name, value in definitions.items():
             self.define(name, value)
 
-    def tree_of(self, text: str, url: str) -> Tree:
-        self.loadFile(io.StringIO(text), url)
+    def tree_of(self, text: str) -> Tree:
+        self.loadFile(io.StringIO(text), self.path.absolute().as_uri())
         return self.tree
+
+    def shown(self, url: str) -> Path:
+        """Return the path of a file as the user would write it."""
+        if url == self.path.absolute().as_uri():
+            return self.path
+        path = path_of(url)
+        return path if self.path.is_absolute() else Path(os.path.relpath(path))
 
     def loadResource(self, resource: Any) -> None:  # noqa: N802
         parser, around = _Parser(resource, self), self.section
@@ -264,7 +279,6 @@ class _Loader(BaseLoader):  # type: ignore[misc]
                 parser.parse(self.section)
             except ZConfig.ConfigurationError as error:  # go on with the next line
                 self.tree.errors.append(error)
-                self.section.items.append(error)
         self.at_end = False
         self._open.pop()
         self.section = around
@@ -279,6 +293,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
             resource = self.openResource(self.normalizeURL(url))
         except ZConfig.ConfigurationError as error:
             error.url, error.lineno = place
+            error.message = error.message.replace(str(path_of(url)), str(self.shown(url)))
             raise
         except Exception as error:  # a package that is to have the file may raise anything
             raise ZConfig.ConfigurationSyntaxError(
@@ -320,13 +335,34 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
 
     def nextline(self) -> Any:
         done, line = super().nextline()
-        self.context.place, self.context.at_end = Place(self.url, self.lineno), done
+        path = self.context.shown(self.url)
+        self.context.place, self.context.at_end = Place(path, self.lineno), done
+        if done and self.stack:
+            self._complain_of_open_sections()
         return done, line
+
+    def _complain_of_open_sections(self) -> None:
+        opened = self.context.section
+        self.context.place = opened.place
+        ends = " and ".join(f"</{type_}>" for type_, _, _ in reversed(self.stack))
+        self.error(f"{opened.start} is not closed; write {ends} at its end")
 
     def start_section(self, section: Section, rest: str) -> Any:
         if rest[:1] in {"?", "!"}:  # of XML or HTML
             self.error("malformed section header")
         return super().start_section(section, rest)
+
+    def end_section(self, section: Section, rest: str) -> Any:
+        type_ = rest.strip().lower()
+        opened = [type_ for type_, _, _ in self.stack]
+        if type_ not in opened:
+            self.error(f"</{type_}> closes nothing: no <{type_}> is open here; write that above it")
+        if type_ != section.type:
+            self.error(
+                f"</{type_}> cannot close {section.start}, which line {section.place.number} "
+                f"begins; write </{section.type}> above it"
+            )
+        return super().end_section(section, rest)
 
     def handle_key_value(self, section: Section, rest: str) -> None:
         pair = _KEY_AND_VALUE.match(rest)
@@ -349,6 +385,8 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
 
     def handle_import(self, section: Section, rest: str) -> None:
         self.context.tree.directives.append(self.context.key("", rest))
+        if len(rest.split()) > 1:
+            self.error(f"%import takes the name of one package; write a line for each: {rest!r}")
         super().handle_import(section, rest)
 
     def handle_include(self, section: Section, rest: str) -> None:
@@ -359,5 +397,8 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         try:
             return str(substitute(unmarked(self.context.resolve(text)), {}))
         except (ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError) as error:
-            error.url, error.lineno = self.url, self.lineno  # ZConfig may leave them out
+            error.url, error.lineno = self.context.place  # ZConfig may leave them out
             raise
+
+    def error(self, message: str) -> None:
+        raise ZConfig.ConfigurationSyntaxError(message, *self.context.place)

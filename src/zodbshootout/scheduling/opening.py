@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from zodbshootout.config.pythons import Environment
-from zodbshootout.config.tree import path_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
@@ -102,7 +101,7 @@ def _check_sections(contenders: Sequence[Contender], fork_servers: ForkServers) 
             continue  # opening it fails in the same way, and fails this contender alone
         if flaw is not None:
             place = section.line(max(1, flaw.line))
-            where = place if flaw.line else path_of(place.url)
+            where = place if flaw.line else place.path
             message = " ".join(flaw.message.split())
             raise UserError(f"{where}: {message} (environment {section.environment})")
 

@@ -179,6 +179,9 @@ class RelStorageType(StorageType):
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:
+        if section.config.adapter is None:
+            start = f"<relstorage {section.name or ''}".rstrip() + ">"
+            return start, f"{start} holds no database, such as <postgresql>"
         driver = getattr(section.config.adapter.config, "driver", None) or "auto"
         known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
         if not known or driver.lower() in map(str.lower, known):
@@ -188,7 +191,7 @@ class RelStorageType(StorageType):
         advice = next((f"did you mean {name}?" for name in known if name.lower() in parts), "")
         there = sorted(name for name in known if known[name]) or sorted(known)
         advice = advice or f"there are {', '.join(there)}"
-        return f"driver {driver}", f"there is no driver {driver!r}; {advice}"
+        return "driver", f"there is no driver {driver!r}; {advice}"
 
     @classmethod
     def persistent_cache(cls, section: Any) -> str:

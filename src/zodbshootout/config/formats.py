@@ -1,0 +1,73 @@
+"""Recognise files that are not the configuration of databases, by their content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from zodbshootout.client.masking import Mask
+from zodbshootout.config.secrets import of_uri
+from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
+
+_URI_OF_PYRAMID = re.compile(
+    r"^[ \t]*(?P<key>zodbconn\.uri[\w.-]*|zodb_uri)\s*=\s*(?P<uri>\S+)", re.MULTILINE
+)
+_FORMATS: Mapping[str, str] = {
+    r"\[buildout\]": (
+        "this is a configuration of buildout; give the zope.conf that it has generated, such as "
+        "parts/instance/etc/zope.conf"
+    ),
+    r"\[[^\]\n]+\]\s*\n(?:\s*(?:[#;].*)?\n)*[^\s=]+\s*=": (
+        "this is an ini file, in which no zodbconn.uri names a database; give the URI or the "
+        "ZConfig file of one"
+    ),
+    r"\{\s*\"(?:benchmarks|version)\"": "these are results; show them: zodbshootout show {path}",
+    r"[{{[]\s*[\"{{[]": "this is JSON; give the ZConfig file that an application reads",
+    r"---\s*\n|[\w-]+:(?:[ \t]+\S.*)?\n": (
+        "this is YAML; give the ZConfig file that is made of it, such as etc/zope.conf"
+    ),
+}
+"""What a file is and what to do, by the pattern of its first line that is not a comment."""
+_INI = re.compile(r"\[[^\]\n]+\]\s*\n")
+_COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
+_KEYS_OF_ZOPE = frozenset(
+    {"clienthome", "debug-mode", "effective-user", "instancehome", "http-port"}
+    | {"python-check-interval", "security-policy-implementation", "zserver-threads"}
+)
+
+
+def other_kind(source: Source) -> str | None:
+    """Return where a file says that it is something else, and what to do; ``None`` if nowhere."""
+    path, text, root = source.path, source.text, source.tree.root
+    start = _COMMENTS.match(text)
+    first = start.end() if start else 0
+    uri = _URI_OF_PYRAMID.search(text)
+    if uri and _INI.match(text, first):
+        named = uri["uri"].replace("%(here)s", str(path.parent.absolute()))
+        shown = Mask(of_uri(named))(named)
+        return (
+            f"{path}:{_number(text, uri.start('key'))}: this is an ini file; measure its "
+            f"{uri['key']}: zodbshootout '{shown}'"
+        )
+    for pattern, advice in _FORMATS.items():
+        if re.compile(pattern).match(text, first):
+            return f"{path}:{_number(text, first)}: {advice.format(path=path)}"
+    if zeo := next((section for section in root.sections if section.type == "zeo"), None):
+        return (
+            f"{zeo.place}: this is the configuration of a ZEO server; for a private one write its "
+            "storages into <zeoserver NAME>, for one that runs give a zeo:// URI"
+        )
+    has_database = any(section.type in {DATABASE, ZOPE_DATABASE} for section in root.sections)
+    if not has_database and (
+        key := next((key for key in root.keys if key.name.lower() in _KEYS_OF_ZOPE), None)
+    ):
+        return (
+            f"{key.place}: this is Zope's configuration, without a <zodb_db NAME>; give the file "
+            "that has one"
+        )
+    return None
+
+
+def _number(text: str, position: int) -> int:
+    """Return the number of the line at a position."""
+    return text.count("\n", 0, position) + 1

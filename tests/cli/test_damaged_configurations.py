@@ -191,7 +191,8 @@ def test_a_damaged_configuration_is_listed_or_refused_with_a_line(name: str, ful
 @pytest.mark.parametrize("included", ["main.conf", "session.conf"])
 def test_a_damaged_file_that_is_included_is_the_one_to_blame(included: str, full: bool) -> None:
     name = "zenoss/zope.conf"
-    damaged = placed(name, Path.cwd()).parent / "databases" / included
+    placed(name, Path.cwd())
+    damaged = Path(name).parent / "databases" / included
     check_damages(name, damaged, full)
 
 

@@ -166,7 +166,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ),
         (
             "<zodb a>\n<filestorage>\npath a$\n</filestorage>\n</zodb>",
-            "x.conf:3: illegal lone '$' at end of source",
+            "x.conf:3: write $$ for a plain $, or a name after it",
         ),
         (
             "<zodb a>\n<zeoclient>\nserver $other\n</zeoclient>\n</zodb>",
@@ -390,7 +390,7 @@ def test_a_definition_that_nothing_uses_may_refer_to_nothing(tmp_path: Path) -> 
     assert contender.settings["cache_size"] == "1"
     with pytest.raises(UserError, match=r"x\.conf:1: \$nothing is not defined"):
         parsed(text.replace("$e\n", "$b\n").format(""), tmp_path)
-    with pytest.raises(UserError, match=r"x\.conf:6: .*'\$\{' not followed by name"):
+    with pytest.raises(UserError, match=r"x\.conf:6: .*\$\{ begins a name"):
         parsed(text.format("%define wrong ${}\n"), tmp_path)
 
 
@@ -450,6 +450,23 @@ STORAGE = "<mappingstorage/>\n"
             "1: a section begins with its type, and perhaps a name",
         ),
         ("%import relstorage x\n", "1: %import takes the name of one package; write a line for"),
+        ("%define 1 2\n", "1: '1' cannot be a name; letters, digits and _ can, after a letter"),
+        (f"{STORAGE}%import 'a\n", "2: package 'a is not installed"),
+        ("%include a # b\n", "1: # cannot be part of a file's name; a comment has a line of its"),
+        (f"<zodb a>\npool-size $\n{STORAGE}</zodb>", "2: write $$ for a plain $, or a name"),
+        (f"<zodb a>\npool-size ${{}}\n{STORAGE}</zodb>", "2: ${ begins a name, as in ${NAME}"),
+        (f"<zodb a>\npool-size $(A\n{STORAGE}</zodb>", "2: $( begins the name of an environment"),
+        (f"<zodb a>\n[main]\n{STORAGE}</zodb>", "2: '[main]' cannot be the name of a key; a line"),
+        (f"<zodb_db a>\n{STORAGE}</zodb_db>\n[main]\n", "4: this is not a line of a ZConfig file"),
+        (f"<zodb_db a>\n{STORAGE}</zodb_db>\n- a: b\n", "4: this is not a line of a ZConfig file"),
+        (f"<zodb a>\npool-size 1\npool-size 2\n{STORAGE}</zodb>", "3: pool-size is given before"),
+        (f"<zodb a>\ncache-size -1\n{STORAGE}</zodb>", "2: cache-size: -1 is negative"),
+        (f"<zodb a>\ncache-size {9**30}\n{STORAGE}</zodb>", f"2: cache-size: {9**30} is too large"),
+        ("<filestorage>\npath\n</filestorage>\n", "2: path: name the file of the database"),
+        (
+            "<filestorage>\npath x\nread-only maybe\n</filestorage>\n",
+            "3: read-only: not a valid boolean value: 'maybe'; write true or false",
+        ),
         ("%import zc.\n", "1: no section types are in 'zc.'; %import takes a package with"),
         ("%import pyperf\n", "1: no section types are in 'pyperf'; %import takes a package with"),
         ("%imprt pyperf\n", "1: unknown directive: 'imprt'; there are %define, %import and %incl"),
@@ -590,6 +607,9 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
         read_source(Path("nowhere.conf"))
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         read_source(tmp_path)
+    (tmp_path / "nul").write_text("<zodb a>\n\0")
+    with pytest.raises(UserError, match=r"nul:2: no configuration has a NUL character"):
+        read_source(tmp_path / "nul")
     (tmp_path / "a binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"cannot read .*: it is not UTF-8 .* file:///.*/a binary"):
         read_source(tmp_path / "a binary")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import ZConfig
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.formats import other_kind
+from zodbshootout.config.formats import KEY_AND_VALUE, flaw_of_line, other_kind
 from zodbshootout.config.references import ENVIRONMENT_REFERENCE, replaced
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
@@ -19,6 +19,7 @@ from zodbshootout.config.structure import flaw_of_section
 from zodbshootout.config.tree import Place, path_of
 from zodbshootout.errors import close_to, suggestion
 
+_COMMENT = "a comment has a line of its own"
 _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <{section} NAME>"
@@ -30,7 +31,9 @@ _RULES: Mapping[str, str] = {
     r"malformed section header": (
         "a section begins with its type, and perhaps a name without blanks, as in <zodb NAME>"
     ),
-    r"malformed configuration data": "a line is a key and a value, as in 'cache-size 5000'",
+    r"malformed configuration data": KEY_AND_VALUE,
+    r"'(?P<key>[^']+)' does not support multiple values": "{key} is given before; delete one",
+    r"fragment identifiers are not supported": f"# cannot be part of a file's name; {_COMMENT}",
     r"(?P<flaw>missing or unrecognized directive|unknown directive.*)": (
         "{flaw}; there are %define, %import and %include"
     ),
@@ -42,7 +45,11 @@ _RULES: Mapping[str, str] = {
     r"error opening file (?P<path>.+?): \[Errno \d+\] (?P<reason>[^:]+)": (
         "cannot read {path}: {reason}"
     ),
-    r"'\$\{\w+' not followed by '}'": (
+    r"'\$\(\w*' not followed by ('\)'|name)": (
+        "$( begins the name of an environment variable, as in $(NAME); write $$ for a plain $"
+    ),
+    r"(illegal lone '\$'|'\$' not followed by )": "write $$ for a plain $, or a name after it",
+    r"'\$\{\w*' not followed by ('}'|name)": (
         "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and its value in place of "
         "buildout's ${{SECTION:OPTION}}"
     ),
@@ -82,10 +89,7 @@ _PACKAGES: Mapping[str, _Package] = {
 }
 """By the names in ``%import``.  For another package no distribution is suggested: its name may be
 misspelt, and somebody may have uploaded something under it."""
-_ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
-"""The beginning of a line outside of sections, but for mistakes in them."""
 TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"].types
-_COMMENT = "a comment has a line of its own"
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
 
@@ -98,19 +102,12 @@ def explained(
     The *schema* includes the types that were imported before the error; *names* are those that the
     run defines.
     """
-    if kind := other_kind(source):
-        return kind
     place = _place_of(error, source)
-    text = source.text
-    if place.path != source.path:
-        with suppress(OSError, UnicodeDecodeError):
-            text = place.path.read_text(encoding="utf-8-sig")
-    where = place if place.number > 0 else place.path
-    lines = text.splitlines()
-    line = lines[place.number - 1] if 0 < place.number <= len(lines) else ""
+    line = _line_at(place, source)
     sections = source.tree.around(place)
-    if not (sections or _ZCONFIG_LINE.match(line)) or line.lstrip().startswith(("<?", "<!")):
-        return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
+    if kind := other_kind(source) or (None if sections else flaw_of_line(line, place, source)):
+        return kind
+    where = place if place.number > 0 else place.path
     key, value = _key_and_value(line)
     if flaw := _flaw_of_secret(error, key, value, source, names):
         return f"{where}: {key}: {flaw}"
@@ -118,8 +115,7 @@ def explained(
     if isinstance(error, ZConfig.SubstitutionReplacementError):
         message = _undefined(error.name, source, schema, names)
     elif isinstance(error, ZConfig.DataConversionError):
-        message = not_converted(key, str(error.value), message)
-        message = f"{key}: {message}" if key else message
+        message = _flaw_of_value(key, str(error.value), message)
     elif sections and (of_section := flaw_of_section(message, sections, schema)):
         where, message = sections[-1].place, of_section
     else:
@@ -127,6 +123,15 @@ def explained(
         section = sections[-1].type if sections else ""
         message = f"{_with_advice(message, value, section, schema)}{comment}"
     return f"{where}: {message}"
+
+
+def _line_at(place: Place, source: Source) -> str:
+    """Return the text of a line of the source or of an included file; "" if there is none."""
+    text = source.text
+    if place.path != source.path:
+        with suppress(OSError, UnicodeDecodeError):
+            text = place.path.read_text(encoding="utf-8-sig")
+    return "".join(text.splitlines()[max(0, place.number - 1) : place.number])
 
 
 def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Place:
@@ -177,6 +182,13 @@ def _flaw_of_secret(
     return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
 
 
+def _flaw_of_value(key: str, value: str, message: str) -> str:
+    if key and key == value:
+        return f"{key!r} cannot be the name of a key; {KEY_AND_VALUE}"
+    message = not_converted(key, value, message)
+    return f"{key}: {message}" if key else message
+
+
 def not_converted(key: str, value: str, message: str) -> str:
     """Return the *message* about the *value* of a *key*, with what is wrong with it."""
     message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
@@ -184,6 +196,8 @@ def not_converted(key: str, value: str, message: str) -> str:
         return f"{message}; {_COMMENT}"
     if value.startswith("="):
         return f"{message}; write it without ="
+    if "boolean" in message:
+        return f"{message}; write true or false"
     if _WITH_UNIT.fullmatch(value):
         what = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
         return f"{message}; write {what} without a unit"
@@ -195,7 +209,7 @@ def _with_advice(message: str, value: str, section: str, schema: Any) -> str:
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
             return advice.format(section=section, value=value, **match.groupdict())
-    if match := re.search(r"could not load package (?P<name>[\w.]+)", message):
+    if match := re.search(r"could not load package (?P<name>.+?): ", message):
         return _not_installed(match["name"])
     if match := re.search(r"unknown type name: '(?P<name>[^']+)'", message):
         return f"{message}; {_type_advice(match['name'], schema)}"

@@ -6,6 +6,8 @@ and for each server section names such as that of the server's address.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -36,6 +38,8 @@ EMBEDDED = Path(__file__).with_name("embedded.conf")
 NO_SECTION = Section("", "", Place(Path(), 0))
 _KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
 """Keys of Zope's databases that are about the application, not the storage; they are skipped."""
+_WORD = re.compile(r"\w[\w.-]*")
+"""The name of a key."""
 
 
 class ServerSection:
@@ -113,6 +117,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         if isinstance(section, ZODBDatabase) and section.config.storage is None:
             empty = reader.sections[section.config.getSectionMatcher()]
             raise UserError(f"{empty.place}: {empty.start} holds no storage, such as <filestorage>")
+        if isinstance(section, ZODBDatabase):
+            _check_numbers(reader.sections[section.config.getSectionMatcher()], section.config)
     made = {database.config.getSectionMatcher(): database for database in parsed.databases}
     contenders = [
         (section, made.get(matcher))
@@ -134,8 +140,8 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
         """Define *names* of the run.
 
-        In a configuration *of_zope* everything outside of databases is skipped, except for
-        sections that the schema knows.
+        In a configuration *of_zope* every key outside of databases is skipped, and every section
+        except for those that the schema knows.
         """
         super().__init__(schema)
         self.of_zope = of_zope
@@ -170,7 +176,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         for item in tree.root.items:
             if isinstance(item, Section):
                 self._read_outermost(root, item)
-            elif not (self.of_zope and isinstance(item, Key)):
+            elif not (self.of_zope and isinstance(item, Key) and _WORD.fullmatch(item.name)):
                 self._feed(root, item)
         # Another Python may have a missing package, and Zope may need it for what is skipped.
         elsewhere = any(section.environment for section, _ in self.outermost)
@@ -302,6 +308,15 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
                     place = self.sections[value.getSectionMatcher()].place
                 error.url, error.lineno = place
             raise
+
+
+def _check_numbers(section: Section, settings: Any) -> None:
+    """Refuse numbers that ZConfig accepts in a database's section, but ZODB has no use for."""
+    for key in section.keys:
+        value = getattr(settings, key.name.lower().replace("-", "_"), None)
+        if isinstance(value, int) and not 0 <= value <= sys.maxsize:
+            flaw = "negative" if value < 0 else "too large"
+            raise UserError(f"{key.place}: {key.name}: {value} is {flaw}")
 
 
 def _error(message: str, place: Place) -> ZConfig.ConfigurationError:

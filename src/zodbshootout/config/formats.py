@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
+from zodbshootout.config.tree import Place
 
+KEY_AND_VALUE = "a line is a key and a value, as in 'cache-size 5000'"
 _URI_OF_PYRAMID = re.compile(
     r"^[ \t]*(?P<key>zodbconn\.uri[\w.-]*|zodb_uri)\s*=\s*(?P<uri>\S+)", re.MULTILINE
 )
@@ -30,6 +32,8 @@ _FORMATS: Mapping[str, str] = {
 """What a file is and what to do, by the pattern of its first line that is not a comment."""
 _INI = re.compile(r"\[[^\]\n]+\]\s*\n")
 _COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
+_ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
+"""The beginning of a line outside of sections, but for mistakes in them."""
 _KEYS_OF_ZOPE = frozenset(
     {"clienthome", "debug-mode", "effective-user", "instancehome", "http-port"}
     | {"python-check-interval", "security-policy-implementation", "zserver-threads"}
@@ -57,8 +61,7 @@ def other_kind(source: Source) -> str | None:
             f"{zeo.place}: this is the configuration of a ZEO server; for a private one write its "
             "storages into <zeoserver NAME>, for one that runs give a zeo:// URI"
         )
-    has_database = any(section.type in {DATABASE, ZOPE_DATABASE} for section in root.sections)
-    if not has_database and (
+    if not _has_database(source) and (
         key := next((key for key in root.keys if key.name.lower() in _KEYS_OF_ZOPE), None)
     ):
         return (
@@ -66,6 +69,21 @@ def other_kind(source: Source) -> str | None:
             "that has one"
         )
     return None
+
+
+def flaw_of_line(line: str, place: Place, source: Source) -> str | None:
+    """Return what is wrong with a line outside of sections that no ZConfig file has."""
+    where = place if place.number > 0 else place.path
+    if _ZCONFIG_LINE.match(line) and not line.lstrip().startswith(("<?", "<!")):
+        return None
+    if _has_database(source):
+        return f"{where}: this is not a line of a ZConfig file; {KEY_AND_VALUE}"
+    return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
+
+
+def _has_database(source: Source) -> bool:
+    sections = source.tree.root.sections
+    return any(section.type in {DATABASE, ZOPE_DATABASE} for section in sections)
 
 
 def _number(text: str, position: int) -> int:

@@ -18,8 +18,8 @@ DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
 """The types of the sections with databases, in ZODB's configurations and in Zope's."""
 MAX_SIZE = 2**20
 """The most characters of a configuration: a database of gigabytes is not read."""
-_BINARY = re.compile(r"FS\d\d|[^\0]*\0")
-"""The beginning of a FileStorage, which may be text, or a character that no text has."""
+_BINARY = re.compile(r"FS\d\d|\0")
+"""The beginning of a FileStorage, which may be text, or of another binary file."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ def read_source(path: Path) -> Source:
         raise UserError(
             f"cannot read {path}: it is larger than 1 MB, too large for a configuration"
         )
+    if "\0" in text:
+        number = text.count("\n", 0, text.index("\0")) + 1
+        raise UserError(f"{path}:{number}: no configuration has a NUL character; delete it")
     return Source(path, text)
 
 

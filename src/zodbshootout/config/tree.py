@@ -379,7 +379,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         earlier = {key.name: key.written for key in self.context.tree.definitions}
         self.context.define(name, text)
         if not isname(name):
-            self.error(f"not a substitution legal name: {name!r}")
+            self.error(f"{name!r} cannot be a name; letters, digits and _ can, after a letter")
         if earlier.get(name, text) != text:
             self.error(f"cannot redefine {name!r}")
 

@@ -27,6 +27,10 @@ class FileStorageType(StorageType):
     durability = Durability.SYNCED
     prefetches = False
 
+    @classmethod
+    def mistake(cls, section: Any) -> tuple[str, str] | None:
+        return None if section.config.path else ("path", "path: name the file of the database")
+
     def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
 

@@ -142,7 +142,7 @@ class StorageType:
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
-        """Return a wrong line of the section that ZConfig accepts, and what is wrong with it."""
+        """Return the first words of a wrong line that ZConfig accepts, and what is wrong."""
         return None
 
     @classmethod

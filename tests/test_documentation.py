@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,6 +24,7 @@ from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import contenders_of
 from zodbshootout.guardian import Guardian
+from zodbshootout.servers import address
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of
 from zodbshootout.servers.server import ServerContext
@@ -89,6 +91,8 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
     source = Source(tmp_path / "x.conf", text.replace(DATA_DIRECTORY, str(tmp_path)))
     for name in source.environment_names:
         monkeypatch.setenv(name, "secret")
+    # An address in the manual is that of no host here.
+    monkeypatch.setattr(address, "reserved_port", lambda _: nullcontext(4321))
     with given_names(source, tmp_path) as names:
         configuration = parse(source, names)
         context = ServerContext(tmp_path, source, names, mock.Mock(spec=Guardian))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -229,13 +230,14 @@ def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], S
 
 
 def _is_file_or_uri(word: str) -> bool:
-    return exists(word) or is_uri(word)
+    looks_like_file = os.sep in word or word.endswith(".conf")
+    return looks_like_file or exists(word) or is_uri(word)
 
 
 def _file_or_uri(word: str) -> Path | str:
-    if not exists(word):
+    if is_uri(word) and not exists(word):
         return word.strip()
-    if holds_results(Path(word)):
+    if exists(word) and holds_results(Path(word)):
         raise UserError(
             f"{word} holds results, not a configuration; to print it: zodbshootout show {word}"
         )

@@ -74,6 +74,55 @@ def test_what_is_the_runs_anyway_stays() -> None:
     ]
 
 
+OWN = (
+    "<postgresqlserver pg>\n</postgresqlserver>\n"
+    "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "stays"),
+    [
+        ("host='$pg_host' port=$pg_port dbname=x user=u password='$pg_password'", True),
+        ("host=localhost port='$pg_port' connect_timeout=5", True),
+        ("port='$pg_port'", True),
+        ("host=db.example.com port='$pg_port' password='$pg_password'", False),
+        ("host=db.example.com password='$pg_password'", False),
+        ("port='$pg_port' hostaddr=10.0.0.1", False),
+        ("port='$pg_port' service=production", False),
+        ("postgresql://u@db.example.com:$pg_port/x", False),
+    ],
+)
+def test_a_dsn_is_the_runs_only_if_its_whole_address_is(dsn: str, stays: bool) -> None:
+    text = RELSTORAGE.format(name="a", more="", adapter=POSTGRESQL.format(dsn=dsn))
+    contender = changed(OWN + text)[2]
+    (original,) = read_tree(text, Path("x.conf")).root.sections
+    assert (values(contender)["dsn"] == values(original)["dsn"]) is stays
+
+
+@pytest.mark.parametrize(
+    ("servers", "stays"),
+    [
+        ("$main", True),
+        ("localhost:$main_port", True),
+        ("db.example.com:$main_port", False),
+        ("$main\nserver db.example.com:8100", False),
+        ("db.example.com:8100", False),
+    ],
+)
+def test_a_zeo_client_is_the_runs_only_if_all_of_its_servers_are(servers: str, stays: bool) -> None:
+    contender = changed(OWN + ZEO.format(name="a", server=servers, more=""))[2]
+    assert ("private" not in contender.whole) is stays
+
+
+def test_a_place_in_a_variable_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "/srv/x")
+    with pytest.raises(UserError, match="packer of <filestorage> may name a place"):
+        changed("<filestorage>\npath x\npacker $(PLACE)\n</filestorage>\n")
+    (section,) = changed("<filestorage>\npath $scratch$(PLACE)\n</filestorage>\n")
+    assert values(section)["path"] == "${scratch}/private-1-scratchPLACE"
+
+
 def test_a_path_that_leaves_the_scratch_directory_is_another_one() -> None:
     (section,) = changed("<filestorage>\npath $scratch/../../srv/Data.fs\n</filestorage>\n")
     assert values(section)["path"] == "${scratch}/private-1-Data.fs"

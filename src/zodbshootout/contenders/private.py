@@ -8,6 +8,7 @@ added.  What cannot be replaced is refused, so that nothing of the original is e
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -25,7 +26,7 @@ from zodbshootout.client.storage_types import (
     storage_types,
 )
 from zodbshootout.config import source
-from zodbshootout.config.references import references
+from zodbshootout.config.references import replaced
 from zodbshootout.config.tree import Import, Item, Key, Place, Section, Tree
 from zodbshootout.errors import UserError
 
@@ -41,6 +42,8 @@ _SETTINGS = frozenset({
 """The settings in a DSN that say nothing of a server, a database or a user."""
 _CONNINFO = re.compile(r"(?P<key>\w+)\s*=\s*(?P<value>'(?:[^'\\]|\\.)*'|[^\s']+)", re.ASCII)
 """A setting in a DSN, by the rules of PostgreSQL's libpq."""
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
 """Keys whose values may contain a slash without being a place, as in MySQL Connector/Python."""
 
@@ -152,7 +155,7 @@ class _Change:
             raise _unknown(section)
         server, database = around, ""
         if rule.server:
-            if self._is_of_run(section, rule.location):
+            if self._is_of_run(section, rule):
                 return section
             server, database = self._database(section, rule)
         values = dict(rule.values)
@@ -176,7 +179,9 @@ class _Change:
         if name in rule.paths:
             value = self._path(key.value)
             return key._replace(written=value, resolved=value)
-        if "/" in key.value and name not in _NO_PLACES and section.type not in _DATABASES:
+        variables = {f"({name})": value for name, value in os.environ.items()}
+        may_be_place = "/" in replaced(key.value, variables) and name not in _NO_PLACES
+        if may_be_place and section.type not in _DATABASES:
             raise _Irreplaceable(
                 key.place, f"{key.name} of <{section.type}> may name a place of the original"
             )
@@ -184,20 +189,44 @@ class _Change:
 
     def _path(self, original: str) -> str:
         """Return the path in place of an original one, which stays if it is the run's anyway."""
-        if original.startswith("${scratch}") and ".." not in original:
+        if original.startswith("${scratch}") and not re.search(r"\.\.|\$\(", original):
             return original
         name = re.sub(r"[^\w.-]", "", PurePosixPath(original).name)
         number = len(self._paths) + 1
         return self._paths.setdefault(original, f"${{scratch}}/{_PREFIX}-{number}-{name}")
 
-    def _is_of_run(self, section: Section, location: Sequence[str]) -> bool:
-        """Return whether a storage is in a server that the configuration has the run start."""
-        located = (key.value for key in section.keys if key.name.lower() in location)
-        names = set(chain.from_iterable(map(references, located)))
-        return any(
-            name == server or name.startswith(f"{server}_")
-            for name in names
-            for server in self.own_servers
+    def _is_of_run(self, section: Section, rule: PrivateSection) -> bool:
+        """Return whether a storage is in a server that the configuration has the run start.
+
+        Its port has to be that of such a server, and its host, if it has one, this one.
+        """
+        settings = [(key.name.lower(), key.value) for key in section.keys]
+        if rule.dsn:
+            text = dict(settings).get(rule.dsn, "")
+            settings = [(m["key"], m["value"].strip("'")) for m in _CONNINFO.finditer(text)]
+        else:
+            settings = [(name, value) for name, value in settings if name in rule.location]
+        addresses = [(name, value) for name, value in settings if name not in _NO_ADDRESSES]
+        ports = [value for name, value in addresses if name in {"port", "server"}]
+        hosts = [value for name, value in addresses if name == "host"]
+        return (
+            bool(ports)
+            and {name for name, _ in addresses} <= {"host", "port", "server"}
+            and all(map(self._names_own_server, ports))
+            and all(host in _LOOPBACK or self._names_own_server(host) for host in hosts)
+        )
+
+    def _names_own_server(self, text: str) -> bool:
+        """Return whether an address is a name of a server's, perhaps after a name of this host."""
+        host, _, port = text.rpartition(":")
+        named = re.fullmatch(r"\$\{(\w+)\}", port)
+        return (
+            named is not None
+            and host in {"", *_LOOPBACK}
+            and any(
+                named[1] in {server, f"{server}_host", f"{server}_port"}
+                for server in self.own_servers
+            )
         )
 
     def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:

@@ -66,8 +66,10 @@ def test_what_is_the_runs_anyway_stays() -> None:
         "<zodb a>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zodb>\n"
         "<zeoserver main>\n<filestorage>\npath $scratch/y.fs\n</filestorage>\n</zeoserver>\n"
         + ZEO.format(name="b", server="$main", more="storage 1")
-        + RELSTORAGE.format(name="c", more="", adapter=POSTGRESQL.format(dsn="port='$pg_port'"))
-        + "<postgresqlserver pg>\n</postgresqlserver>\n"
+        + RELSTORAGE.format(
+            name="c", more="cache-servers $mc", adapter=POSTGRESQL.format(dsn="port='$pg_port'")
+        )
+        + "<postgresqlserver pg>\n</postgresqlserver>\n<memcachedserver mc>\n</memcachedserver>\n"
     )
     assert [section.whole for section in changed(text)] == [
         section.whole for section in read_tree(text, Path("x.conf")).root.sections

@@ -160,7 +160,9 @@ class _Change:
             server, database = self._database(section, rule)
         values = dict(rule.values)
         for name, more in rule.values_with.items():
-            values |= more if section.key(name) else {}
+            key = section.key(name)
+            if key and not all(map(self._names_own_server, key.value.split())):
+                values |= more
         rule = replace(rule, left_out=(*rule.left_out, *values))
         items = list(self._changed_items(section, rule, server))
         for name, text in values.items():

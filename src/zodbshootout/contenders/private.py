@@ -158,22 +158,26 @@ class _Change:
             if self._is_of_run(section, rule):
                 return section
             server, database = self._database(section, rule)
+        templates = self._templates(section, rule)
+        rule = replace(rule, left_out=(*rule.left_out, *templates))
+        items = list(self._changed_items(section, rule, server))
+        for name, template in templates.items():
+            value = template.replace(SERVER, server.name if server else "")
+            value = value.replace(DATABASE, database).replace(CACHE, self._cache(section))
+            if name == rule.dsn:
+                value = " ".join([value, *_kept_settings(section.key(name))])
+            items.append(Key(name, value, value, section.place))
+        self._note(section, server, database, templates)
+        return replace(section, type=rule.becomes or section.type, items=items)
+
+    def _templates(self, section: Section, rule: PrivateSection) -> dict[str, str]:
+        """Return the values that a section gets, in which names are still to be replaced."""
         values = dict(rule.values)
         for name, more in rule.values_with.items():
             key = section.key(name)
             if key and not all(map(self._names_own_server, key.value.split())):
                 values |= more
-        rule = replace(rule, left_out=(*rule.left_out, *values))
-        items = list(self._changed_items(section, rule, server))
-        for name, text in values.items():
-            value = text.replace(SERVER, server.name if server else "").replace(DATABASE, database)
-            if value == CACHE:
-                value = self._cache(section)
-            if name == rule.dsn:
-                value = " ".join([value, *_kept_settings(section.key(name))])
-            items.append(Key(name, value, value, section.place))
-        self._note(section, server, database, values)
-        return replace(section, type=rule.becomes or section.type, items=items)
+        return values
 
     def _kept(self, key: Key, section: Section, rule: PrivateSection) -> Key:
         """Return a key of the original with its value, or with another path."""
@@ -250,7 +254,7 @@ class _Change:
     def _cache(self, section: Section) -> str:
         """Return the name in place of that of a ZEO client's cache, which is a file below var."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
-        return self._path("/".join(names)).rpartition("/")[2]
+        return self._path("/".join(names)).rpartition("/")[2] if names else ""
 
     def _note(
         self, section: Section, server: _Server | None, database: str, values: Mapping[str, str]

@@ -16,7 +16,7 @@ from zodbshootout.config.references import ENVIRONMENT_REFERENCE, replaced
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
 from zodbshootout.config.structure import flaw_of_section
-from zodbshootout.config.tree import Place, path_of
+from zodbshootout.config.tree import Position, path_of
 from zodbshootout.errors import close_to, suggestion
 
 _COMMENT = "a comment has a line of its own"
@@ -125,7 +125,7 @@ def explained(
     return f"{where}: {message}"
 
 
-def _line_at(place: Place, source: Source) -> str:
+def _line_at(place: Position, source: Source) -> str:
     """Return the text of a line of the source or of an included file; "" if there is none."""
     text = source.text
     if place.path != source.path:
@@ -134,12 +134,12 @@ def _line_at(place: Place, source: Source) -> str:
     return "".join(text.splitlines()[max(0, place.number - 1) : place.number])
 
 
-def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Place:
+def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
     """Return the place of an error; the number is 0 if it has none."""
     url = getattr(error, "url", None) or source.path
     # ZConfig's own loader, which reads the files of URIs, knows URLs.
     path = path_of(url) if isinstance(url, str) else url
-    return Place(path, max(0, getattr(error, "lineno", None) or 0))
+    return Position(path, max(0, getattr(error, "lineno", None) or 0))
 
 
 def _key_and_value(line: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from zodbshootout.config.pythons import Environment
 from zodbshootout.config.references import references
 from zodbshootout.config.secrets import of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
-from zodbshootout.config.tree import Import, Item, Key, Place, Section, Tree
+from zodbshootout.config.tree import Import, Item, Key, Position, Section, Tree
 from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.outcome import describe
 
@@ -35,7 +35,7 @@ SCRATCH = "scratch"
 
 EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
-NO_SECTION = Section("", "", Place(Path(), 0))
+NO_SECTION = Section("", "", Position(Path(), 0))
 _KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
 """Keys of Zope's databases that are about the application, not the storage; they are skipped."""
 _WORD = re.compile(r"\w[\w.-]*")
@@ -297,7 +297,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
             raise
 
     @contextmanager
-    def _placed(self, place: Place) -> Iterator[None]:
+    def _placed(self, place: Position) -> Iterator[None]:
         """Give *place* to an error of ZConfig's that has none and is about no inner section."""
         try:
             yield
@@ -319,7 +319,7 @@ def _check_numbers(section: Section, settings: Any) -> None:
             raise UserError(f"{key.place}: {key.name}: {value} is {flaw}")
 
 
-def _error(message: str, place: Place) -> ZConfig.ConfigurationError:
+def _error(message: str, place: Position) -> ZConfig.ConfigurationError:
     return ZConfig.ConfigurationSyntaxError(message, *place)
 
 

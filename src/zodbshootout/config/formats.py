@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
-from zodbshootout.config.tree import Place
+from zodbshootout.config.tree import Position
 
 KEY_AND_VALUE = "a line is a key and a value, as in 'cache-size 5000'"
 _URI_OF_PYRAMID = re.compile(
@@ -71,7 +71,7 @@ def other_kind(source: Source) -> str | None:
     return None
 
 
-def flaw_of_line(line: str, place: Place, source: Source) -> str | None:
+def flaw_of_line(line: str, place: Position, source: Source) -> str | None:
     """Return what is wrong with a line outside of sections that no ZConfig file has."""
     where = place if place.number > 0 else place.path
     if _ZCONFIG_LINE.match(line) and not line.lstrip().startswith(("<?", "<!")):

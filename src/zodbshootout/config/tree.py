@@ -30,7 +30,7 @@ from zodbshootout.errors import UserError
 _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?$")
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A line of a file."""
 
     path: Path
@@ -46,7 +46,7 @@ class Line(NamedTuple):
     """A line of a section's text, and its place in a file."""
 
     text: str
-    place: Place
+    place: Position
 
 
 class Key(NamedTuple):
@@ -60,7 +60,7 @@ class Key(NamedTuple):
 
     References to names of the run and to environment variables are left.
     """
-    place: Place
+    place: Position
 
     @property
     def value(self) -> str:
@@ -72,7 +72,7 @@ class Import(NamedTuple):
     """An ``%import``."""
 
     package: str
-    place: Place
+    place: Position
 
     @property
     def line(self) -> Line:
@@ -86,10 +86,10 @@ class Section:
     type: str
     """In lower case, as the name is."""
     name: str
-    place: Place
+    place: Position
     items: list[Item] = field(default_factory=list)
     """What is in it, in the order of the file."""
-    end: list[Place] = field(default_factory=list)
+    end: list[Position] = field(default_factory=list)
     """The place of its end, if it has one."""
     imports: tuple[Import, ...] = ()
     """The imports outside of it that its types need."""
@@ -165,7 +165,7 @@ class Section:
         inner = (section for section in self.sections if section.type != "settings")
         return "".join(f"{line.text}\n" for section in inner for line in section.lines)
 
-    def line(self, number: int) -> Place:
+    def line(self, number: int) -> Position:
         """Return the place of line *number* of :attr:`whole`, counted from 1."""
         return self._whole()[number - 1].place
 
@@ -206,14 +206,14 @@ class Tree:
         for section in self.root.walk():
             yield from section.keys
 
-    def around(self, place: Place) -> tuple[Section, ...]:
+    def around(self, place: Position) -> tuple[Section, ...]:
         """Return the sections around a line, outermost first.
 
         The first and the last line of a section count as inside it.
         """
         return next(self._paths(self.root, place), ())
 
-    def _paths(self, section: Section, place: Place) -> Iterator[tuple[Section, ...]]:
+    def _paths(self, section: Section, place: Position) -> Iterator[tuple[Section, ...]]:
         """Yield the sections around a line, from the longest path to the shortest."""
         for inner in section.sections:
             yield from ((inner, *path) for path in self._paths(inner, place))
@@ -243,10 +243,10 @@ class _Loader(BaseLoader):  # type: ignore[misc]
     def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         super().__init__()
         self.path = path
-        self.tree = Tree(Section("", "", Place(path, 0)))
+        self.tree = Tree(Section("", "", Position(path, 0)))
         self.section = self.tree.root
         """The section that is being read."""
-        self.place = Place(path, 0)
+        self.place = Position(path, 0)
         """The line that is being read."""
         self.at_end = False
         """Whether there are no more lines in the file that is being read."""
@@ -336,7 +336,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
     def nextline(self) -> Any:
         done, line = super().nextline()
         path = self.context.shown(self.url)
-        self.context.place, self.context.at_end = Place(path, self.lineno), done
+        self.context.place, self.context.at_end = Position(path, self.lineno), done
         if done and self.stack:
             self._complain_of_open_sections()
         return done, line

@@ -27,7 +27,7 @@ from zodbshootout.client.storage_types import (
 )
 from zodbshootout.config import source
 from zodbshootout.config.references import replaced
-from zodbshootout.config.tree import Import, Item, Key, Place, Section, Tree
+from zodbshootout.config.tree import Import, Item, Key, Position, Section, Tree
 from zodbshootout.errors import UserError
 
 OPTION = "--private"
@@ -76,7 +76,7 @@ def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
 class _Irreplaceable(Exception):  # noqa: N818
     """A section cannot have data of its own; the message says which one, and why."""
 
-    def __init__(self, place: Place, reason: str) -> None:
+    def __init__(self, place: Position, reason: str) -> None:
         super().__init__(f"{place}: {OPTION}: {reason}; choose others with --only")
 
 
@@ -86,7 +86,7 @@ class _Server:
 
     type: str
     name: str
-    place: Place
+    place: Position
     """The first section that needs it."""
     databases: dict[str, str] = field(default_factory=dict)
     """The directories of blobs that it shares with its clients, or "", by the database's name."""

@@ -12,7 +12,7 @@ from relstorage import config
 from zodbshootout.client import storage_types as storages
 from zodbshootout.client.storage_types import relstorage
 from zodbshootout.client.storage_types.relstorage import RelStorageType
-from zodbshootout.mysql.section import MySQLOrMariaDBAdapterFactory
+from zodbshootout.mysql.factory import MySQLOrMariaDBAdapterFactory
 
 
 class Settings(SimpleNamespace):

@@ -254,7 +254,7 @@ def test_large_objects_are_committed_before_they_fill_the_memory(
 ) -> None:
     storage = FakeStorage(clock)
     of = replace(parameters(size=2, shared=True), objects=8, object_size=size)
-    monkeypatch.setattr("zodbshootout.client.preparation.tree.sets_to_read", lambda _: 2)
+    monkeypatch.setattr("zodbshootout.client.preparation.datasets.sets_to_read", lambda _: 2)
     with database_of(storage) as database:
         finish = Mock(wraps=storage.tpc_finish)
         monkeypatch.setattr(storage, "tpc_finish", finish)

@@ -353,5 +353,5 @@ def test_a_pool_of_zodb_pgjsonb_has_to_have_two_connections_for_each_thread(plac
     done = pgjsonb_run(place, *words, "--define", "connections=4")
     assert done.status == 0, done.err
     records = map(json.loads, (place / "a.cells.jsonl").read_text().splitlines())
-    states = {record["parameters"]["crew"]["size"]: record["state"] for record in records}
+    states = {record["clients"]: record["state"] for record in records}
     assert states == {2: "measured", 3: "not supported"}

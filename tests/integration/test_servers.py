@@ -436,8 +436,7 @@ def test_a_kept_server_directory_cannot_be_used_by_two_runs_at_once(place: Path)
             state, reason = states[f"using_{kind}", "add"]
             assert state == "failed"
             assert reason == (
-                f"server {kind} cannot keep its data in {place / kind}: another server has its "
-                "data there now"
+                f"server {kind} cannot keep its data in {place / kind}: another server is using it"
             )
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from zodbshootout.scheduling import host_checks
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.host_checks import on_hosts
 from zodbshootout.scheduling.plan import make_plan
+from zodbshootout.servers import address
 from zodbshootout.servers.address import given_names
 
 WORKERS = (DaskWorker("one", "tcp://10.0.0.1:2"), DaskWorker("two", "tcp://10.0.0.2:3"))
@@ -160,8 +161,13 @@ EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and 
 )
 @pytest.mark.parametrize("cluster", [HERE, ELSEWHERE])
 def test_a_contender_that_other_hosts_cannot_reach_is_refused(
-    text: str, refusal: str | None, cluster: Cluster, tmp_path: Path
+    text: str,
+    refusal: str | None,
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(address, "reserved_port", lambda _: nullcontext(4321))
     source = Source(tmp_path / "x.conf", text)
     with given_names(source, tmp_path) as names:
         (contender,) = contenders_of(parse(source, names))

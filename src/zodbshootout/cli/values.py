@@ -27,9 +27,6 @@ from typing import TypeVar
 import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.data.objects import smallest_record
-from zodbshootout.config.uri import is_uri
-from zodbshootout.crews.logs import read_loggers
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.recording.recorded import Workload, WorkloadError
@@ -223,6 +220,8 @@ def crew_sizes(text: str) -> Sequence[int]:
 
 def record_sizes(text: str) -> Sequence[int]:
     """Return sizes of stored objects, in bytes."""
+    from zodbshootout.client.data.objects import smallest_record
+
     sizes = counts(text, size)
     if min(sizes) < smallest_record():
         raise argparse.ArgumentTypeError(
@@ -353,6 +352,8 @@ def _has_zodbshootout(path: str) -> bool:
 
 def log(text: str) -> str:
     """Return the name of a level in upper case, or the absolute path of a logging file."""
+    from zodbshootout.crews.logs import read_loggers
+
     if text.upper() in LEVELS:
         return text.upper()
     path = Path(text).absolute()
@@ -380,6 +381,7 @@ def _is_sharing(word: str) -> bool:
 
 
 def _is_value_of_zap(word: str) -> bool:
+    from zodbshootout.config.uri import is_uri
 
     if word.startswith("-") or word in {"all", *benchmarks()}:
         return False

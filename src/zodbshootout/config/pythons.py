@@ -71,8 +71,20 @@ def environment_of_section(section: Any) -> Environment:
     """
     if not section.python and not section.requirements:
         raise ValueError("an <environment> needs requirements or python")
-    requirements = tuple(map(_absolute, section.requirements))
+    requirements = tuple(section.requirements)
     return Environment(section.getSectionName(), section.python or "", requirements)
+
+
+def requirement(text: str) -> str:
+    """Return a requirement of a section, made absolute if it is a path.
+
+    :raises ValueError: if it is a directory that cannot be installed
+    """
+    made = _absolute(text)
+    path = Path(made.partition("[")[0])
+    if path.is_absolute() and path.is_dir() and not _is_project(path):
+        raise ValueError(f"{text} has neither pyproject.toml nor setup.py")
+    return made
 
 
 def environments_of_words(words: Sequence[str]) -> list[Environment]:

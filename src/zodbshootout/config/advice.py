@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in one line: ZConfig's errors with places and advice."""
+"""Explain ZConfig's errors in one line, with the place and what to type."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _FORMATS: Mapping[str, str] = {
         "this is YAML; give the ZConfig file that is made of it, such as etc/zope.conf"
     ),
 }
-"""What a file is and what to do, by the pattern of its first line that is not a comment."""
+"""Names of formats, with advice, by patterns of the first line that is not a comment."""
 _INI = re.compile(r"\[[^\]\n]+\]\s*\n")
 _COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")

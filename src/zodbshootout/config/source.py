@@ -36,12 +36,12 @@ class Source:
 
     @cached_property
     def original(self) -> Tree:
-        """What the file says, with those that it includes."""
+        """The content of the file, with those that it includes."""
         return read_tree(self.text, self.path, self.definitions)
 
     @cached_property
     def tree(self) -> Tree:
-        """What the file says, changed."""
+        """The content of the file, changed by :attr:`change` if that is set."""
         return self.change(self.original) if self.change else self.original
 
     @property

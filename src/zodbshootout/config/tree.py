@@ -88,7 +88,7 @@ class Section:
     name: str
     place: Position
     items: list[Item] = field(default_factory=list)
-    """What is in it, in the order of the file."""
+    """Its keys, sections and imports, in the order of the file."""
     end: list[Position] = field(default_factory=list)
     """The place of its end, if it has one."""
     imports: tuple[Import, ...] = ()
@@ -188,7 +188,7 @@ Item: TypeAlias = "Key | Section | Import"
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """What a configuration says, with the files that it includes."""
+    """The content of a configuration, with the files that it includes."""
 
     root: Section
     """A section without a type that contains the outermost sections."""

@@ -79,7 +79,7 @@ class PrivateSection:
     becomes: str = ""
     """The type that it gets instead of its own."""
     package: str = ""
-    """What ``%import`` needs for that type."""
+    """The package to ``%import`` for that type."""
 
 
 class StorageType:

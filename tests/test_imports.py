@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,16 @@ def test_the_contracts_reject_a_forbidden_import(module: str, line: str, tmp_pat
     done = check_contracts(tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"zodbshootout.{module.replace('/', '.').removesuffix('.py')}" in done.stdout
+
+
+def test_the_documentation_draws_the_layers_of_the_contract() -> None:
+    contract = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    layers = re.findall(r'"(.+)"', contract.partition("\nlayers = [")[2].partition("\n]")[0])
+    drawing = (ROOT / "docs" / "layers.svg").read_text(encoding="utf-8")
+    rows = re.findall(r'fill="(#\w+)" stroke.*\n.*?"bold">(.*?)<', drawing)
+    assert [row.replace(", ", " | ") for _, row in rows] == layers[1:]  # cli, below __main__
+    orange = {name for color, row in rows if color == "#fbe6c8" for name in row.split(", ")}
+    assert orange == {name.removesuffix(".py") for name in CARRIED} - {"__init__"}
 
 
 def test_modules_copied_to_another_python_parse_as_python_3_9() -> None:

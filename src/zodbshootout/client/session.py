@@ -31,7 +31,8 @@ CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leav
 def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
     """Open a benchmark, and carry out orders up to the one to leave.
 
-    If an exception is raised, the client's last report is a :class:`~.outcome.Failure`.
+    If an exception is raised, the client's last report is a
+    :class:`~zodbshootout.model.outcome.Failure`.
     """
     try:
         benchmark = open_benchmark()

@@ -29,7 +29,8 @@ EMPTY_ITERATIONS = 5000
 class Crew(ABC):
     """Clients that are reached through orders and reports.
 
-    Every method raises :class:`~.client.outcome.Failed` if a client has failed or is gone.
+    Every method raises :class:`~zodbshootout.model.outcome.Failed` if a client has failed or is
+    gone.
     """
 
     def __init__(self, size: int, clock: Clock) -> None:
@@ -153,7 +154,8 @@ class Sample:
     start: float = 0.0
     """The instant at which the first stretch started, in seconds of the crew's clock."""
     done: float = 0
-    """Iterations that all clients did in :attr:`seconds`; see :mod:`~.client.progress`."""
+    """Iterations that all clients did in :attr:`seconds`; see
+    :mod:`~zodbshootout.client.throughput`."""
     seconds: float = 0.0
     shares: list[int] = field(default_factory=list)
     """Iterations of each client until the last client had done those that count."""

@@ -62,7 +62,8 @@ class LocalCrew(Crew):
     def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
         """Wait for a report from any of these clients; return the client's number and the report.
 
-        A client that has exited counts as having reported a :class:`~.outcome.Failure`.
+        A client that has exited counts as having reported a
+        :class:`~zodbshootout.model.outcome.Failure`.
         """
 
     def start(self) -> None:

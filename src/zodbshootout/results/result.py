@@ -1,4 +1,4 @@
-"""The results of cells, and the names of cells in files."""
+"""The results of cells: the figures of their runs, and the rates and latencies that follow."""
 
 from __future__ import annotations
 

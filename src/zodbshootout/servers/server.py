@@ -49,7 +49,7 @@ class ServerContext:
     """Holds a directory for each server, except those whose section names one to keep."""
     source: Source
     names: Mapping[str, str]
-    """The names that the run defines for the source, as :func:`given_names` returns them."""
+    """The names that the run defines for the source, see :func:`~.address.given_names`."""
     guardian: Guardian
     clients: int = 1
     """The clients of the run's largest crew."""

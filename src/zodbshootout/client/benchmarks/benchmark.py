@@ -31,7 +31,7 @@ MAX_AT_ONCE = 2**16
 """The default maximum number of iterations in a stretch; their times take 0.5 MiB."""
 MIN_OF_SEVERAL = 2
 """The minimum number of iterations of each of several clients; see
-:func:`~.progress.throughput`."""
+:func:`~zodbshootout.client.throughput.throughput`."""
 
 
 class Benchmark:

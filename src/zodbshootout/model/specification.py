@@ -59,7 +59,7 @@ class BenchmarkWords:
     """The words in which reports describe a benchmark."""
 
     title: str
-    """Its row in the table; ``{objects}`` stands for the objects of an iteration."""
+    """Its title in charts; ``{objects}`` stands for the objects of an iteration."""
     legend: str = ""
     """A few words for the line below a table: the work on the clock, or what it reads from."""
     topic: str = ""

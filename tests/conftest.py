@@ -32,6 +32,17 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
 
 
+@pytest.fixture
+def unopened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs start no servers and open no contender, as if all of them could be opened."""
+    from zodbshootout.servers.running import RunningServers
+
+    def open_none(variants: Any, plan: Any, *_: Any) -> tuple[Any, RunningServers]:
+        return plan, RunningServers()
+
+    monkeypatch.setattr("zodbshootout.cli.run.open_all", open_none)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
     # A shell's background job ignores SIGINT, and every command that a test starts would inherit

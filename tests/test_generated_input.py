@@ -30,7 +30,7 @@ ETC = Path(__file__).parents[1] / "etc"
 
 
 @pytest.fixture(autouse=True)
-def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unopened: None) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.conf").write_text(
         "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"

@@ -118,7 +118,7 @@ def sampled(name: str, text: str, full: bool) -> Iterator[Damage]:
 
 
 @pytest.fixture(autouse=True)
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unopened: None) -> None:
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.chdir(site)

@@ -293,14 +293,42 @@ def test_no_note_is_printed_if_the_number_or_kind_of_clients_is_given(words: lis
     assert (status, err) == (0, "")
 
 
+SQLITE = (
+    "%import relstorage\n<zodb b>\n<relstorage>\n<sqlite3>\ndata-dir $scratch/s\n</sqlite3>\n"
+    "</relstorage>\n</zodb>\n"
+)
+NO_SERVER = "<zodb b>\n<zeoclient>\nserver localhost:1\n</zeoclient>\n</zodb>\n"
+
+
 def test_two_clients_are_the_default_if_any_contender_supports_them() -> None:
-    Path("x.conf").write_text(
-        f"{FILESTORAGE}<zodb b>\n<zeoclient>\nserver localhost:1\n</zeoclient>\n</zodb>\n"
-    )
+    Path("x.conf").write_text(f"{FILESTORAGE}{SQLITE}")
     status, out, err = outcome("x.conf", "add", "--list")
     assert (status, err) == (0, "")
     assert "Objects per second: 1000 objects of 300 bytes, 2 processes\n" in out
     assert out.splitlines()[4].split() == ["add", "n/a", "[1]", "yes"]
+
+
+def test_a_listing_names_what_cannot_be_opened_and_fails() -> None:
+    Path("x.conf").write_text(f"{FILESTORAGE}{NO_SERVER}")
+    status, out, err = outcome("x.conf", "add", "--list")
+    assert status == 3
+    assert out.splitlines()[4].split() == ["add", "yes", "failed", "[1]"]
+    assert "[1] b: failed: no ZEO server at localhost:1; start one there: runzeo -a " in out
+    assert "1 cell until all are known" in out
+    # What cannot be opened has no say in the number of clients.
+    assert err.startswith("zodbshootout: 1 client instead of 2: FileStorage: one DB")
+
+
+def test_a_listing_asks_nothing_and_leaves_no_results(tmp_path: Path) -> None:
+    path = tmp_path / "kept.fs"
+    Path("x.conf").write_text(FILESTORAGE.replace("$scratch/a.fs", str(path)))
+    for words in (["--zap"], ["--zap", "a"], []):
+        status, _, err = outcome("x.conf", "add", "-c1", "--list", *words)
+        assert (status, err) == (0, "")
+    assert path.is_file()  # a contender is opened as for a run
+    assert list(tmp_path.rglob("*.json*")) == []
+    status, _, err = outcome("x.conf", "add", "-c1", "--list", "-o", "x.conf")
+    assert (status, "x.conf exists" in err) == (2, True)
 
 
 def test_the_error_of_a_failed_pyperf_command_is_printed(

@@ -107,6 +107,14 @@ def test_the_spinner_turns_even_if_no_time_is_left(screen: Screen) -> None:
     assert "0:00:09" in second
 
 
+def test_a_question_has_the_screen_to_itself(screen: Screen) -> None:
+    screen.table.note("opening zeo")
+    assert "opening zeo" in screen.lines()[-1]
+    with screen.table.paused():
+        assert screen.shown() == []
+    assert "opening zeo" in screen.lines()[-1]
+
+
 def test_the_bar_and_the_time_left_stay_visible_with_many_contenders(screen: Screen) -> None:
     screen.table.working_on([cell("add", f"contender_{n}") for n in range(8)], "run 2 of 4")
     screen.table.left(200.0)

@@ -1,4 +1,4 @@
-"""What ``--list`` says of the configurations that people have."""
+"""What ``--list`` says of the configurations that people have, without opening them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REFUSALS = {
 
 
 @pytest.fixture(autouse=True)
-def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unopened: None) -> None:
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.chdir(site)

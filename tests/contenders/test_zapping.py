@@ -44,6 +44,11 @@ def test_force_asks_no_question_and_zaps_every_persistent_database() -> None:
     assert zapped == {"a", "b"}
 
 
+def test_a_contender_that_could_not_be_opened_is_not_asked_about() -> None:
+    assert to_be_zapped([A, B], [], lambda _: True, unavailable={"b": None}) == {"a"}
+    assert to_be_zapped([A, B], [], fail_if_asked, force=True, unavailable=["b"]) == {"a"}
+
+
 def test_named_contenders_are_zapped_without_a_question() -> None:
     assert to_be_zapped([A, B], ["b"], fail_if_asked) == {"b"}
 

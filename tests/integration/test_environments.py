@@ -97,7 +97,10 @@ def test_two_releases_of_a_storage_are_measured_in_turn(place: Path) -> None:
     (place / "x.conf").write_text(SQLITE)
     words = ("x.conf", "add", "--against", "RelStorage==4.2.0", *QUICK, "-p", "2")
     listed = run(place, *words, "--list", **wheels(RELSTORAGE))
-    assert "environment relstorage==4.2.0: RelStorage==4.2.0, all else" in listed.out
+    assert listed.status == 0, listed.err
+    assert "making environment relstorage==4.2.0: RelStorage==4.2.0, all else" in listed.err
+    assert "2 cells, 2 runs of each" in listed.out
+    assert left_behind(place) == []
 
     done = run(place, *words, "-o", "a.json", **wheels(RELSTORAGE))
     assert done.status == 0, done.err

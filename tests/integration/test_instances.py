@@ -18,10 +18,10 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_listing_touches_nothing_of_an_instance(name: str, place: Path) -> None:
+def test_a_private_listing_touches_nothing_of_an_instance(name: str, place: Path) -> None:
     with instance(name, place) as site:
-        done = site.run("add", "--list", "-c", "1")
-    assert (done.status, done.err) == (ALL_MEASURED, "")
+        done = site.run("add", "--list", "-c", "1", "--private")
+    assert done.status == ALL_MEASURED, done.out + done.err
 
 
 TOUCHES = {

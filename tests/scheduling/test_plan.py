@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.runs import cell_with, contender, plan_of, sweep_of
+from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.scheduling.plan import RUN_OVERHEAD, make_plan
@@ -52,18 +54,19 @@ def test_a_cell_names_its_contender() -> None:
     assert of.parameters.crew == CrewShape(2)
 
 
-def test_an_opened_storage_may_refuse_a_cell_that_its_section_allowed() -> None:
-    a, b = map(contender, "ab")
-    assert [measurable.name for measurable in plan_of([a, b], concurrency=[2]).measurable] == [
-        "a",
-        "b",
-    ]
+def test_a_cell_fails_if_its_storage_refuses_it_or_could_not_be_opened() -> None:
+    a, b, c = map(contender, "abc")
     opened = b.opened(StorageInfo("FileStorage", Sharing.EXCLUSIVE))
-    inspected = plan_of([a, opened], concurrency=[2])
-    assert [measurable.name for measurable in inspected.measurable] == ["a"]
-    refusals = {cell.contender: inspected.refusal(cell) for cell in inspected.cells}
-    assert refusals["a"] is None
-    assert str(refusals["b"]).startswith("FileStorage: one DB at a time can open it")
+    plan = plan_of([a, opened, c], concurrency=[2], precision=0.05, cell_limit=8.0)
+    missing = Failure("no server")
+    plan = replace(plan, unavailable={"c": missing})
+    failures = {cell.contender: plan.failure(cell) for cell in plan.cells}
+    assert (failures["a"], failures["c"]) == (None, missing)
+    assert failures["b"] == Failure(
+        "FileStorage: one DB at a time can open it; use --threads shared, or -c 1",
+        state=State.UNSUPPORTED,
+    )
+    assert plan.limit == 8.0
 
 
 def test_a_sweep_has_the_ends_of_its_ranges_before_the_values_in_between() -> None:

@@ -235,7 +235,6 @@ class FakedShootout:
 def shootout_of(
     plan: Plan,
     site: Site,
-    unavailable: Mapping[str, Failure] | None = None,
     begun: Sequence[CellResult] = (),
     cluster: Cluster | None = None,
     **how: Any,
@@ -252,7 +251,6 @@ def shootout_of(
         ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
         fork_servers=ForkServers(cast("Any", site)),
         servers=cast("Any", site),
-        unavailable=unavailable or {},
     )
     return FakedShootout(shootout, site, observer, kept)
 
@@ -489,7 +487,7 @@ def test_a_cell_that_is_refused_beforehand_is_never_begun() -> None:
 
 def test_contenders_that_could_not_be_opened_fail_without_being_tried() -> None:
     unavailable = {"b": Failure("no server", "Traceback")}
-    outcome = run_shootout(plan_of("ab"), unavailable=unavailable)
+    outcome = run_shootout(replace(plan_of("ab"), unavailable=unavailable))
     assert outcome.states() == {"add a": "measured", "add b": "failed"}
     assert (outcome.failure().reason, outcome.failure().detail) == ("no server", "Traceback")
     assert {event.contender for event in outcome.site.did("prepare", "set up")} == {"a"}
@@ -557,7 +555,8 @@ def test_fail_fast_stops_at_the_first_failure_and_leaves_no_worker() -> None:
 
 
 def test_fail_fast_stops_at_a_contender_that_could_not_be_opened() -> None:
-    outcome = shootout_of(plan_of("ab"), Site(), {"b": BROKE}, fail_fast=True)
+    plan = replace(plan_of("ab"), unavailable={"b": BROKE})
+    outcome = shootout_of(plan, Site(), fail_fast=True)
     with pytest.raises(UserError, match="--fail-fast"):
         outcome.run()
     assert outcome.site.events == []

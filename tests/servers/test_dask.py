@@ -97,10 +97,3 @@ def test_a_missing_dask_is_reported_with_the_command_to_install_it(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert complaint("local:2", tmp_path).endswith("install them: pip install distributed trustme")
-
-
-def test_a_cluster_that_is_only_listed_is_not_started(tmp_path: Path) -> None:
-    with cluster_for("local:3", NO_GUARDIAN, tmp_path, start=False) as cluster:
-        assert cluster is not None
-        assert (len(cluster.workers), cluster.here, cluster.together) == (3, True, 3)
-    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
     :raises UserError: if there are such files already, or they cannot be written
     """
     if options.append or options.resume:
-        files = _existing_files(options, plan)
+        files = _existing_files(options)
     elif options.output:
         files = _new_files(options.output)
     else:
@@ -60,7 +60,7 @@ def _default_files(options: Options) -> ResultFiles:
     return ResultFiles(path)
 
 
-def _existing_files(options: Options, plan: Plan) -> ResultFiles:
+def _existing_files(options: Options) -> ResultFiles:
     option, path = _option(options), options.append or options.resume
     assert path is not None
     try:
@@ -71,19 +71,6 @@ def _existing_files(options: Options, plan: Plan) -> ResultFiles:
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
     _check_writable(path)
-    # Opening the contenders adds metadata to these; then all of them are checked again.
-    expected = {
-        cell: {**cell.metadata(), "configuration_hash": plan.contender(cell).fingerprint()}
-        for cell in plan.cells
-    }
-    check_like(files, expected, options)
-    planned = set(plan.cells)
-    other = next((result.cell for result in files.begun if result.cell not in planned), None)
-    if other is not None:
-        raise UserError(
-            f"--resume: {path} is of another run, which had {long_name(other)}; give the same "
-            "arguments as then"
-        )
     return files
 
 
@@ -92,15 +79,27 @@ def _option(options: Options) -> str:
 
 
 def check_like(
-    files: ResultFiles, expected: Mapping[Cell, Mapping[str, Any]], options: Options
+    files: ResultFiles,
+    plan: Plan,
+    expected: Callable[[], Mapping[Cell, Mapping[str, Any]]],
+    options: Options,
 ) -> None:
-    """Check that results with the *expected* metadata can be added to those in the files.
+    """Check that results with the *expected* metadata can be added to those in the files, if any.
 
-    :raises UserError: if the metadata differ
+    :raises UserError: if the metadata differ, or a run that is resumed had other cells
     """
-    conflict = files.conflict(expected, "byte" if options.memory else "second")
+    if not (options.append or options.resume):
+        return
+    conflict = files.conflict(expected(), "byte" if options.memory else "second")
     if conflict:
         raise UserError(f"{_option(options)}: {conflict}; name another file")
+    planned = set(plan.cells)
+    other = next((result.cell for result in files.begun if result.cell not in planned), None)
+    if other is not None:
+        raise UserError(
+            f"--resume: {options.resume} is of another run, which had {long_name(other)}; give the "
+            "same arguments as then"
+        )
 
 
 def check_other_files(options: Options, plan: Plan, combined: Path) -> None:

@@ -132,7 +132,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         flag(
             "--list", dest="list_only",
-            help="print the cells that would be measured and an estimate of the time, and exit",
+            help="open every contender, print the cells that would be measured, what cannot be, "
+            "and an estimate of the time, and exit",
         ),
     ],
     "objects": [

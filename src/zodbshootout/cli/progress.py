@@ -197,6 +197,14 @@ class LiveTable(Observer):
     def relay(self, line: str) -> None:
         print_line(self._console, line)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.live.stop()
+        try:
+            yield
+        finally:
+            self.live.start()
+
     def _render(self) -> RenderableType:
         self._update()
         return Group(self._table, self._progress.get_renderable())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,6 @@ from zodbshootout.client.data.trace import make_trace
 from zodbshootout.config.source import Source, read_source
 from zodbshootout.config.uri import source_of
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.making import describe as description_of
 from zodbshootout.contenders.private import with_private_data
 from zodbshootout.contenders.selection import (
     baseline_among,
@@ -34,15 +33,11 @@ from zodbshootout.contenders.selection import (
     shared_databases,
     to_be_zapped,
 )
-from zodbshootout.contenders.variants import (
-    check_servers_can_restart,
-    environments_of,
-    read_variants,
-)
+from zodbshootout.contenders.variants import check_servers_can_restart, read_variants
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
-from zodbshootout.model.outcome import Failure, State, describe
+from zodbshootout.model.outcome import State, describe
 from zodbshootout.model.parameters import CLIENTS
 from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.recording.recorded import Workload, WorkloadError
@@ -59,7 +54,7 @@ from zodbshootout.scheduling.host_checks import check_hosts, on_hosts
 from zodbshootout.scheduling.opening import open_all
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan, make_plan
-from zodbshootout.scheduling.result_store import ResultStore
+from zodbshootout.scheduling.result_store import Observer, ResultStore
 from zodbshootout.scheduling.shootout import Shootout
 from zodbshootout.servers.dask import cluster_for
 from zodbshootout.workers.coordinator import ForkServers
@@ -85,37 +80,34 @@ def run(options: Options, streams: Streams) -> int:
             options = _with_names(options, contenders)
             directory = variants.context.directory
             options = _with_trace(options, directory, streams)
-            cluster = stack.enter_context(
-                cluster_for(options.hosts, guardian, directory, start=not options.list_only)
-            )
-            plan, notes = _plan_and_notes(options, contenders, cluster)
-            if options.list_only:
-                environments = map(description_of, environments_of(contenders))
-                return _show_plan(plan, notes, environments, streams)
+            cluster = stack.enter_context(cluster_for(options.hosts, guardian, directory))
+            if cluster is not None:
+                contenders = [contender.on_hosts(cluster) for contender in contenders]
+                options = replace(options, sweep=on_hosts(options.sweep, cluster))
+            plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
             files = result_files(options, plan)
             check_other_files(options, plan, files.combined)
-        for note in notes:
-            streams.complain(note)
-        options = _with_zapped(options, plan.contenders, streams)
         with (
             progress_on(streams.err, len(plan.rows), options) as observer,
             ForkServers(launcher_for(options, variants, observer)) as fork_servers,
         ):
-            plan, servers, failures = open_all(variants, plan, fork_servers, stack, observer)
-            if cluster is not None:
-                check_hosts(cluster, plan)
+            plan, servers = open_all(variants, plan, fork_servers, stack, observer)
+            plan, notes = _settled(options, plan, cluster)
+            for note in notes:
+                streams.complain(note)
+            options = _with_zapped(options, plan, streams, observer)
             variables = {*variants.environment_names, *options.inherit_environ}
             tasks = Tasks(plan, options.run, cluster, sorted(variables), streams.mask)
             store = ResultStore(
                 plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
             )
-            shootout = Shootout(tasks, store, fork_servers, servers, failures)
-            if options.append or options.resume:
-                check_like(files, shootout.expected_metadata(), options)
-            status, message = _measure(shootout)
-            if options.run.log and cluster is not None:
-                for line in cluster.logged():
-                    observer.relay(streams.mask(line))
+            shootout = Shootout(tasks, store, fork_servers, servers)
+            check_like(files, plan, shootout.expected_metadata, options)
+            if not options.list_only:
+                status, message = _measure(shootout)
+                _show_log(cluster, options, observer, streams)
+        if options.list_only:
+            return _show_plan(plan, streams)
         if message:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
@@ -150,6 +142,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
+    named("--zap", _to_be_zapped(options), names)
     option = "--leaks" if options.run.leaks else options.memory
     for contender in contenders:
         if option and contender.environment:
@@ -160,24 +153,28 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     return replace(options, run=replace(options.run, baseline=baseline, may_write=may_write))
 
 
-def _plan_and_notes(
-    options: Options, contenders: Sequence[Contender], cluster: Cluster | None
-) -> tuple[Plan, Sequence[str]]:
-    sweep = options.sweep
+def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Plan, Sequence[str]]:
+    """Return the plan for the contenders as they were opened, and notes about it.
+
+    :raises UserError: if the hosts of the cluster differ, or ``--restart-servers`` is impossible
+    """
     if cluster is not None:
-        contenders = [contender.on_hosts(cluster) for contender in contenders]
-        sweep = on_hosts(sweep, cluster)
-    notes = [*shared_databases(contenders), *only_clients_in_environments(contenders)]
+        check_hosts(cluster, plan)
+    sweep, contenders = options.sweep, plan.contenders
+    opened = [contender for contender in contenders if contender.name not in plan.unavailable]
+    notes = [*shared_databases(opened), *only_clients_in_environments(contenders)]
     if options.private:
         files = " and ".join(map(str, options.paths))
         notes.append(f"data of the run's own (--private): nothing that {files} names is opened")
-    reason = refused_unless_alone(contenders, sweep.parameters()[0])
-    if options.default_concurrency and reason:
-        notes.append(f"1 client instead of {sweep.values[CLIENTS][0]:g}: {reason}")
-        sweep = replace(sweep, values={**sweep.values, CLIENTS: [1]})
     if options.run.restart:
         check_servers_can_restart(contenders)
-    return make_plan(contenders, options.benchmarks, sweep, options.effort), notes
+    reason = refused_unless_alone(opened, sweep.parameters()[0])
+    if options.default_concurrency and reason:
+        notes.append(f"1 client instead of {sweep.values[CLIENTS][0]:g}: {reason}")
+        alone = replace(sweep, values={**sweep.values, CLIENTS: [1]})
+        rows = make_plan(contenders, options.benchmarks, alone, options.effort).rows
+        plan = replace(plan, rows=rows)
+    return plan, notes
 
 
 def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
@@ -211,13 +208,27 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
         raise UserError(f"--data: {path}: {describe(error)}") from None
 
 
-def _with_zapped(options: Options, contenders: Sequence[Contender], streams: Streams) -> Options:
+def _to_be_zapped(options: Options) -> list[str]:
+    """Return the names in the value of ``--zap``."""
+    return [] if options.zap in {None, ASK, FORCE} else [str(options.zap).lower()]
+
+
+def _with_zapped(options: Options, plan: Plan, streams: Streams, observer: Observer) -> Options:
     """Put the names of the contenders to zap into the options, after asking if need be."""
-    zapped: frozenset[str] = frozenset()
-    if options.zap is not None:
-        words = [] if options.zap in {ASK, FORCE} else [options.zap.lower()]
-        ask = streams.ask if streams.can_ask else None
-        zapped = to_be_zapped(contenders, words, ask, force=options.zap == FORCE)
+    if options.zap is None:
+        return options
+
+    def ask(question: str) -> bool:
+        with observer.paused():
+            return not options.list_only and streams.ask(question)
+
+    zapped = to_be_zapped(
+        plan.contenders,
+        _to_be_zapped(options),
+        ask if streams.can_ask or options.list_only else None,
+        force=options.zap == FORCE,
+        unavailable=plan.unavailable,
+    )
     return replace(options, run=replace(options.run, zapped=zapped))
 
 
@@ -239,6 +250,15 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
     return _status_and_reason(store.results)
 
 
+def _show_log(
+    cluster: Cluster | None, options: Options, observer: Observer, streams: Streams
+) -> None:
+    """Show what the processes of Dask have logged, if the options ask for a log."""
+    if options.run.log and cluster is not None:
+        for line in cluster.logged():
+            observer.relay(streams.mask(line))
+
+
 def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
     if any(result.state is State.FAILED for result in results):
         return SOME_FAILED, ""
@@ -249,15 +269,11 @@ def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
     return ALL_MEASURED, ""
 
 
-def _show_plan(
-    plan: Plan, notes: Iterable[str], environments: Iterable[str], streams: Streams
-) -> int:
-    for note in notes:
-        streams.complain(note)
+def _show_plan(plan: Plan, streams: Streams) -> int:
     results = [
         CellResult(cell)
-        if (refusal := plan.refusal(cell)) is None
-        else CellResult(cell).failed(Failure(refusal, state=State.UNSUPPORTED))
+        if (failure := plan.failure(cell)) is None
+        else CellResult(cell).failed(replace(failure, cause=streams.mask(failure.cause)))
         for cell in plan.cells
     ]
     text.write(make_report([ResultSet(results)], pending="yes"), streams.out)
@@ -271,9 +287,8 @@ def _show_plan(
         )
     else:
         streams.say(f"{cells}, {effort.processes} runs of each, about {minutes:.1f} minutes")
-    for environment in environments:
-        streams.say(environment)
-    return streams.status_after(ALL_MEASURED)
+    failed = any(result.state is State.FAILED for result in results)
+    return streams.status_after(SOME_FAILED if failed else ALL_MEASURED)
 
 
 def _report(

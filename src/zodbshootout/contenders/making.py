@@ -183,17 +183,6 @@ def uv_program() -> str:
     return path
 
 
-def describe(environment: Environment) -> str:
-    """Return a line about an environment, or about the reason why it cannot be made."""
-    try:
-        _base(environment)
-        if environment.requirements:
-            uv_program()
-    except UserError as error:
-        return str(error)
-    return f"environment {environment.name}: {environment.description}"
-
-
 def carry_to(directory: Path) -> Path:
     """Copy the modules that workers need into a new directory; return it, for ``sys.path``."""
     ignored = shutil.ignore_patterns("__pycache__", "tests")

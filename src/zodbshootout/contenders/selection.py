@@ -86,11 +86,13 @@ def to_be_zapped(
     ask: Callable[[str], bool] | None,
     *,
     force: bool = False,
+    unavailable: Collection[str] = (),
 ) -> frozenset[str]:
     """Return the names of the contenders whose data ``--zap`` destroys.
 
-    These are the contenders that *words* name; without words all that can be zapped, after
-    asking for each database unless *force* is set.  *ask* is ``None`` if nobody can answer.
+    These are the contenders that *words* name; without words all that can be zapped and are not
+    *unavailable*, after asking for each database unless *force* is set.  *ask* is ``None`` if
+    nobody can answer.
     """
     names = _names(contenders)
     if force and "force" in names:
@@ -99,7 +101,11 @@ def to_be_zapped(
         wanted = named("--zap", words, names)
         _check_can_be_zapped(wanted, contenders)
         return frozenset(wanted)
-    candidates = [contender for contender in contenders if contender.zap_obstacle is None]
+    candidates = [
+        contender
+        for contender in contenders
+        if contender.zap_obstacle is None and contender.name not in unavailable
+    ]
     if force:
         return frozenset(_names(candidates))
     if ask is None:

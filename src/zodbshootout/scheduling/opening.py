@@ -28,11 +28,10 @@ PATIENCE = 5.0
 
 def open_all(
     variants: Variants, plan: Plan, fork_servers: ForkServers, stack: ExitStack, observer: Observer
-) -> tuple[Plan, RunningServers, Mapping[str, Failure]]:
+) -> tuple[Plan, RunningServers]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
-    Return the plan with the opened contenders, the servers, and the failures of the other
-    contenders, by name.
+    Return the plan with the opened contenders and the failures of the others, and the servers.
 
     :raises UserError: if the Python of an environment rejects a section
     """
@@ -42,24 +41,24 @@ def open_all(
     )
     environments = variants.make_environments(plan.contenders, maker)
     unavailable = {c.name: flaw for c in plan.contenders if (flaw := environments.flaw_for(c))}
-    measurable = [
+    contenders = [
         replace(c, storage=replace(c.storage, interpreter=environments.interpreter_for(c, crew)))
-        for c in plan.measurable
+        for c in plan.contenders
     ]
-    present = [contender for contender in measurable if contender.name not in unavailable]
+    present = [contender for contender in contenders if contender.name not in unavailable]
     _check_sections(present, fork_servers)
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients, environments)
     unavailable |= servers.absent
-    failures, opened = inspect_all(measurable, unavailable, fork_servers, observer)
+    failures, opened = inspect_all(contenders, unavailable, fork_servers, observer)
     contenders = [
         opened[contender.name].with_versions(servers.versions(contender.name))
         if contender.name in opened
         else contender
-        for contender in plan.contenders
+        for contender in contenders
     ]
-    return replace(plan, contenders=contenders), servers, failures
+    return replace(plan, contenders=contenders, unavailable=failures), servers
 
 
 def inspect_all(

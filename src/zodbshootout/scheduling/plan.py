@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import Parameter, with_values
 from zodbshootout.model.specification import Parameters
 from zodbshootout.results.cell import Cell
@@ -102,6 +103,8 @@ class Plan:
     contenders: Sequence[Contender]
     rows: Sequence[Row]
     effort: Effort
+    unavailable: Mapping[str, Failure] = field(default_factory=dict)
+    """The failures of the contenders that could not be opened, by their names."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -110,31 +113,26 @@ class Plan:
     def contender(self, cell: Cell) -> Contender:
         return next(c for c in self.contenders if c.name == cell.contender)
 
-    def refusal(self, cell: Cell) -> str | None:
-        """Return the reason why a cell cannot be measured, ``None`` if none is known."""
+    def failure(self, cell: Cell) -> Failure | None:
+        """Return why a cell cannot be measured, ``None`` if no reason is known."""
+        if cell.contender in self.unavailable:
+            return self.unavailable[cell.contender]
         contender = self.contender(cell)
-        benchmark = benchmarks()[cell.benchmark]
-        return contender.refusal(cell.parameters) or benchmark.refusal(
+        refusal = contender.refusal(cell.parameters) or benchmarks()[cell.benchmark].refusal(
             contender.info, cell.parameters
         )
+        return None if refusal is None else Failure(refusal, state=State.UNSUPPORTED)
 
     @cached_property
-    def _accepted(self) -> list[Cell]:
-        """The cells that are not refused."""
-        return [cell for cell in self.cells if self.refusal(cell) is None]
-
-    @property
-    def measurable(self) -> list[Contender]:
-        """The contenders with a cell that is not refused."""
-        names = {cell.contender for cell in self._accepted}
-        return [contender for contender in self.contenders if contender.name in names]
+    def _measurable(self) -> list[Cell]:
+        return [cell for cell in self.cells if self.failure(cell) is None]
 
     @property
     def limit(self) -> float:
         """The seconds that everything may take, if a precision is to be reached."""
         usual = self.effort.cell_limit
         return self.effort.limit or sum(
-            max(usual, min_seconds(cell.parameters)) for cell in self._accepted
+            max(usual, min_seconds(cell.parameters)) for cell in self._measurable
         )
 
     @property
@@ -145,7 +143,7 @@ class Plan:
         """
         if not self.effort.precision:
             return self.effort.run_time
-        runs = MIN_RUNS * len(self._accepted)
+        runs = MIN_RUNS * len(self._measurable)
         affordable = self.limit / max(1, runs) - RUN_OVERHEAD
         return min(self.effort.run_time, max(0.0, affordable))
 
@@ -160,7 +158,7 @@ class Plan:
             return self.limit
         slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
         a_run = 1.0 + (slices if effort.values else effort.run_time)
-        return effort.processes * a_run * len(self._accepted)
+        return effort.processes * a_run * len(self._measurable)
 
 
 def make_plan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,10 @@ class Observer:
 
     def relay(self, line: str) -> None:
         """Show a line that a worker has printed."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Leave the screen to a question until the context ends."""
+        return nullcontext()
 
 
 @dataclass

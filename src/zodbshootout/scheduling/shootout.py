@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failed, Failure, State
@@ -41,8 +41,6 @@ class Shootout:
     store: ResultStore
     fork_servers: ForkServers
     servers: RunningServers
-    unavailable: Mapping[str, Failure] = field(default_factory=dict)
-    """The failures of contenders that could not be opened, by their names."""
 
     def __post_init__(self) -> None:
         self.plan, self.options = self.tasks.plan, self.tasks.options
@@ -59,26 +57,18 @@ class Shootout:
 
         :raises UserError: after the first failure, with ``--fail-fast``
         """
-        self.store.fail_cells(list(self._known_failures()))
+        known = ((cell, self.plan.failure(cell)) for cell in self.plan.cells)
+        self.store.fail_cells([(cell, failure) for cell, failure in known if failure is not None])
         for rows in self._blocks():
             self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
         """Return the metadata that runs of the measurable cells will have."""
-        impossible = {cell for cell, _ in self._known_failures()}
         return {
             cell: self.tasks.metadata(cell, restarted=self._is_restarted(cell))
             for cell in self.plan.cells
-            if cell not in impossible
+            if self.plan.failure(cell) is None
         }
-
-    def _known_failures(self) -> Iterator[tuple[Cell, Failure]]:
-        for cell in self.plan.cells:
-            refusal = self.plan.refusal(cell)
-            if refusal is not None:
-                yield cell, Failure(refusal, state=State.UNSUPPORTED)
-            elif cell.contender in self.unavailable:
-                yield cell, self.unavailable[cell.contender]
 
     def _blocks(self) -> list[list[Row]]:
         """Separate the rows that zap contenders, which destroys the data of the other rows."""

@@ -42,14 +42,10 @@ _LOCAL_CONFIGURATION = {
 
 
 @contextmanager
-def cluster_for(
-    hosts: str | None, guardian: Guardian, directory: Path, *, start: bool = True
-) -> Iterator[Cluster | None]:
+def cluster_for(hosts: str | None, guardian: Guardian, directory: Path) -> Iterator[Cluster | None]:
     """Connect to the cluster that ``--hosts`` names, or start it; ``None`` without that option.
 
     A cluster that is started here ends with the context, and keeps its files in *directory*.
-    Without *start*, nothing is started: instead of such a cluster there is one with the same number
-    of workers, which have no addresses.
     """
     if hosts is None:
         yield None
@@ -62,9 +58,7 @@ def cluster_for(
     local, path = re.fullmatch(r"local:(\d+)", hosts), Path(hosts)
     with ExitStack() as stack:
         if local:
-            scheduler = _Scheduler("", _number_of_workers(local[1]))
-            if start:
-                scheduler = _start_here(scheduler.workers, guardian, directory, stack)
+            scheduler = _start_here(_number_of_workers(local[1]), guardian, directory, stack)
         elif re.fullmatch(r"\w+://.+", hosts):
             scheduler = _Scheduler(hosts)
         elif path.is_file():
@@ -74,11 +68,7 @@ def cluster_for(
                 f"--hosts: {hosts!r} is neither local:N, nor a scheduler such as "
                 "tcp://scheduler:8786, nor a file"
             )
-        if scheduler.address:
-            yield _connected(scheduler, directory)
-        else:
-            workers = [DaskWorker(str(number), str(number)) for number in range(scheduler.workers)]
-            yield Cluster("", workers, here=True, together=scheduler.workers)
+        yield _connected(scheduler, directory)
 
 
 @dataclass(frozen=True)
@@ -86,7 +76,6 @@ class _Scheduler:
     """A scheduler, and the number of workers to wait for."""
 
     address: str
-    """Empty if the scheduler has yet to be started."""
     workers: int = 1
     security: Any = None
     log: Path | None = None

@@ -13,7 +13,6 @@ class AcmeStorageType(StorageType):
     section_classes = ("acme.AcmeSection",)
     sharing = Sharing.EXCLUSIVE
     durability = Durability.SYNCED
-    prefetches = False
     distributions = ("acme-storage",)
 
     def own_caches(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from ZODB.MappingStorage import MappingStorage
 from zodbshootout.client import storage_types as storages
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import inspect
-from zodbshootout.model.outcome import CheckFailed
+from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
@@ -39,6 +39,7 @@ def opened(storage: str, place: Path, imports: str = "") -> Database:
 FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestorage>\n"
 CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
+OF_DEMO = "DemoStorage: its base stays as it is"
 INFO = {
     FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""),
@@ -51,12 +52,12 @@ INFO = {
         storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
-        "DemoStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
+        "DemoStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""), zap_obstacle=OF_DEMO,
         prefetches=False, stores_blobs=True,
         storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
     f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": StorageInfo(
-        "DemoStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""),
+        "DemoStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), zap_obstacle=OF_DEMO,
         prefetches=False, stores_blobs=False,
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
@@ -105,24 +106,24 @@ def test_a_temporary_storage_is_in_memory(wrapping: str, tmp_path: Path) -> None
     assert (info.promise, info.sharing) == ((Durability.IN_MEMORY, ""), Sharing.VOLATILE)
 
 
-def test_the_python_that_opens_a_storage_names_the_setting_of_a_persistent_cache(
-    tmp_path: Path,
-) -> None:
-    section = (
-        "%import relstorage\n<zodb x>\n<relstorage>\ncache-local-dir $here/c\n"
-        "<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n</zodb>\n"
-    )
-    info = inspect(Storage(section, names={"here": str(tmp_path)}))
-    assert info.persistent_cache.startswith("cache-local-dir: RelStorage ignores it")
-
-
-def test_the_python_that_opens_a_storage_reports_its_limits(tmp_path: Path) -> None:
+def test_limits_are_those_of_every_storage_in_the_stack(tmp_path: Path) -> None:
     section = (
         "%import relstorage\n<zodb x>\n<demostorage>\n<relstorage base>\n"
         "<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n</demostorage>\n</zodb>\n"
     )
     (limit,) = inspect(Storage(section, names={"here": str(tmp_path)})).limits
     assert limit.reason.startswith("DemoStorage uses one RelStorage in all threads")
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_an_empty_database_that_is_read_only_has_to_be_written_to_first(
+    exists: bool, tmp_path: Path
+) -> None:
+    if exists:
+        (tmp_path / "x.fs").write_bytes(b"FS30")
+    section = f"<zodb>\n{READ_ONLY}</zodb>\n"
+    with pytest.raises(Unsupported, match="its database is empty, and it is read only; run the"):
+        inspect(Storage(section, names={"here": str(tmp_path)}))
 
 
 SQL_SECTION = (
@@ -203,12 +204,8 @@ from zodbshootout.client.storage_types import StorageType
 class ForeignType(StorageType):
     storage_class = "foreign.ForeignStorage"
     section_classes = ("foreign.ForeignSection",)
-    prefetches = False
+    sharing = Sharing.VOLATILE
     settled = []
-
-    @classmethod
-    def sharing_of(cls, section):
-        return Sharing.VOLATILE
 
     def caches_left(self):
         return ()
@@ -244,8 +241,8 @@ def test_another_package_can_register_a_storage_type(
         assert database.info().promise == (Durability.MAY_LOSE, "foreign")
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
-        assert storages.type_of_section(section).storage_name() == "ForeignStorage"
-        assert storages.sharing_of(section) is Sharing.VOLATILE
+        assert storages.type_of_section(section).__name__ == "ForeignType"
+        assert database.info().sharing is Sharing.VOLATILE
 
 
 def test_forgetting_blobs_removes_them_from_the_blob_cache(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from zodbshootout.config.configuration import EMBEDDED, Configuration, parse
 from zodbshootout.config.source import Source, read_source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
-from zodbshootout.model.storage_facts import Durability, Sharing
+from zodbshootout.model.storage_facts import Durability
 from zodbshootout.servers.address import given_names
 
 ETC = Path(__file__).parents[2] / "etc"
@@ -29,14 +29,8 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     source = read_source(EMBEDDED)
     assert [section.name for section in source.servers] == ["main"]
     configuration = parsed(source.text, tmp_path, main="127.0.0.1:1")
-    assert [
-        (contender.name, contender.info.sharing) for contender in contenders_of(configuration)
-    ] == [
-        ("filestorage", Sharing.EXCLUSIVE),
-        ("zeo", Sharing.CONCURRENT),
-        ("sqlite", Sharing.CONCURRENT),
-        ("memory", Sharing.VOLATILE),
-    ]
+    names = [contender.name for contender in contenders_of(configuration)]
+    assert names == ["filestorage", "zeo", "sqlite", "memory"]
     assert [server.name for server in configuration.servers] == ["main"]
     users = [
         contender.name for contender in contenders_of(configuration) if "main" in contender.servers
@@ -275,7 +269,8 @@ def test_the_databases_of_a_zope_configuration_are_contenders(
     main, temporary = contenders_of(parsed(text, tmp_path))
     assert (main.name, main.settings["cache_size"]) == ("main", "30000")
     assert main.settings["storage.base.path"] == "$scratch/Data.fs"
-    assert (temporary.name, temporary.info.sharing) == ("temporary", Sharing.VOLATILE)
+    assert temporary.name == "temporary"
+    assert temporary.settings["storage.section"] == "MappingStorage"
     assert "mount" not in main.text
 
 
@@ -286,7 +281,7 @@ def test_the_storages_of_a_zodbconvert_configuration_are_contenders(tmp_path: Pa
     )
     source, destination = contenders_of(parsed(text, tmp_path))
     assert [source.name, destination.name] == ["source", "destination"]
-    assert source.info.storage_name == "FileStorage"
+    assert source.settings["storage.section"] == "FileStorage"
     assert destination.settings["storage.adapter.data_dir"] == "$scratch/b"
     assert destination.section.whole.startswith("%import relstorage\n<zodb destination>\n")
 

@@ -14,7 +14,7 @@ from zodbshootout.config.source import Source
 from zodbshootout.config.uri import is_uri, schemes, source_of
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
-from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
+from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import Sharing
 
 OTHER = """
@@ -72,31 +72,31 @@ def test_a_uri_is_recognized_by_its_scheme(word: str, expected: bool) -> None:
     ("uri", "storage", "sharing"),
     [
         ("file://{}/x.fs", "FileStorage", Sharing.EXCLUSIVE),
-        ("file://{}/x.fs?blobstorage_dir={}/blobs", "FileStorage", Sharing.EXCLUSIVE),
+        (
+            "file://{}/x.fs?blobstorage_dir={}/blobs",
+            "BlobStorage over FileStorage",
+            Sharing.EXCLUSIVE,
+        ),
         ("memory://", "MappingStorage", Sharing.VOLATILE),
         ("demo:(file://{}/x.fs)/(memory://)", "DemoStorage", Sharing.VOLATILE),
         ("demo:(memory://)/(file://{}/x.fs)", "DemoStorage", Sharing.EXCLUSIVE),
         ("sqlite://?data_dir={}/sqlite&keep_history=false", "RelStorage", Sharing.CONCURRENT),
+        ("sqlite://?data_dir={}/sqlite&demostorage=1", "DemoStorage", Sharing.VOLATILE),
         ("zconfig://{}/zodb.conf", "FileStorage", Sharing.EXCLUSIVE),
         ("zconfig://{}/zodb.conf#another", "MappingStorage", Sharing.VOLATILE),
     ],
 )
-def test_the_info_of_an_unopened_contender_matches_that_of_its_database(
+def test_a_uri_opens_the_storage_that_it_describes(
     uri: str, storage: str, sharing: Sharing, tmp_path: Path
 ) -> None:
     (tmp_path / "zodb.conf").write_text(
         f"<zodb one>\n<filestorage>\npath {tmp_path}/z.fs\n</filestorage>\n</zodb>\n"
         "<zodb another>\n<mappingstorage/>\n</zodb>\n"
     )
-    unopened = contender(uri.format(tmp_path, tmp_path))
-    assert unopened.name == uri.partition(":")[0]
-    assert (unopened.info.storage_name, unopened.info.sharing) == (storage, sharing)
-    assert unopened.info.prefetches is not None
-    with Database(unopened.storage) as database:
-        info = database.info()
-    assert info.sharing is sharing
-    assert info.prefetches is unopened.info.prefetches
-    assert any(name.endswith(f".{storage}") for name in info.storage_classes)
+    described = contender(uri.format(tmp_path, tmp_path))
+    assert described.name == uri.partition(":")[0]
+    with Database(described.storage) as database:
+        assert (database.storage_name, database.sharing) == (storage, sharing)
 
 
 def test_servers_and_drivers_are_known_before_a_uri_is_opened() -> None:
@@ -105,13 +105,10 @@ def test_servers_and_drivers_are_known_before_a_uri_is_opened() -> None:
         zeo.missing_server()
         == "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f Data.fs"
     )
-    assert "its persistent cache file" in str(zeo.refusal(Parameters(CrewShape(2))))
-    assert zeo.refusal(Parameters(CrewShape(2, ClientKind.THREAD, shared=True))) is None
     assert contender("zeo://[::1]").settings["storage.server"] == "::1:9991"
     assert "runzeo -a [::1]:1 -f" in str(contender("zeo://[::1]:1").missing_server())
     assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").missing_server())
-    postgres = contender("postgres://u:p@h:5432/x?driver=pg8000&read_only=1")
-    assert postgres.info.read_only
+    postgres = contender("postgres://u:p@h:5432/x?driver=pg8000")
     assert "the driver 'pg8000' is not installed" in str(postgres.installation)
     assert "<mysql>: no driver" in str(contender("mysql://u:p@h/x").installation)
     assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation)
@@ -121,22 +118,6 @@ def test_in_oracle_each_user_has_a_database_and_in_mysql_they_share_one() -> Non
     oracle = {contender(f"oracle://?user={user}&dsn=x").place for user in "ab"}
     mysql = {contender(f"mysql://{user}:p@h/x").place for user in "ab"}
     assert (len(oracle), len(mysql)) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("uri", "setting"),
-    [
-        ("postgres://u:p@h:1/x", ""),
-        ("zeo://localhost:1", ""),
-        ("zeo://localhost:1?client=c", "client"),
-    ],
-)
-def test_a_uri_says_whether_a_cache_is_persistent(uri: str, setting: str) -> None:
-    assert contender(uri).info.persistent_cache == setting
-
-
-def test_a_uri_with_the_demostorage_parameter_is_volatile() -> None:
-    assert contender("sqlite://?data_dir=x&demostorage=1").info.sharing is Sharing.VOLATILE
 
 
 def test_trap_9_the_database_parameters_of_a_uri_are_honoured() -> None:
@@ -340,9 +321,8 @@ def test_a_bad_uri_in_a_file_is_reported_with_its_line() -> None:
 
 
 @pytest.mark.usefixtures("other")
-def test_the_sharing_of_an_unknown_scheme_is_known_once_it_is_opened() -> None:
+def test_a_uri_of_an_unknown_scheme_is_opened_too() -> None:
     unknown = contender("other:anything")
-    assert unknown.info.storage_name == "this storage"
     assert unknown.settings["uri"] == "other:anything"
     with Database(unknown.storage) as database:
         assert database.sharing is Sharing.VOLATILE

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -12,7 +11,7 @@ from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.model.specification import Storage
-from zodbshootout.model.storage_facts import Sharing, StorageInfo, server_cache
+from zodbshootout.model.storage_facts import StorageInfo, server_cache
 from zodbshootout.servers.address import given_names, servers_of
 
 SERVERS = """
@@ -241,13 +240,6 @@ def test_servers_may_need_each_other(tmp_path: Path) -> None:
     assert servers_of({"two"}, configuration) == [one, two]
     (a,) = contenders_of(configuration)
     assert list(a.servers.values()) == [one, two]
-
-
-def test_opening_a_contender_replaces_its_info_but_never_widens_its_sharing() -> None:
-    before = Contender("x", Storage(), info=StorageInfo(sharing=Sharing.VOLATILE))
-    info = StorageInfo(storage_name="Found", sharing=Sharing.CONCURRENT, stores_blobs=True)
-    assert before.opened(info).info == replace(info, sharing=Sharing.VOLATILE)
-    assert replace(before, info=StorageInfo()).opened(before.info).info.sharing is Sharing.VOLATILE
 
 
 def test_the_storage_that_a_client_gets_can_be_pickled(

@@ -14,16 +14,19 @@ from ZODB.DemoStorage import DemoStorage
 from ZODB.MappingStorage import MappingStorage
 
 from zodbshootout.client.database import open_db
-from zodbshootout.client.storage_types import sharing_of
-from zodbshootout.config.configuration import EMBEDDED, parse
-from zodbshootout.config.source import Source, read_source
+from zodbshootout.client.preparation import inspect
+from zodbshootout.client.storage_types import promise_of
+from zodbshootout.config.configuration import parse
+from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
+from zodbshootout.model.outcome import describe
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
-from zodbshootout.model.storage_facts import Limit, Sharing, StorageInfo
+from zodbshootout.model.storage_facts import Durability, Limit, Sharing, StorageInfo
 
 IMPORTS = "%import relstorage\n%import zc.zlibstorage\n"
 FS = "<filestorage>\npath $scratch/x.fs\n</filestorage>\n"
 READ_ONLY = FS.replace("</", "read-only true\n</")
+MAPPING = "<mappingstorage/>\n"
 CHANGES = "<filestorage changes>\npath $scratch/changes.fs\n</filestorage>\n"
 SQLITE = "<relstorage>\n<sqlite3>\ndata-dir $scratch/s\n</sqlite3>\n</relstorage>\n"
 PROCESSES = CrewShape(2)
@@ -35,6 +38,11 @@ def contender(storage: str, place: Path) -> Contender:
     source = Source(place / "x.conf", f"{IMPORTS}<zodb x>\n{storage}</zodb>\n")
     (only_contender,) = contenders_of(parse(source, {"scratch": str(place)}))
     return only_contender
+
+
+def opened(storage: str, place: Path) -> Contender:
+    closed = contender(storage, place)
+    return closed.opened(inspect(closed.storage))
 
 
 def wrap(section: str, *inner: str) -> str:
@@ -90,9 +98,10 @@ def test_a_limit_applies_only_if_all_its_conditions_are_met(
 
 
 def test_a_contender_refuses_crews_that_its_storage_cannot_serve(tmp_path: Path) -> None:
-    names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
-    contenders = contenders_of(parse(read_source(EMBEDDED), names))
-    filestorage, zeo, sqlite, memory = contenders
+    with zeo_server() as address:
+        filestorage, memory, sqlite, zeo = contenders = [
+            opened(storage, tmp_path) for storage in (FS, MAPPING, SQLITE, client_of(address))
+        ]
     assert refusal(filestorage, PROCESSES) == (
         "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
     )
@@ -119,61 +128,20 @@ def test_opening_a_contender_can_reveal_reasons_to_refuse_parameters(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("driver", "client_kind", "refused"),
+    ("keys", "setting"),
     [
-        ("psycopg2", ClientKind.GREENLET, "the driver psycopg2 refuses to run with greenlets"),
-        ("psycopg2", ClientKind.THREAD, None),
-        (
-            "gevent psycopg2",
-            ClientKind.PROCESS,
-            "the driver gevent psycopg2 refuses to run without",
-        ),
-        ("gevent psycopg2", ClientKind.GREENLET, None),
-        ("auto", ClientKind.GREENLET, None),
-        ("pg8000", ClientKind.GREENLET, None),
+        ("", ""),
+        ("client c\nvar $scratch\n", "client"),
+        ("cache-path $scratch/c\n", "cache-path"),
     ],
 )
-def test_a_psycopg2_driver_runs_either_with_or_without_greenlets(
-    driver: str, client_kind: ClientKind, refused: str | None, tmp_path: Path
-) -> None:
-    section = f"<relstorage>\n<postgresql>\ndriver {driver}\n</postgresql>\n</relstorage>\n"
-    reason = refusal(contender(section, tmp_path), CrewShape(2, client_kind))
-    assert (reason or "").startswith(refused or "")
-    assert bool(reason) == bool(refused)
-
-
-def test_a_persistent_zeo_cache_serves_only_one_db(tmp_path: Path) -> None:
-    zeo = contender("<zeoclient>\nserver localhost:1\nclient c\n</zeoclient>\n", tmp_path)
-    assert "persistent cache file serves one DB" in str(refusal(zeo, PROCESSES))
+def test_a_persistent_zeo_cache_serves_only_one_db(keys: str, setting: str, tmp_path: Path) -> None:
+    section = "zeoclient" if "var" in keys else "clientstorage"
+    with zeo_server() as address:
+        zeo = opened(f"%import ZEO\n{client_of(address, keys, section)}", tmp_path)
+    assert zeo.info.persistent_cache == setting
+    assert ("persistent cache file serves one DB" in str(refusal(zeo, PROCESSES))) == bool(setting)
     assert refusal(zeo, SHARED) is None
-
-
-ZEO = "<zeoclient>\nserver localhost:1\n{}</zeoclient>\n"
-POSTGRESQL = "<relstorage>\n{}<postgresql>\ndriver psycopg2\n</postgresql>\n</relstorage>\n"
-LOCAL = "cache-local-dir $scratch/c\n"
-
-
-@pytest.mark.parametrize(
-    ("section", "setting"),
-    [
-        (FS, ""),
-        (ZEO.format(""), ""),
-        (ZEO.format("client c\n"), "client"),
-        (ZEO.replace("zeoclient", "clientstorage").format("cache-path c\n"), "cache-path"),
-        (POSTGRESQL.format(""), ""),
-        (POSTGRESQL.format(LOCAL), "cache-local-dir"),
-        (wrap("zlibstorage", POSTGRESQL.format(LOCAL)), "cache-local-dir"),
-        (SQLITE, ""),
-        (wrap("relstorage", LOCAL, *SQLITE.splitlines(keepends=True)[1:-1]),
-         "cache-local-dir: RelStorage ignores it with SQLite"),
-    ],
-)  # fmt: skip
-def test_a_contender_names_the_setting_of_a_persistent_cache(
-    section: str, setting: str, tmp_path: Path
-) -> None:
-    candidate = contender(f"%import ZEO\n{section}", tmp_path)
-    assert candidate.info.persistent_cache == setting
-    assert candidate.opened(StorageInfo()).info.persistent_cache == setting
 
 
 def test_a_contender_whose_section_another_python_reads_has_the_limits_that_this_one_reports(
@@ -190,94 +158,70 @@ def test_a_contender_whose_section_another_python_reads_has_the_limits_that_this
 def test_a_wrapper_of_a_storage_for_one_db_refuses_several_processes(
     tmp_path: Path,
 ) -> None:
-    assert refusal(contender(wrap("zlibstorage", blobs(FS)), tmp_path), PROCESSES) == (
+    compressed = wrap("zlibstorage", blobs(FS.replace("x.fs", "z.fs")))
+    assert refusal(opened(compressed, tmp_path), PROCESSES) == (
         "ZlibStorage over BlobStorage over FileStorage: one DB at a time can open it; "
         "use --threads shared, or -c 1"
     )
-    assert refusal(contender(wrap("demostorage", FS), tmp_path), PROCESSES) == (
+    assert refusal(opened(wrap("demostorage", FS), tmp_path), PROCESSES) == (
         "DemoStorage: its data lives in one DB only; use --threads shared, or -c 1"
     )
-    kept = contender(wrap("demostorage", FS, CHANGES), tmp_path)
+    kept = opened(wrap("demostorage", FS, CHANGES), tmp_path)
     assert "one DB at a time" in str(refusal(kept, PROCESSES))
-    assert refusal(contender(wrap("zlibstorage", SQLITE), tmp_path), PROCESSES) is None
+    assert refusal(opened(wrap("zlibstorage", SQLITE), tmp_path), PROCESSES) is None
 
 
 def test_a_demostorage_over_relstorage_refuses_threads_that_share_a_db(tmp_path: Path) -> None:
-    demo = contender(wrap("demostorage", wrap("zlibstorage", SQLITE)), tmp_path)
+    demo = opened(wrap("demostorage", wrap("zlibstorage", SQLITE)), tmp_path)
     assert "DemoStorage uses one RelStorage in all threads" in str(refusal(demo, SHARED))
     assert refusal(demo, CrewShape(1, ClientKind.THREAD, shared=True)) is None
-    assert refusal(contender(wrap("demostorage", FS), tmp_path), SHARED) is None
+    assert refusal(opened(wrap("demostorage", FS), tmp_path), SHARED) is None
 
 
-def test_a_demostorage_with_changes_in_relstorage_is_refused(tmp_path: Path) -> None:
-    demo = contender(
-        wrap("demostorage", FS, SQLITE.replace("<relstorage", "<relstorage changes")), tmp_path
-    )
-    assert refusal(demo, CrewShape(1)) == (
-        "DemoStorage cannot keep its changes in RelStorage; have it keep them in a "
-        "<filestorage changes>"
-    )
-    base, changes = (
-        open_db(contender(section, tmp_path).storage).storage for section in (FS, SQLITE)
-    )
-    with closing(base), closing(changes), pytest.raises(AttributeError, match="'_lock'"):
-        DemoStorage(base=base, changes=changes)
+def test_a_demostorage_cannot_keep_its_changes_in_relstorage_or_zeo(tmp_path: Path) -> None:
+    demo = contender(wrap("demostorage", FS), tmp_path)
+    with zeo_server() as address:
+        for section in (SQLITE, client_of(address)):
+            changes = open_db(contender(section, tmp_path).storage).storage
+            with closing(changes), pytest.raises(AttributeError) as caught:
+                DemoStorage(changes=changes)
+            assert demo.advice_on(describe(caught.value)) == (
+                "DemoStorage cannot use it for changes; have it keep them in a <filestorage "
+                "changes>"
+            )
 
 
 @pytest.mark.parametrize(
     ("storage", "obstacle"),
     [
         (FS, None),
-        ("<mappingstorage/>\n", "MappingStorage keeps its data in the memory of one process"),
+        (MAPPING, "MappingStorage keeps its data in the memory of one process"),
         (wrap("demostorage", FS, CHANGES), "DemoStorage: its base stays as it is"),
         (READ_ONLY, "it is configured to be read only"),
+        (wrap("zlibstorage", READ_ONLY), "it is configured to be read only"),
     ],
 )
 def test_a_contender_reports_the_obstacle_to_zapping_it(
     storage: str, obstacle: str | None, tmp_path: Path
 ) -> None:
-    assert contender(storage, tmp_path).zap_obstacle == obstacle
+    opened(FS, tmp_path)  # makes the file
+    assert opened(storage, tmp_path).zap_obstacle == obstacle
 
 
-def test_a_contender_of_a_read_only_server_is_read_only(tmp_path: Path) -> None:
-    text = (
-        f"<zeoserver main>\n{READ_ONLY}</zeoserver>\n"
-        "<zodb x>\n<zeoclient>\nserver $main\n</zeoclient>\n</zodb>\n"
-    )
-    names = {"scratch": str(tmp_path), "main": "127.0.0.1:1"}
-    (behind_server,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert behind_server.info.read_only
-
-
-def test_the_sharing_of_a_server_is_that_of_its_storage(tmp_path: Path) -> None:
-    for storage, sharing in (
-        (wrap("zlibstorage", wrap("demostorage", FS)), Sharing.VOLATILE),
-        (wrap("demostorage", FS, CHANGES), Sharing.EXCLUSIVE),
-    ):
-        text = f"{IMPORTS}<zeoserver main>\n{storage}</zeoserver>\n"
-        (server,) = parse(Source(tmp_path / "x.conf", text), {"scratch": str(tmp_path)}).servers
-        assert sharing_of(server) is sharing
-
-
-def test_the_storage_inside_an_unknown_database_section_is_recognized(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("storage", "durability"),
+    [
+        (wrap("zlibstorage", wrap("demostorage", FS)), Durability.IN_MEMORY),
+        (wrap("demostorage", FS, CHANGES), Durability.SYNCED),
+        (SQLITE, Durability.UNKNOWN),
+    ],
+)
+def test_a_section_says_how_durable_what_a_server_keeps_is(
+    storage: str, durability: Durability, tmp_path: Path
 ) -> None:
-    package = tmp_path / "otherdb"
-    package.mkdir()
-    (package / "__init__.py").write_text("from ZODB.config import BaseConfig as Section\n")
-    (package / "component.xml").write_text(
-        '<component prefix="otherdb"><sectiontype name="otherdb" implements="ZODB.database" '
-        'datatype=".Section"><section type="ZODB.database" name="*" attribute="base"/>'
-        "</sectiontype></component>"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    text = f"%import otherdb\n<otherdb x>\n<zodb>\n{FS}</zodb>\n</otherdb>\n"
-    names = {"scratch": str(tmp_path)}
-    (other,) = contenders_of(parse(Source(tmp_path / "x.conf", text), names))
-    assert other.info.storage_name == "FileStorage"
-    assert other.info.sharing is Sharing.EXCLUSIVE
-    assert other.info.prefetches is None
-    assert other.storage.section.startswith("%import otherdb\n<otherdb x>\n<zodb>\n")
+    text = f"{IMPORTS}<zeoserver main>\n{storage}</zeoserver>\n"
+    (server,) = parse(Source(tmp_path / "x.conf", text), {"scratch": str(tmp_path)}).servers
+    assert promise_of(server.config.storage[0])[0] is durability
 
 
 def with_memcached(place: Path, servers: str) -> Contender:
@@ -323,7 +267,7 @@ def test_a_server_on_another_host_comes_without_a_command_for_it(
 
 @contextmanager
 def zeo_server(*, read_only: bool = False) -> Iterator[str]:
-    """Run a ZEO server with a storage in memory in a thread; yield its address."""
+    """Run a ZEO server with a storage ``one`` in memory in a thread; yield its address."""
     server = StorageServer(("127.0.0.1", 0), {"one": MappingStorage()}, read_only=read_only)
     thread = threading.Thread(target=server.loop)
     thread.start()
@@ -332,6 +276,11 @@ def zeo_server(*, read_only: bool = False) -> Iterator[str]:
     finally:
         server.close()
         thread.join()
+
+
+def client_of(address: str, keys: str = "", section: str = "zeoclient") -> str:
+    end = section.partition(" ")[0]
+    return f"<{section}>\nserver {address}\nstorage one\n{keys}</{end}>\n"
 
 
 @pytest.mark.parametrize(
@@ -387,30 +336,6 @@ def test_a_server_that_is_not_zeos_refuses_nothing(tmp_path: Path) -> None:
         thread.join()
     advice = zeo.advice_on("ClientDisconnected: timed out waiting for connection")
     assert "has a storage '1'" in str(advice)
-
-
-def test_before_storages_are_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "zc" / "beforestorage"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(
-        "class ZConfig:\n    def __init__(self, config):\n        self.config = config\n"
-        "        self.name = config.getSectionName()\n"
-    )
-    (package / "component.xml").write_text(
-        "<component><sectiontype name='before' datatype='zc.beforestorage.ZConfig' "
-        "implements='ZODB.storage'><section type='ZODB.storage' name='*' attribute='base'/>"
-        "</sectiontype></component>"
-    )
-    import zc
-
-    monkeypatch.setattr(zc, "__path__", [*zc.__path__, str(tmp_path / "zc")])
-    imported = "%import zc.beforestorage\n"
-    before = contender(f"{imported}{wrap('before', FS)}", tmp_path).info
-    assert (before.storage_name, before.sharing) == ("Before", Sharing.EXCLUSIVE)
-    assert (before.read_only, before.prefetches) == (True, False)
-    base = wrap("before", FS).replace("<before>", "<before base>")
-    above = f"{imported}{wrap('demostorage', base, CHANGES)}"
-    assert not contender(above, tmp_path).info.read_only
 
 
 def test_a_zeo_client_needs_a_server_at_only_one_of_its_addresses(

@@ -13,7 +13,7 @@ from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.selection import shared_databases
 from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
-from zodbshootout.model.storage_facts import Durability, Place, Promise, StorageInfo
+from zodbshootout.model.storage_facts import Durability, Place, Promise, Sharing, StorageInfo
 from zodbshootout.servers.address import given_names
 
 TEXT = """
@@ -68,8 +68,11 @@ def check(place: Path, *names: str) -> None:
     source = Source(place / "x.conf", TEXT)
     with given_names(source, place) as defined:
         configuration = parse(source, defined)
+    in_memory = StorageInfo(sharing=Sharing.VOLATILE)
     contenders = [
-        contender for contender in contenders_of(configuration) if contender.name in names
+        contender.opened(in_memory if contender.name in {"upon", "alone"} else StorageInfo())
+        for contender in contenders_of(configuration)
+        if contender.name in names
     ]
     assert len(contenders) == len(names)
     check_servers_can_restart(contenders)
@@ -176,41 +179,6 @@ def test_the_storage_that_a_private_zeo_server_has_is_accepted(
     storage: str, client: str, tmp_path: Path
 ) -> None:
     read(f"{SERVER.format(storage)}{client}", tmp_path)
-
-
-@pytest.mark.parametrize(
-    "storage",
-    [
-        "<settings>\nread-only true\n</settings>\n<mappingstorage/>\n",
-        "<filestorage>\npath $scratch/x.fs\nread-only true\n</filestorage>\n",
-    ],
-)
-def test_a_demostorage_over_a_private_zeo_server_that_is_read_only_writes(
-    storage: str, tmp_path: Path
-) -> None:
-    client = (
-        "<zodb {}>\n<demostorage>\n<zeoclient {}>\nserver $main\n</zeoclient>\n"
-        "{}</demostorage>\n</zodb>\n"
-    )
-    changes = "<filestorage changes>\npath $scratch/y.fs\n</filestorage>\n"
-    base = "<mappingstorage base>\n</mappingstorage>\n"
-    text = client.format("above", "base", changes) + client.format("beneath", "changes", base)
-    source = Source(tmp_path / "x.conf", SERVER.format(storage) + text)
-    with given_names(source, tmp_path) as names:
-        above, beneath = contenders_of(parse(source, names))
-    assert (above.info.read_only, beneath.info.read_only) == (False, True)
-
-
-def test_clients_of_a_private_zeo_server_that_is_read_only_do_not_write(tmp_path: Path) -> None:
-    settings = "<settings>\nread-only {}\n</settings>\n"
-    for value, read_only in {"true": True, "On": True, "false": False}.items():
-        source = Source(
-            tmp_path / "x.conf",
-            SERVER.format(settings.format(value) + MAPPING) + CLIENT.format("$main", ""),
-        )
-        with given_names(source, tmp_path) as names:
-            (contender,) = contenders_of(parse(source, names))
-        assert contender.info.read_only is read_only
 
 
 def opened(place: Path, name: str, promise: Promise, server_place: Place | None) -> StorageInfo:
@@ -345,8 +313,6 @@ def test_a_contender_has_the_facts_of_the_storage_that_it_names(
         "base_fixed": Durability.SYNCED,
         "through_another": Durability.UNKNOWN,
     }
-    read_only = {name for name, contender in several.items() if contender.info.read_only}
-    assert read_only == {"fixed", "through_another"}
 
 
 def test_a_restart_of_servers_is_refused_for_the_contenders_whose_storage_would_lose_its_data(

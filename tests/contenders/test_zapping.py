@@ -8,17 +8,18 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.selection import to_be_zapped
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import Storage
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 
 def contender(name: str, obstacle: str | None = None, **settings: str) -> Contender:
     storage_settings = {f"storage.{key}": value for key, value in settings.items()}
-    return Contender(name, Storage(), storage_settings, zap_obstacle=obstacle)
+    return Contender(name, Storage(), storage_settings, StorageInfo(zap_obstacle=obstacle))
 
 
 A, B = (contender(name, path=f"/var/{name}.fs", quota="5") for name in "ab")
 ANOTHER_A = contender("again", path="/var/a.fs", cache_size="7")
 READ_ONLY = contender("precious", "it is configured to be read only", path="/var/p.fs")
-MEMORY = contender("memory", "this storage keeps its data in the memory of one process")
+MEMORY = contender("memory").opened(StorageInfo(sharing=Sharing.VOLATILE))
 
 
 def fail_if_asked(question: str) -> bool:

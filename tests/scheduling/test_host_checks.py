@@ -12,10 +12,17 @@ import pytest
 from tests.runs import contender, sweep_of
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
-from zodbshootout.contenders.contender import contenders_of
+from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.crews.cluster import Cluster, DaskWorker
 from zodbshootout.errors import UserError
-from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, ReplayedWorkload
+from zodbshootout.model.specification import (
+    ClientKind,
+    CrewShape,
+    Parameters,
+    ReplayedWorkload,
+    Storage,
+)
+from zodbshootout.model.storage_facts import Limit, Sharing, StorageInfo
 from zodbshootout.scheduling import host_checks
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.host_checks import on_hosts
@@ -171,12 +178,14 @@ def test_a_contender_that_other_hosts_cannot_reach_is_refused(
     source = Source(tmp_path / "x.conf", text)
     with given_names(source, tmp_path) as names:
         (contender,) = contenders_of(parse(source, names))
-    if cluster is HERE and refusal != EXCLUSIVE:
+    if refusal == EXCLUSIVE:
+        contender = contender.opened(StorageInfo("FileStorage", Sharing.EXCLUSIVE))
+    elif cluster is HERE:
         refusal = None
     assert contender.on_hosts(cluster).refusal(Parameters(CrewShape(4, hosts=2))) == refusal
 
 
-PERSISTENT = "<zodb zeo>\n<zeoclient>\nserver localhost:1\nclient x\n</zeoclient>\n</zodb>\n"
+ONE_DB = StorageInfo(limits=(Limit("one DB at a time", databases=2),))
 
 
 @pytest.mark.parametrize(
@@ -191,10 +200,8 @@ PERSISTENT = "<zodb zeo>\n<zeoclient>\nserver localhost:1\nclient x\n</zeoclient
     ],
 )
 def test_hosts_on_one_machine_share_its_files(
-    together: int, shape: CrewShape, refused: bool, tmp_path: Path
+    together: int, shape: CrewShape, refused: bool
 ) -> None:
-    source = Source(tmp_path / "x.conf", PERSISTENT)
     cluster = Cluster("", WORKERS, here=False, together=together)
-    (contender,) = contenders_of(parse(source, {}))
-    refusal = contender.on_hosts(cluster).refusal(Parameters(shape)) or ""
-    assert ("its persistent cache file serves one DB at a time" in refusal) == refused
+    opened = Contender("zeo", Storage()).on_hosts(cluster).opened(ONE_DB)
+    assert (opened.refusal(Parameters(shape)) == "one DB at a time") == refused

@@ -139,21 +139,10 @@ def test_a_failure_ends_with_the_advice_for_it() -> None:
     assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
 
 
-def test_an_empty_database_that_is_read_only_has_to_be_written_to_first() -> None:
-    missing = Failure("FileNotFoundError: [Errno 2] No such file", "Traceback")
-    causes = {"a": Failure("ReadOnlyError", "Traceback"), "b": missing, "c": missing}
-    reads = replace(contender("b"), info=StorageInfo(read_only=True))
-    fork_servers: Any = FakeForkServers(causes)
-    contenders = [contender("a"), reads, contender("c")]
-    failures, _ = inspect_all(contenders, {}, fork_servers, Observer())
-    empty = Failure(
-        "its database is empty, and it is read only; run the benchmark once on a contender that "
-        "writes to the same database",
-        "Traceback",
-        State.UNSUPPORTED,
-    )
-    assert (failures["a"], failures["b"]) == (empty, empty)
-    assert failures["c"].cause.startswith("cannot be opened: FileNotFoundError")
+def test_a_storage_that_cannot_be_opened_for_these_clients_is_not_supported() -> None:
+    refused = Failure("the driver refuses", "Traceback", State.UNSUPPORTED)
+    fork_servers: Any = FakeForkServers({"a": refused})
+    assert inspect_all([contender("a")], {}, fork_servers, Observer()) == ({"a": refused}, {})
 
 
 def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:

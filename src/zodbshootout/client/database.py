@@ -30,7 +30,7 @@ from zodbshootout.client.storage_types import (
     settle,
     typed,
 )
-from zodbshootout.client.storage_types.relstorage import suitable_driver
+from zodbshootout.client.storage_types.relstorage import check_driver, suitable_driver
 from zodbshootout.model.outcome import BadSection, CheckFailed, describe
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import PICKLE_CACHE, CacheUse, Sharing, StorageInfo, narrowest
@@ -96,8 +96,10 @@ def _open_uri(uri: str) -> Any:
 def _with_driver(uri: str) -> str:
     """Return *uri* with a driver added, if RelStorage might choose an unsuitable one."""
     head, mark, fragment = uri.partition("#")
+    named = dict(parse_qsl(head.partition("?")[2])).get("driver", "auto")
+    check_driver(named)
     driver = suitable_driver(uri.partition(":")[0])
-    if driver is None or dict(parse_qsl(head.partition("?")[2])).get("driver", "auto") != "auto":
+    if driver is None or named != "auto":
         return uri
     return f"{head}{'&' if '?' in head else '?'}driver={quote_plus(driver)}{mark}{fragment}"
 
@@ -155,6 +157,9 @@ class Database:
             storage_name=self.storage_name,
             sharing=self.sharing,
             promise=self._outermost.promise(),
+            limits=tuple(limit for layer in self._stack for limit in layer.limits()),
+            persistent_cache=_first(layer.persistent_cache() for layer in self._stack) or "",
+            zap_obstacle=self.zap_obstacle,
             prefetches=self._prefetches(),
             stores_blobs=self.stores_blobs,
             read_only=self.read_only,
@@ -253,16 +258,21 @@ class Database:
         """Remove old revisions and garbage; the storage's exceptions propagate."""
         self.db.pack()
 
+    @property
+    def zap_obstacle(self) -> str | None:
+        """The reason why the data cannot be destroyed, if one is known."""
+        if self.read_only:
+            return "it is configured to be read only"
+        fixed = (layer for layer in self._stack if layer.zap_obstacle)
+        return next((f"{layer.name}: {layer.zap_obstacle}" for layer in fixed), None)
+
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
         :raises NotZapped: if the data cannot be destroyed, or some of it is still there
         """
-        for layer in self._stack:
-            if layer.zap_obstacle:
-                raise NotZapped(f"{layer.name} cannot be zapped: {layer.zap_obstacle}")
-        if any(layer.storage.isReadOnly() for layer in self._stack):
-            raise NotZapped("it is configured to be read only")
+        if self.zap_obstacle:
+            raise NotZapped(self.zap_obstacle)
         directories = [_blob_directory(layer.storage) for layer in self._stack]
         witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._stack):
@@ -369,7 +379,7 @@ def _python() -> dict[str, str]:
 
 
 def _first(answers: Iterable[str | None]) -> str | None:
-    return next((answer for answer in answers if answer is not None), None)
+    return next(filter(None, answers), None)
 
 
 def _blob_directory(storage: Any) -> str | None:

@@ -15,10 +15,9 @@ from zodbshootout.client.data import datasets, workload_objects
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up
 from zodbshootout.client.database import Database, section_of
-from zodbshootout.client.storage_types import limits_of, persistent_cache
 from zodbshootout.model.outcome import BadSection, Failed, Failure, Unsupported, describe
 from zodbshootout.model.specification import Parameters, Specification, Storage
-from zodbshootout.model.storage_facts import StorageInfo
+from zodbshootout.model.storage_facts import EMPTY_AND_READ_ONLY, StorageInfo
 
 TASKS = frozenset({"inspect", "validate", "prepare"})
 """The functions of this module that another process may call."""
@@ -44,17 +43,17 @@ def inspect(storage: Storage) -> StorageInfo:
     Exceptions of ZConfig, ZODB and the storage propagate.
 
     :raises CheckFailed: if SQL statements are to be run, and that fails
+    :raises Unsupported: if it cannot be opened as it is configured and for these clients
     """
     before, others = set(sys.modules), peers()
-    with Database(storage) as database:
-        if storage.sql:
-            database.run_sql(storage.sql)
-        info = replace(database.info(), server_place=place_of(peers() - others))
-    info = replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
-    if not storage.section:
-        return info
-    section = section_of(storage)
-    return replace(info, persistent_cache=persistent_cache(section), limits=limits_of(section))
+    try:
+        with Database(storage) as database:
+            if storage.sql:
+                database.run_sql(storage.sql)
+            info = replace(database.info(), server_place=place_of(peers() - others))
+    except ReadOnlyError as error:  # by DB, which makes a root
+        raise Unsupported(EMPTY_AND_READ_ONLY) from error
+    return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
 
 
 def validate(storage: Storage) -> BadSection | None:

@@ -14,15 +14,9 @@ from ZConfig.substitution import substitute
 
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.client.storage_types import (
-    StorageType,
-    inner_sections,
-    limits_of,
     nested_sections,
-    persistent_cache,
     promise_of,
-    sharing_of,
     type_of_section,
-    written_sections,
 )
 from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
 from zodbshootout.config.configuration import NO_SECTION, Configuration, ServerSection
@@ -47,7 +41,6 @@ from zodbshootout.model.storage_facts import (
     Promise,
     Sharing,
     StorageInfo,
-    narrowest,
     server_cache,
 )
 from zodbshootout.servers.address import HOST, is_loopback, servers_of
@@ -85,11 +78,10 @@ class Contender:
     served: tuple[ServedStorage, ...] = ()
     """The storages of these servers that it uses."""
     limits: tuple[Limit, ...] = ()
+    """The crews that cannot use it, besides those that its storage reports."""
     hosts_together: int = 1
     """The largest number of a crew's hosts on one machine."""
     requirements: tuple[Requirement, ...] = ()
-    zap_obstacle: str | None = None
-    """Why its data cannot be destroyed."""
     installation: str | None = None
     """How to install the packages that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
@@ -113,14 +105,11 @@ class Contender:
         is_private = self.servers and info.server_place is Place.HERE
         known = replace(
             info,
-            sharing=narrowest((self.info.sharing, info.sharing)),
-            persistent_cache=self.info.persistent_cache or info.persistent_cache,
             promise=self._kept_by_server(info.promise),
             server_place=Place.PRIVATE if is_private else info.server_place,
         )
         storage = replace(self.storage, in_memory=known.sharing is Sharing.VOLATILE)
-        limits = tuple(dict.fromkeys((*self.limits, *info.limits)))
-        return replace(self, info=known, storage=storage, limits=limits)
+        return replace(self, info=known, storage=storage)
 
     def with_versions(self, versions: Mapping[str, str]) -> Contender:
         """Return the contender with *versions* of software besides those of its storage."""
@@ -136,12 +125,19 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return the promise of the storage in its private ZEO server, if it is behind that one."""
-        written = [served for served in self.served if served.is_written] or self.served
-        if promise != BEHIND_SERVER or len(written) != 1:
+        """Return the promise of the storages in its private ZEO servers, if it is behind them."""
+        kept = {promise_of(served.section) for served in self.served}
+        if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
-        kept = promise_of(written[0].section)
-        return promise if kept[0] is Durability.UNKNOWN else kept
+        (only,) = kept
+        return promise if only[0] is Durability.UNKNOWN else only
+
+    @property
+    def zap_obstacle(self) -> str | None:
+        """The reason why its data cannot be destroyed, if one is known."""
+        if self.info.sharing is Sharing.VOLATILE:
+            return f"{self.info.storage_name} keeps its data in the memory of one process"
+        return self.info.zap_obstacle
 
     def on_hosts(self, cluster: Cluster) -> Contender:
         """Return the contender with the limits that clients on the hosts of a cluster have."""
@@ -171,7 +167,8 @@ class Contender:
             shared = "use --threads shared, or -c 1"
             otherwise = f"leave out --hosts, and {shared}" if shape.hosts > 1 else shared
             return f"{name}: {limit}; {otherwise}"
-        applying = (limit for limit in self.limits if limit.applies_to(shape, self.hosts_together))
+        limits = (*self.limits, *self.info.limits)
+        applying = (limit for limit in limits if limit.applies_to(shape, self.hosts_together))
         return next((limit.reason for limit in applying), None)
 
     def missing_server(self) -> str | None:
@@ -265,7 +262,6 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     servers = servers_of(text.names, configuration)
     typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
     served = served_storages(text, section, servers, configuration.names)
-    info = StorageInfo() if section is None else _info(section, served)
     settings = _settings(text, section, configuration)
     for number, statement in enumerate(text.sql):
         settings[f"sql{number or ''}"] = configuration.mask(statement)
@@ -281,12 +277,9 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         name=text.name,
         storage=_storage(text, configuration.names),
         settings=settings,
-        info=info,
         servers={server.name: server for server in servers},
         served=tuple(served),
-        limits=limits_of(section),
         requirements=requirements,
-        zap_obstacle=_zap_obstacle(info, [kind for kind, _ in typed]),
         installation=next(filter(None, installations), None),
         advice=tuple(advice for kind, storage in typed for advice in kind.advice(storage)),
         section=text,
@@ -447,58 +440,3 @@ def _printable(value: Any) -> str:
     if isinstance(address, (str, int, float, bytes)) or address is None:
         return str(address)
     return type(address).__name__  # its text may contain a memory address
-
-
-def _info(section: Any, served: Sequence[ServedStorage]) -> StorageInfo:
-    # Nothing is known of a section that another package defines for databases.
-    chain = list(_delegation_chain(getattr(section.config, "storage", section)))
-    names = filter(None, (kind.storage_name() for kind in chain))
-    return StorageInfo(
-        storage_name=" over ".join(names) or StorageInfo.storage_name,
-        sharing=sharing_of(section),
-        prefetches=_prefetches(chain),
-        read_only=_is_read_only(section, served),
-        persistent_cache=persistent_cache(section),
-    )
-
-
-def _delegation_chain(storage: Any) -> Iterator[type[StorageType]]:
-    """Yield the type of a section's storage, then of the one it delegates to, and so on."""
-    sections = [storage]
-    while sections:
-        kind = type_of_section(sections[0])
-        yield kind
-        sections = inner_sections(sections[0]) if kind is StorageType or kind.transparent else []
-
-
-def _prefetches(chain: Sequence[type[StorageType]]) -> bool | None:
-    decisive = (kind for kind in chain if kind is StorageType or kind.prefetches is not None)
-    return next(decisive, StorageType).prefetches
-
-
-def _is_read_only(section: Any, served: Sequence[ServedStorage]) -> bool:
-    written = [storage for storage in served if storage.is_written]
-    sections = (section, *(storage.section for storage in written))
-    return any(_serves_read_only(storage.server) for storage in written) or any(
-        _read_only(inner) for outer in sections for inner in written_sections(outer)
-    )
-
-
-def _serves_read_only(server: ServerSection) -> bool:
-    return server.settings.get("read-only", "").lower() in {"true", "yes", "on"}
-
-
-def _read_only(section: Any) -> bool:
-    if type_of_section(section).read_only:
-        return True
-    # A URI gives it as text.
-    return str(getattr(getattr(section, "config", None), "read_only", False)) == "True"
-
-
-def _zap_obstacle(info: StorageInfo, kinds: Sequence[type[StorageType]]) -> str | None:
-    if info.sharing is Sharing.VOLATILE:
-        return f"{info.storage_name} keeps its data in the memory of one process"
-    if info.read_only:
-        return "it is configured to be read only"
-    fixed = (kind for kind in kinds if kind.zap_obstacle)
-    return next((f"{kind.storage_name()}: {kind.zap_obstacle}" for kind in fixed), None)

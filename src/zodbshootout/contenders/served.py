@@ -10,7 +10,6 @@ from zodbshootout.client.reachability import Requirement
 from zodbshootout.client.storage_types import (
     nested_sections,
     type_of_section,
-    written_sections,
 )
 from zodbshootout.config.configuration import ServerSection
 from zodbshootout.config.references import references
@@ -29,8 +28,6 @@ class ServedStorage:
     server: ServerSection
     section: Any
     """The section of the storage."""
-    is_written: bool
-    """Whether it is known to get what is written to the contender."""
 
 
 def storages_of(server: ServerSection) -> dict[str, Any]:
@@ -69,25 +66,24 @@ def served_storages(
     :raises UserError: if a client names a storage that its server does not have
     """
     used: dict[Any, ServedStorage] = {}
-    pending = [(text, section, True)]
+    pending = [(text, section)]
     while pending:
-        text, outer, is_written = pending.pop()
-        written = list(written_sections(outer)) if is_written else []
-        for client, server, name in _connections(outer, servers, names):
+        text, outer = pending.pop()
+        for server, name in _connections(outer, servers, names):
             storage = _storage(server, name, text)
             if storage not in used:
-                used[storage] = ServedStorage(server, storage, client in written)
-                pending.append((server.text, storage, client in written))
+                used[storage] = ServedStorage(server, storage)
+                pending.append((server.text, storage))
     if text.environment:
         for server, name in _connections_elsewhere(text, servers):
             storage = _storage(server, name, text)
-            used[storage] = ServedStorage(server, storage, is_written=False)
+            used[storage] = ServedStorage(server, storage)
     known = [storage.server for storage in used.values()]
     unknown = [server for server in servers if server.kind == "zeoserver" and server not in known]
     return [
         *used.values(),
         *(
-            ServedStorage(server, storage, is_written=False)
+            ServedStorage(server, storage)
             for server in unknown
             for storage in storages_of(server).values()
         ),
@@ -96,19 +92,19 @@ def served_storages(
 
 def _connections(
     section: Any, servers: Sequence[ServerSection], names: Mapping[str, str]
-) -> Iterator[tuple[Any, ServerSection, str]]:
-    """Yield each client in a section, with a server that it connects to and the storage's name."""
+) -> Iterator[tuple[ServerSection, str]]:
+    """Yield the servers that clients in a section connect to, with the names of the storages."""
     for inner in nested_sections(section):
         for need in type_of_section(inner).requirements(inner):
             for server in servers:
                 if server.kind == "zeoserver" and _is_at(need, names.get(server.name, "")):
-                    yield inner, server, need.storage
+                    yield server, need.storage
 
 
 def _connections_elsewhere(
     text: Section, servers: Sequence[ServerSection]
 ) -> Iterator[tuple[ServerSection, str]]:
-    """Yield the same, without the clients, for a section that another Python reads."""
+    """Yield the same for a section that another Python reads."""
     for section in text.walk():
         if section.type in _CLIENTS:
             addresses = [key.value for key in section.keys if key.name.lower() == "server"]

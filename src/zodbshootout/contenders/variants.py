@@ -21,7 +21,7 @@ import ZConfig
 from ZConfig.substitution import substitute
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.storage_types import nested_sections, sharing_of
+from zodbshootout.client.storage_types import nested_sections, promise_of
 from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import of_configuration
@@ -38,7 +38,7 @@ from zodbshootout.model.specification import (
     Interpreter,
     variant_name,
 )
-from zodbshootout.model.storage_facts import Sharing
+from zodbshootout.model.storage_facts import Durability, Sharing
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
@@ -268,7 +268,7 @@ def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
                 "it out with --only"
             )
         for storage in contender.served:
-            if sharing_of(storage.section) is Sharing.VOLATILE:
+            if promise_of(storage.section)[0] is Durability.IN_MEMORY:
                 raise UserError(
                     f"{option}: {contender.name} would lose its data, which server "
                     f"{storage.server.name} keeps in memory; leave it out with --only"

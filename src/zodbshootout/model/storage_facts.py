@@ -52,6 +52,10 @@ class Place(enum.Enum):
     ELSEWHERE = "elsewhere"
 
 
+EMPTY_AND_READ_ONLY = (
+    "its database is empty, and it is read only; run the benchmark once on a contender that writes "
+    "to the same database"
+)
 PICKLE_CACHE = "pickle cache"
 OPERATING_SYSTEM = "operating system"
 """The names that users see for caches of records between an application and the disk."""
@@ -136,8 +140,7 @@ class Advice:
 class StorageInfo:
     """Facts that decide how a contender can be measured, or that are recorded about it.
 
-    The section of a known storage determines the name, the sharing, whether it prefetches, whether
-    it is read only and whether its cache is persistent; all other fields need the open storage.
+    The open storage tells them; of one that is not open yet nothing is known.
     """
 
     storage_name: str = "this storage"
@@ -146,6 +149,10 @@ class StorageInfo:
     promise: Promise = (Durability.UNKNOWN, "")
     server_place: Place | None = None
     """The place of its servers; ``None`` if it has none."""
+    limits: tuple[Limit, ...] = ()
+    """The crews that cannot use it, except for those that its sharing rules out."""
+    zap_obstacle: str | None = None
+    """The reason why its data cannot be destroyed."""
     prefetches: bool | None = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
     stores_blobs: bool | None = None
@@ -173,8 +180,6 @@ class StorageInfo:
     """The workarounds for flaws of the released package, in a few words each."""
     persistent_cache: str = ""
     """The setting by which a cache outlives the process; see ``StorageType.persistent_cache``."""
-    limits: tuple[Limit, ...] = ()
-    """The crews that cannot use it, according to its section and those within it."""
     new_root: str = ""
     """The serial of the root object, in hexadecimal, if the root is empty and the type of the
     storage does not say whether other processes see what one has written; empty otherwise."""

@@ -139,12 +139,6 @@ def _without_options(cause: str) -> str:
     return f"the driver {missing['name']} is not available{advice}"
 
 
-_EMPTY = (
-    "its database is empty, and it is read only; run the benchmark once on a contender that writes "
-    "to the same database"
-)
-
-
 def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | Failure:
     reason = contender.missing_server()
     if reason is not None:
@@ -158,13 +152,11 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         if _is_in_memory(info, contender.storage, fork_server):
             info = replace(info, sharing=Sharing.VOLATILE)
     except Failed as error:
+        if error.failure.state is State.UNSUPPORTED:
+            return error.failure
         cause, detail = error.failure.cause, error.failure.detail
         if contender.installation and cause.startswith(_MISSING_DRIVER):
             return Failure(contender.installation, detail)
-        if cause.startswith("ReadOnlyError") or (
-            contender.info.read_only and cause.startswith("FileNotFoundError")
-        ):
-            return Failure(_EMPTY, detail, State.UNSUPPORTED)
         advice = contender.advice_on(cause)
         cause = _without_options(cause)
         return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)

@@ -15,7 +15,6 @@ from ZODB.utils import z64
 from zope.interface import implementer
 
 from zodbshootout.client.database import Database
-from zodbshootout.client.storage_types.pgjsonb import PGJsonbStorageType
 from zodbshootout.model.specification import ClientKind, CrewShape, Storage
 from zodbshootout.model.storage_facts import OPERATING_SYSTEM, PICKLE_CACHE, CacheUse
 
@@ -69,7 +68,8 @@ class PGJsonbStorage:
         self.kept = MappingStorage()
         self.adapter = MVCCAdapter(self.kept)
         self._shared_cache = Cache()
-        self._warmer = SimpleNamespace(_target_count=100)
+        self._warmer = SimpleNamespace(_target_count=100, _delay=0.0, _jitter=0.0)
+        self._instance_pool = SimpleNamespace(max_size=10)
 
     def new_instance(self) -> PGJsonbStorageInstance:
         instance = PGJsonbStorageInstance(self)
@@ -120,13 +120,9 @@ def test_prefetching_is_what_connections_can_do(database: Database) -> None:
     assert database.info().prefetches
 
 
-def section(**settings: Any) -> Any:
-    return SimpleNamespace(config=SimpleNamespace(**settings))
-
-
 @pytest.mark.parametrize(("threads", "refused"), [(5, False), (6, True)])
-def test_threads_need_two_connections_each(threads: int, refused: bool) -> None:
-    (limit,) = PGJsonbStorageType.limits(section(pool_max_size=10))
+def test_threads_need_two_connections_each(threads: int, refused: bool, database: Database) -> None:
+    (limit,) = database.info().limits
     assert limit.applies_to(CrewShape(threads, ClientKind.THREAD, shared=True)) == refused
     assert "set pool-max-size" in limit.reason
     for unshared in (ClientKind.PROCESS, ClientKind.THREAD):
@@ -134,13 +130,18 @@ def test_threads_need_two_connections_each(threads: int, refused: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "delay", "setting"),
+    ("warmer", "setting"),
     [
-        (0, 15, ""),
-        (10, 0, "cache-warm-pct"),
-        (10, 15, "cache-warm-pct: it is loaded 15 to 45 s after opening"),
+        (None, ""),
+        (SimpleNamespace(_delay=0.0, _jitter=0.0), "cache-warm-pct"),
+        (
+            SimpleNamespace(_delay=15.0, _jitter=30.0),
+            "cache-warm-pct: it is loaded 15 to 45 s after opening",
+        ),
     ],
 )
-def test_a_cache_that_is_warmed_is_persistent(share: int, delay: int, setting: str) -> None:
-    configured = section(cache_warm_pct=share, cache_warm_delay=delay, cache_warm_jitter=2 * delay)
-    assert PGJsonbStorageType.persistent_cache(configured) == setting
+def test_a_cache_that_is_warmed_is_persistent(
+    warmer: Any, setting: str, database: Database
+) -> None:
+    database.db.storage._warmer = warmer
+    assert database.info().persistent_cache == setting

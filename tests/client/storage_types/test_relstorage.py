@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 from relstorage import config
 
 from zodbshootout.client import storage_types as storages
+from zodbshootout.client.database import _with_driver
 from zodbshootout.client.storage_types import relstorage
 from zodbshootout.client.storage_types.relstorage import RelStorageType
+from zodbshootout.model.outcome import Unsupported
 from zodbshootout.mysql.factory import MySQLOrMariaDBAdapterFactory
 
 
@@ -52,6 +55,37 @@ def test_relstorage_chooses_the_driver_if_it_ranks_all_of_them() -> None:
     )
     storages.settle(section)
     assert section.config.adapter.config.driver == "auto"
+
+
+@pytest.mark.parametrize(
+    ("driver", "patched", "refused"),
+    [
+        ("psycopg2", True, "the driver psycopg2 refuses to run with greenlets; use gevent"),
+        ("psycopg2", False, None),
+        ("gevent psycopg2", False, "the driver gevent psycopg2 refuses to run without --gevent"),
+        ("gevent psycopg2", True, None),
+        ("auto", True, None),
+        ("pg8000", True, None),
+    ],
+)
+@pytest.mark.parametrize("is_uri", [False, True])
+def test_a_psycopg2_driver_runs_either_with_or_without_greenlets(
+    driver: str, patched: bool, refused: str | None, is_uri: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relstorage, "_patched_by_gevent", lambda: patched)
+    adapter = config.PostgreSQLAdapterFactory(Settings(driver=driver))
+    section = config.RelStorageFactory(Settings(adapter=adapter))
+    with pytest.raises(Unsupported, match=refused) if refused else nullcontext():
+        if is_uri:
+            _with_driver(f"postgres://u:p@h:1/x?driver={driver}")
+        else:
+            storages.settle(section)
+
+
+@pytest.mark.parametrize(("directory", "setting"), [(None, ""), ("/x", "cache-local-dir")])
+def test_a_cache_with_a_directory_is_persistent(directory: str | None, setting: str) -> None:
+    storage = SimpleNamespace(_options=SimpleNamespace(cache_local_dir=directory))
+    assert RelStorageType(storage).persistent_cache() == setting
 
 
 def test_corrections_are_those_of_the_adapter_or_none() -> None:

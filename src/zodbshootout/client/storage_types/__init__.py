@@ -25,7 +25,6 @@ from zodbshootout.model.storage_facts import (
     Limit,
     Promise,
     Sharing,
-    narrowest,
     weakest,
 )
 from zodbshootout.plugins import plugins
@@ -98,15 +97,9 @@ class StorageType:
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
     durability: ClassVar[Durability] = Durability.UNKNOWN
     """The durability of all storages of the type; a wrapper's is that of what keeps its data."""
-    prefetches: ClassVar[bool | None] = None
-    """Whether ``Connection.prefetch`` does anything; ``None`` if only the open storage says so."""
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object; a storage with its own MVCC need not
     support that."""
-    holds_changes: ClassVar[bool] = True
-    """Whether a DemoStorage can keep its changes in it."""
-    read_only: ClassVar[bool] = False
-    """Whether nothing can ever be written to it."""
     zap_obstacle: ClassVar[str | None] = None
     """Why its data cannot be destroyed."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
@@ -114,26 +107,12 @@ class StorageType:
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
-    # Class methods that read the section, before anything is opened.
-
-    @classmethod
-    def storage_name(cls) -> str:
-        return cls.storage_class.rpartition(".")[2]
-
-    @classmethod
-    def sharing_of(cls, section: Any) -> Sharing:  # noqa: ARG003
-        """Return which DBs see the data of *section*, without regard to its inner sections."""
-        return cls.sharing
+    # Class methods that read the section, for what has to be known before it is opened.
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
         """Return the inner sections whose storages get what is written to this one."""
         return inner_sections(section)
-
-    @classmethod
-    def limits(cls, section: Any) -> Sequence[Limit]:  # noqa: ARG003
-        """Return the crews that cannot use it, except for those that its sharing rules out."""
-        return ()
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:  # noqa: ARG003
@@ -156,16 +135,11 @@ class StorageType:
         return ()
 
     @classmethod
-    def persistent_cache(cls, section: Any) -> str:  # noqa: ARG003
-        """Return the setting by which its cache outlives the process, or ``""``.
-
-        If the storage ignores the setting, the reason follows after a colon and a blank.
-        """
-        return ""
-
-    @classmethod
     def settle(cls, section: Any) -> None:
-        """Set what *section* leaves to chance, right before it is opened."""
+        """Set what *section* leaves to chance, right before it is opened.
+
+        :raises Unsupported: if it cannot be opened in this process
+        """
 
     # Methods of the open storage that ZODB's interfaces lack.
 
@@ -203,6 +177,17 @@ class StorageType:
             return self.durability, self.name  # it may have the wrapped storage commit later
         keepers = self.keepers()
         return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
+
+    def limits(self) -> Sequence[Limit]:
+        """Return the crews that cannot use it, except for those that its sharing rules out."""
+        return ()
+
+    def persistent_cache(self) -> str:
+        """Return the setting by which its cache outlives the process, or ``""``.
+
+        If that does not work at once, the reason follows after a colon and a blank.
+        """
+        return ""
 
     def own_caches(self) -> tuple[str, ...]:
         """Return the names of the client-side caches that :meth:`empty_caches` empties."""
@@ -317,37 +302,11 @@ def nested_sections(section: Any) -> Iterator[Any]:
         yield from nested_sections(inner)
 
 
-def written_sections(section: Any) -> Iterator[Any]:
-    """Yield *section* and the sections within it whose storages get what is written to it."""
-    yield section
-    for inner in type_of_section(section).keeping_sections(section):
-        yield from written_sections(inner)
-
-
-def sharing_of(section: Any) -> Sharing:
-    """Return which DBs see the data of *section*, as far as its types of storages are known."""
-    written = written_sections(section)
-    return narrowest(type_of_section(inner).sharing_of(inner) for inner in written)
-
-
 def promise_of(section: Any) -> Promise:
     """Return the durability of a commit, as far as the types of a section's storages say it."""
     kind = type_of_section(section)
     keeping = () if kind is StorageType else kind.keeping_sections(section)
     return weakest(map(promise_of, keeping)) if keeping else (kind.durability, "")
-
-
-def persistent_cache(section: Any) -> str:
-    """Return the first :meth:`StorageType.persistent_cache` of *section* and those within it."""
-    nested = nested_sections(section)
-    settings = (type_of_section(inner).persistent_cache(inner) for inner in nested)
-    return next(filter(None, settings), "")
-
-
-def limits_of(section: Any) -> tuple[Limit, ...]:
-    """Return the :meth:`StorageType.limits` of *section* and of those within it."""
-    nested = nested_sections(section)
-    return tuple(limit for inner in nested for limit in type_of_section(inner).limits(inner))
 
 
 def settle(section: Any) -> None:

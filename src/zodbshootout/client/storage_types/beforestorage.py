@@ -9,8 +9,6 @@ class BeforeStorageType(StorageType):
     storage_class = "zc.beforestorage.Before"
     section_classes = ("zc.beforestorage.ZConfig",)
     wraps = ("storage",)
-    prefetches = False
-    read_only = True
     distributions = ("zc.beforestorage",)
 
     def caches_left(self) -> tuple[str, ...]:

@@ -57,30 +57,27 @@ class PGJsonbStorageType(StorageType):
     storage_class = "zodb_pgjsonb.storage.PGJsonbStorage"
     section_classes = ("zodb_pgjsonb.config.PGJsonbStorageFactory",)
     private = (_PRIVATE,)
-    prefetches = True
     serves_threads = False
     distributions = (
         "zodb-pgjsonb", "zodb-json-codec", "psycopg", "psycopg-binary", "psycopg-pool",
     )  # fmt: skip
 
-    @classmethod
-    def limits(cls, section: Any) -> Sequence[Limit]:
-        most = section.config.pool_max_size
+    def limits(self) -> Sequence[Limit]:
+        most = self.storage._instance_pool.max_size
         reason = (
-            f"{cls.storage_name()}: the pool-max-size of {most} connections does not suffice for "
+            f"{self.name}: the pool-max-size of {most} connections does not suffice for "
             "two in each thread that shares the DB, which keep them; set pool-max-size"
         )
         return [Limit(reason, sharers=most // 2 + 1)]
 
-    @classmethod
-    def persistent_cache(cls, section: Any) -> str:
-        settings = section.config
-        if settings.cache_warm_pct <= 0:
+    def persistent_cache(self) -> str:
+        warmer = self.storage._warmer
+        if warmer is None:
             return ""
-        earliest, latest = settings.cache_warm_delay, settings.cache_warm_jitter
+        earliest, latest = warmer._delay, warmer._jitter
         if not earliest + latest:
             return "cache-warm-pct"
-        return f"cache-warm-pct: it is loaded {earliest} to {earliest + latest} s after opening"
+        return f"cache-warm-pct: it is loaded {earliest:g} to {earliest + latest:g} s after opening"
 
     def promise(self) -> Promise:
         return promise_of_product(POSTGRESQL, self._answers)

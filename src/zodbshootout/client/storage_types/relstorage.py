@@ -28,12 +28,11 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     product_of,
     promise_of,
 )
-from zodbshootout.model.specification import ClientKind
+from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
     Advice,
     CacheUse,
-    Limit,
     Promise,
     server_cache,
 )
@@ -60,9 +59,8 @@ _MEMCACHED_DISTRIBUTIONS = {
     "memcache": ("python-memcached",),
 }
 """The package with the client library, by ``cache-module-name``."""
-_SQLITE_SECTION = "relstorage.config.Sqlite3AdapterFactory"
 _TWO_DRIVERS = {
-    _SQLITE_SECTION: "sqlite3",
+    "relstorage.config.Sqlite3AdapterFactory": "sqlite3",
     "relstorage.config.MySQLAdapterFactory": "MySQLdb",
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
@@ -75,16 +73,6 @@ _LEAKY = frozenset({"4.3.0"})
 Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
 on R.  A is refused; its next transaction, which is about another object, commits S.
 """
-_DRIVER_LIMITS = {
-    "psycopg2": Limit(
-        "the driver psycopg2 refuses to run with greenlets; use gevent psycopg2",
-        client_kinds=frozenset({ClientKind.GREENLET}),
-    ),
-    "gevent psycopg2": Limit(
-        "the driver gevent psycopg2 refuses to run without --gevent; use psycopg2",
-        client_kinds=frozenset(ClientKind) - {ClientKind.GREENLET},
-    ),
-}
 _OUR_SECTION = Advice(
     r"Error: \(?(1005\b.*object_state.*errno: 150\b|1064\b.*'AS excluded\b|3780\b.*'object_state_"
     r"|invalid literal for int\(\).*\+maria)",  # a version that RelStorage cannot read
@@ -142,15 +130,8 @@ class RelStorageType(StorageType):
     storage_class = "relstorage.storage.RelStorage"
     section_classes = ("relstorage.config.RelStorageFactory",)
     private = _PRIVATE
-    prefetches = True
     serves_threads = False
-    holds_changes = False
     distributions = ("RelStorage",)
-
-    @classmethod
-    def limits(cls, section: Any) -> Sequence[Limit]:
-        limit = _DRIVER_LIMITS.get(getattr(section.config.adapter.config, "driver", None) or "")
-        return [] if limit is None else [limit]
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
@@ -194,15 +175,9 @@ class RelStorageType(StorageType):
         return "driver", f"there is no driver {driver!r}; {advice}"
 
     @classmethod
-    def persistent_cache(cls, section: Any) -> str:
-        if not getattr(section.config, "cache_local_dir", None):  # URIs have no such parameter
-            return ""
-        is_sqlite = _SQLITE_SECTION in class_names(type(section.config.adapter))
-        return f"cache-local-dir{': RelStorage ignores it with SQLite' if is_sqlite else ''}"
-
-    @classmethod
     def settle(cls, section: Any) -> None:
         adapter = section.config.adapter
+        check_driver(adapter.config.driver)
         if adapter.config.driver == "auto":
             suitable = map(suitable_driver, class_names(type(adapter)))
             adapter.config.driver = next(filter(None, suitable), "auto")
@@ -217,6 +192,10 @@ class RelStorageType(StorageType):
 
     def promise(self) -> Promise:
         return promise_of(self.storage._adapter)
+
+    def persistent_cache(self) -> str:
+        # RelStorage drops the setting with SQLite.
+        return "cache-local-dir" if self.storage._options.cache_local_dir else ""
 
     def own_caches(self) -> tuple[str, ...]:
         memcached = ("memcached",) if self.storage._options.cache_servers else ()
@@ -313,6 +292,20 @@ def suitable_driver(kind: str) -> str | None:
     if driver is None or find_spec(driver) is None:
         return None
     return f"gevent {driver}" if _patched_by_gevent() else driver
+
+
+def check_driver(driver: str) -> None:
+    """Check whether a driver runs in this process, which gevent has patched or has not.
+
+    :raises Unsupported: if it refuses to
+    """
+    refused = None
+    if driver == "psycopg2" and _patched_by_gevent():
+        refused = "with greenlets; use gevent psycopg2"
+    elif driver == "gevent psycopg2" and not _patched_by_gevent():
+        refused = "without --gevent; use psycopg2"
+    if refused:
+        raise Unsupported(f"the driver {driver} refuses to run {refused}")
 
 
 def _patched_by_gevent() -> bool:

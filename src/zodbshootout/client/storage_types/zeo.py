@@ -70,18 +70,7 @@ class ClientStorageType(StorageType):
     storage_class = "ZEO.ClientStorage.ClientStorage"
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
     private = _PRIVATE
-    prefetches = True
-    holds_changes = False
     distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed
-
-    @classmethod
-    def limits(cls, section: Any) -> Sequence[Limit]:
-        return [_ONE_LOOP, *([_ONE_DB_FOR_A_FILE] if cls.persistent_cache(section) else [])]
-
-    @classmethod
-    def persistent_cache(cls, section: Any) -> str:
-        names = (name for name in ("client", "cache_path") if getattr(section.config, name, None))
-        return next(names, "").replace("_", "-")
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
@@ -112,6 +101,16 @@ class ClientStorageType(StorageType):
 
     def promise(self) -> Promise:
         return BEHIND_SERVER
+
+    def limits(self) -> Sequence[Limit]:
+        return [_ONE_LOOP, *([_ONE_DB_FOR_A_FILE] if self.persistent_cache() else [])]
+
+    def persistent_cache(self) -> str:
+        path = self.storage._cache.path
+        if path is None:
+            return ""
+        # The file that "client" names is called after the storage, too.
+        return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
 
     def own_caches(self) -> tuple[str, ...]:
         return ("ZEO client cache",)

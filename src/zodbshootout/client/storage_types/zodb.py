@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.storage_types import (
     PrivateSection,
     StorageType,
     inner_sections,
-    nested_sections,
     remove_blobs,
-    type_of_section,
-    written_sections,
 )
-from zodbshootout.model.storage_facts import OPERATING_SYSTEM, Durability, Limit, Sharing
+from zodbshootout.model.outcome import Unsupported
+from zodbshootout.model.storage_facts import (
+    EMPTY_AND_READ_ONLY,
+    OPERATING_SYSTEM,
+    Advice,
+    Durability,
+    Limit,
+    Sharing,
+)
 
 
 class FileStorageType(StorageType):
@@ -25,11 +31,15 @@ class FileStorageType(StorageType):
     private = (PrivateSection(("filestorage",), paths=("path", "blob-dir")),)
     sharing = Sharing.EXCLUSIVE
     durability = Durability.SYNCED
-    prefetches = False
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:
         return None if section.config.path else ("path", "path: name the file of the database")
+
+    @classmethod
+    def settle(cls, section: Any) -> None:
+        if section.config.read_only and not Path(section.config.path).exists():
+            raise Unsupported(EMPTY_AND_READ_ONLY)
 
     def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
@@ -50,7 +60,6 @@ class MappingStorageType(StorageType):
     private = (PrivateSection(("mappingstorage",)),)
     sharing = Sharing.VOLATILE
     durability = Durability.IN_MEMORY
-    prefetches = False
 
     def caches_left(self) -> tuple[str, ...]:
         return ()
@@ -76,7 +85,6 @@ class DemoStorageType(StorageType):
     # has changed there.
     sharing = Sharing.EXCLUSIVE
     durability = Durability.IN_MEMORY
-    prefetches = False
     zap_obstacle = "its base stays as it is"
 
     @classmethod
@@ -84,29 +92,23 @@ class DemoStorageType(StorageType):
         return [inner for inner in inner_sections(section) if inner.name == "changes"]
 
     @classmethod
-    def sharing_of(cls, section: Any) -> Sharing:
-        return cls.sharing if cls.keeping_sections(section) else Sharing.VOLATILE
+    def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
+        # ZEO's storages and RelStorage lack what it uses of the storage for its changes.
+        advice = (
+            "DemoStorage cannot use it for changes; have it keep them in a <filestorage changes>"
+        )
+        return [Advice("AttributeError: .*'_lock'", advice)]
 
-    @classmethod
-    def limits(cls, section: Any) -> Sequence[Limit]:
-        never = [
+    def limits(self) -> Sequence[Limit]:
+        return [
             Limit(
-                f"DemoStorage cannot keep its changes in {storage_type.storage_name()}; have it "
-                "keep them in a <filestorage changes>"
-            )
-            for storage_type in map(type_of_section, written_sections(section))
-            if not storage_type.holds_changes
-        ]
-        alone = [
-            Limit(
-                f"DemoStorage uses one {storage_type.storage_name()} in all threads, which that is "
-                "not made for; use -c 1",
+                f"DemoStorage uses one {layer.name} in all threads, which that is not made for; "
+                "use -c 1",
                 sharers=2,
             )
-            for storage_type in map(type_of_section, nested_sections(section))
-            if not storage_type.serves_threads
+            for layer in self.stack()
+            if not layer.serves_threads
         ]
-        return [*never, *alone]
 
     def caches_left(self) -> tuple[str, ...]:
         return ()

@@ -3,7 +3,7 @@
 An :class:`Instance` runs a command on its configuration, and checks that nothing else of it was
 touched::
 
-    with instance("zope2instance/zeo.conf", place) as site:
+    with instance(place, "zope2instance/zeo.conf") as site:
         done = site.run("add", "--private")
     assert done.status == 0
 """
@@ -15,7 +15,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,21 +118,27 @@ Manifest = Mapping[str, tuple[int, int, int, bytes]]
 
 @dataclass(frozen=True)
 class Instance:
-    """A configuration, its directories with data, and a server that accepts no connection."""
+    """Configurations, their directories with data, and a server that accepts no connection."""
 
     directory: Path
-    configuration: Path
+    configurations: Sequence[Path]
     server: socket.socket
     variables: Mapping[str, str]
-    """The environment variables to which the configuration refers."""
+    """The environment variables to which the configurations refer."""
+
+    @property
+    def work(self) -> Path:
+        """The working directory of commands."""
+        return self.directory.parent / "work"
 
     def run(self, *words: str) -> Done:
-        """Run zodbshootout on the configuration, and check that it touches nothing else."""
-        return self.traced(sys.executable, "-m", "zodbshootout", str(self.configuration), *words)
+        """Run zodbshootout on the configurations, and check that it touches nothing else."""
+        files = map(str, self.configurations)
+        return self.traced(sys.executable, "-m", "zodbshootout", *files, *words)
 
     def traced(self, *command: str) -> Done:
-        """Run a command, and check that it touches nothing but the configuration."""
-        place = self.directory.parent / "work"
+        """Run a command, and check that it touches nothing but the configurations."""
+        place = self.work
         place.mkdir(exist_ok=True)
         calls = ",".join(f"?{name}" for name in _TRACED)
         tracer = ["strace", "-f", "-y", "--seccomp-bpf", "-o", "trace", "-e", f"trace={calls}"]
@@ -147,8 +153,9 @@ class Instance:
     def _touches(self, trace: str) -> list[str]:
         """Return the lines of a trace that open, change or connect to a part of the instance."""
         part = re.compile(rf"{self.directory}|htons\({self.server.getsockname()[1]}\)")
+        origins = "|".join({re.escape(str(path.parent)) for path in self.configurations})
         # The end of a call that another process interrupts says no more than its beginning.
-        allowed = re.compile(rf' resumed>|"{self.configuration.parent}/[^"]*\.conf", O_RDONLY')
+        allowed = re.compile(rf' resumed>|"({origins})/[^"]*\.conf", O_RDONLY')
         return [
             line for line in trace.splitlines() if part.search(line) and not allowed.search(line)
         ]
@@ -165,24 +172,24 @@ class Instance:
 
 
 @contextmanager
-def instance(name: str, place: Path) -> Iterator[Instance]:
-    """Make an instance with the configuration *name*, and check at the end that it is as it was.
+def instance(place: Path, *names: str) -> Iterator[Instance]:
+    """Make an instance with configurations, and check at the end that it is as it was.
 
-    The servers that the configuration names are one that accepts no connection.
+    The servers that the configurations name are one that accepts no connection.
     """
     directory = place / "site"
     directory.mkdir()
-    configuration = placed(name, directory)
+    configurations = [placed(name, directory) for name in names]
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def with_server(text: str) -> str:
             return _PORT.sub(str(server.getsockname()[1]), _HOST.sub("127.0.0.1", text))
 
-        for path in configuration.parent.rglob("*.conf"):
+        for path in directory.rglob("*.conf"):
             path.write_text(with_server(path.read_text()))
         fill(directory)
         variables = {name: with_server(value) for name, value in VARIABLES.items()}
-        made = Instance(directory, configuration, server, variables)
+        made = Instance(directory, configurations, server, variables)
         before = manifest(directory)
         yield made
         assert manifest(directory) == before

@@ -19,7 +19,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_private_listing_touches_nothing_of_an_instance(name: str, place: Path) -> None:
-    with instance(name, place) as site:
+    with instance(place, name) as site:
         done = site.run("add", "--list", "-c", "1", "--private")
     assert done.status == ALL_MEASURED, done.out + done.err
 
@@ -40,27 +40,27 @@ TOUCHES = {
 def test_an_instance_notices_that_it_is_touched(way: str, place: Path) -> None:
     with (
         pytest.raises(AssertionError, match=r"Data\.fs|plone/var|\.conf|htons"),
-        instance(NAMES[0], place) as site,
+        instance(place, NAMES[0]) as site,
     ):
         site.traced(sys.executable, "-c", program(way, site))
 
 
 @pytest.mark.parametrize("way", ["appending to", "connecting"])
 def test_an_instance_notices_without_a_trace_what_was_changed(way: str, place: Path) -> None:
-    with pytest.raises(AssertionError), instance(NAMES[0], place) as site:
+    with pytest.raises(AssertionError), instance(place, NAMES[0]) as site:
         subprocess.run([sys.executable, "-c", program(way, site)], check=True)
 
 
 def program(way: str, site: Instance) -> str:
     var = site.directory / "srv/plone/var"
     return TOUCHES[way].format(
-        data=str(var / "filestorage/Data.fs"), var=str(var), file=str(site.configuration),
+        data=str(var / "filestorage/Data.fs"), var=str(var), file=str(site.configurations[0]),
         port=site.server.getsockname()[1],
     )  # fmt: skip
 
 
 def test_an_instance_has_objects_and_blobs(place: Path) -> None:
-    with instance(NAMES[0], place) as site:
+    with instance(place, NAMES[0]) as site:
         files = manifest(site.directory)
     assert files["srv/plone/var/filestorage/Data.fs"][-1].startswith(b"FS")
     assert [path for path in files if path.endswith(".blob") and "blobstorage/0x" in path]

@@ -99,7 +99,7 @@ def test_a_uri_identifies_a_database_if_no_other_setting_does() -> None:
         return False
 
     unknown = Contender("other", Storage(), {"uri": "other://x"})
-    known = Contender("file", Storage(), {"uri": "file:///var/a.fs", "storage.path": "/var/a.fs"})
+    known = Contender("file", Storage(), {"uri": "file:///var/a.fs"})
     to_be_zapped([unknown, known, A], [], no)
     assert asked == [
         "Destroy all data of other, this storage (other://x)?",

@@ -88,7 +88,7 @@ def test_a_zeo_server_is_zapped_if_the_user_confirms(zeo: str, tmp_path: Path) -
         done = run(tmp_path, "--zap", f"zeo://{zeo}", "add", "--threads", *QUICK, "-o", name,
                    answers=answer)  # fmt: skip
         assert done.status == 0, done.out + done.err
-        assert f"Destroy all data of zeo, ClientStorage ({zeo})? [y/N]" in done.err
+        assert f"Destroy all data of zeo, ClientStorage (zeo://{zeo})? [y/N]" in done.err
     assert metadata_of(tmp_path / "a.d" / "zeo.json", "add")["zapped"] is False
     assert metadata_of(tmp_path / "b.d" / "zeo.json", "add")["zapped"] is True
 

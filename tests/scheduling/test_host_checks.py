@@ -161,6 +161,11 @@ EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and 
             "only this host has sqlite://?data_dir=$scratch/two; leave out --hosts",
         ),
         (
+            "<zodburi two>\nuri demo:(file:///tmp/x.fs)/(memory://)\n</zodburi>\n",
+            "only this host has demo:(file:///tmp/x.fs)/(memory://); leave out --hosts",
+        ),
+        ("<zodburi two>\nuri mysql://u@h/x\n</zodburi>\n", None),
+        (
             "<zodb fs>\n<filestorage>\npath /var/x.fs\n</filestorage>\n</zodb>\n",
             EXCLUSIVE,
         ),

@@ -1,14 +1,10 @@
-"""ZODB URIs, which zodburi resolves: a database in one word.
-
-Each URI is translated into the section that would open the same storage.  That section is never
-opened; like the section of any contender, it shows for example how many processes can open it.
-"""
+"""ZODB URIs, which zodburi resolves: a database in one word."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,11 +23,19 @@ from zodbshootout.config.tree import path_of
 from zodbshootout.errors import UserError, suggestion
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
-_DEMO = re.compile(r"demo:\((?P<base>.*)\)/\((?P<changes>.*)\)(?:#.*)?")
+_DEMO = re.compile(r"demo:\((.*)\)/\((.*)\)(?:#.*)?")
 _SEVERAL_SERVERS = re.compile(r"zeo://[^/?#]*,")
-_TRUE = frozenset({"1", "on", "true", "t", "yes"})
 _ZEO_PORT = 9991
 """zodburi's default port."""
+_ADAPTERS = {
+    "mysql": "MySQLAdapterFactory",
+    "oracle": "OracleAdapterFactory",
+    "postgres": "PostgreSQLAdapterFactory",
+    "sqlite": "Sqlite3AdapterFactory",
+}
+"""The classes of the sections of RelStorage's adapters, by scheme."""
+_SLASHED = frozenset({"file", "memory", "zconfig", "zeo", *_ADAPTERS})
+"""The schemes whose URIs begin with ``SCHEME://``."""
 
 
 def _unusable(uri: str, reason: str) -> ValueError:
@@ -79,20 +83,26 @@ class URISection:
     """A ``<zodburi NAME>`` section."""
 
     def __init__(self, section: Any) -> None:
-        storage, options = _described(section.uri)
-        values = {"uri": section.uri, "storage": storage, **options}
-        self.config = SectionValue(values, section.getSectionName(), section.getSectionMatcher())
-        """The settings of the section, and the section that would open the same storage."""
+        storages, options = _described(section.uri)
+        own = {"uri": section.uri, "parameters": _query(section.uri), "storage": storages}
+        name, matcher = section.getSectionName(), section.getSectionMatcher()
+        self.config = SectionValue({**own, **options}, name, matcher)
+        """The settings of the section, with sections that tell of its storages."""
 
 
-def _described(uri: str) -> tuple[Any, dict[str, Any]]:
-    """Return the section that would open the same storage, if known, and options of the DB."""
+def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
+    """Return sections that tell of the storages of a URI, and options of the DB.
+
+    For a ``zconfig:`` URI this is the section in its file.
+
+    :raises ValueError: if the URI does not describe a storage
+    """
     _check_form(uri)
     factory, options = _resolved(uri)
-    scheme = scheme_of(uri)
-    if scheme == "zconfig":
-        return getattr(factory, "__self__", None), options  # the section in the file
-    return (_DESCRIPTIONS[scheme](uri) if scheme in _DESCRIPTIONS else None), options
+    if scheme_of(uri) == "zconfig":
+        return [factory.__self__], options  # type: ignore[attr-defined]
+    _check_place(uri)
+    return _stand_ins(uri), options
 
 
 def _check_form(uri: str) -> None:
@@ -100,8 +110,7 @@ def _check_form(uri: str) -> None:
     scheme = scheme_of(uri)
     if not uri.isprintable():
         raise _unusable(scheme, "a URI is one line of printable characters")
-    slashed = {"zconfig", *_DESCRIPTIONS} - {"demo"}
-    if scheme in slashed and not uri.startswith(f"{scheme}://"):
+    if scheme in _SLASHED and not uri.startswith(f"{scheme}://"):
         raise _unusable(uri, f"it has to begin with {scheme}://")
     if _SEVERAL_SERVERS.match(uri):
         raise _unusable(
@@ -110,11 +119,15 @@ def _check_form(uri: str) -> None:
             "'server HOST:PORT' for each",
         )
     if scheme == "demo":
-        parts = _DEMO.fullmatch(uri)
-        if parts is None:
-            raise _unusable(uri, "write demo:(BASE)/(CHANGES), with a URI for each")
-        checked(parts["base"])
-        checked(parts["changes"])
+        for part in _parts_of_demo(uri):
+            checked(part)
+
+
+def _parts_of_demo(uri: str) -> Sequence[str]:
+    parts = _DEMO.fullmatch(uri)
+    if parts is None:
+        raise _unusable(uri, "write demo:(BASE)/(CHANGES), with a URI for each")
+    return parts.groups()
 
 
 def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
@@ -150,7 +163,7 @@ def _reason(error: Exception, uri: str) -> str:
     # str() of a KeyError is the repr() of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(message).split())
-    for key, value in parse_qsl(uri.partition("?")[2].partition("#")[0]):
+    for key, value in _query(uri).items():
         if isinstance(error, ValueError) and repr(value).lower() in text.lower():
             switch = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0}.get(
                 value.lower()
@@ -161,28 +174,28 @@ def _reason(error: Exception, uri: str) -> str:
     return rest.strip(" :") or text or type(error).__name__
 
 
-def _settings(**values: Any) -> SectionValue:
-    """Return settings as ZConfig passes them to a section."""
-    return SectionValue(values, None, None)
+def _check_place(uri: str) -> None:
+    """Refuse a URI that names no place for its data, or none that can be."""
+    scheme = scheme_of(uri)
+    path = uri.partition("://")[2].partition("?")[0]
+    if scheme == "file":
+        _check_file(uri, path)
+    elif scheme == "zeo" and not (urlsplit(uri).netloc or urlsplit(uri).path):
+        raise _unusable(uri, "name the server, as in zeo://localhost:8100 or zeo:///path/of/socket")
+    elif scheme == "sqlite" and "data_dir" not in _query(uri):
+        advice = f"sqlite://?data_dir={path or '/some/directory'}"
+        raise _unusable(uri, f"name its directory like this: {advice}")
+    elif scheme == "postgres" and None in (
+        urlsplit(uri).hostname, urlsplit(uri).port, urlsplit(uri).username,
+    ):  # fmt: skip
+        raise _unusable(
+            uri,
+            "RelStorage has no defaults for its parts; write "
+            "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+        )
 
 
-def _query(uri: str) -> dict[str, str]:
-    """Return the parameters of a URI that are not for the DB."""
-    parameters = dict(parse_qsl(uri.partition("?")[2].partition("#")[0]))
-    return {
-        key: str(value.lower() in _TRUE) if key == "read_only" else value
-        for key, value in parameters.items()
-        if key != "database_name" and not key.startswith("connection_")
-    }
-
-
-def _of_memory(_: str) -> Any:
-    return ZODB.config.MappingStorage(_settings())
-
-
-def _of_file(uri: str) -> Any:
-    query = _query(uri)
-    path = uri.removeprefix("file://").partition("?")[0]
+def _check_file(uri: str, path: str) -> None:
     # A Path would raise if the name is too long.
     if os.path.isdir(path or "."):  # noqa: PTH112
         raise _unusable(uri, "this is a directory; name a file in it")
@@ -190,93 +203,38 @@ def _of_file(uri: str) -> Any:
     if not os.path.isdir(parent):  # noqa: PTH112
         advice = "" if path.startswith("/") else f"; did you mean file:///{path}?"
         raise _unusable(uri, f"there is no directory {parent}{advice}")
-    return _demo(ZODB.config.FileStorage(_settings(path=path, **query)), query)
 
 
-def _of_zeo(uri: str) -> Any:
-    query = _query(uri)
-    parts = urlsplit(uri)
-    address: object = parts.path
-    if parts.netloc:
-        address = (parts.hostname or "", parts.port or _ZEO_PORT)
-    elif not parts.path:
-        raise _unusable(uri, "name the server, as in zeo://localhost:8100 or zeo:///path/of/socket")
-    server = [SimpleNamespace(address=address)]
-    return _demo(ZODB.config.ZEOClient(_settings(server=server, **query)), query)
+def _query(uri: str) -> dict[str, str]:
+    return dict(parse_qsl(uri.partition("?")[2].partition("#")[0]))
 
 
-def _of_demo(uri: str) -> Any:
-    parts = _DEMO.fullmatch(uri)
-    assert parts is not None
-    base, changes = (_described(parts[part])[0] for part in ("base", "changes"))
-    changes = changes or SimpleNamespace(config=_settings())
-    changes.name = "changes"  # <demostorage> needs this name
-    return _over(base, changes)
+def _settings(**values: Any) -> SectionValue:
+    """Return settings as ZConfig passes them to a section."""
+    return SectionValue(values, None, None)
 
 
-def _of_sqlite(uri: str) -> Any:
-    query = _query(uri)
-    if "data_dir" not in query:
-        path = uri.removeprefix("sqlite://").partition("?")[0]
-        raise _unusable(
-            uri, f"name its directory like this: sqlite://?data_dir={path or '/some/directory'}"
-        )
-    return _of_relstorage("Sqlite3AdapterFactory", query, data_dir=query.pop("data_dir"))
+def _stand_ins(uri: str) -> list[Any]:
+    """Return sections with what has to be known of a storage before it is opened.
 
+    That is the servers that have to run, and what to install if a driver is missing.
+    """
+    scheme = scheme_of(uri)
+    if scheme == "demo":
+        base, changes = (_described(part)[0] for part in _parts_of_demo(uri))
+        return [ZODB.config.DemoStorage(_settings()), *base, *changes]
+    if scheme == "zeo":
+        parts = urlsplit(uri)
+        address: object = parts.path
+        if parts.netloc:
+            address = (parts.hostname or "", parts.port or _ZEO_PORT)
+        server = [SimpleNamespace(address=address)]
+        return [ZODB.config.ZEOClient(_settings(server=server, **_query(uri)))]
+    if scheme in _ADAPTERS:
+        from relstorage import config
 
-def _of_postgres(uri: str) -> Any:
-    parts = urlsplit(uri)
-    if not (parts.hostname and parts.port and parts.username):
-        raise _unusable(
-            uri,
-            "RelStorage has no defaults for its parts; write "
-            "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
-        )
-    return _of_relstorage("PostgreSQLAdapterFactory", _query(uri), **_server(uri))
-
-
-def _of_mysql(uri: str) -> Any:
-    return _of_relstorage("MySQLAdapterFactory", _query(uri), **_server(uri))
-
-
-def _of_oracle(uri: str) -> Any:
-    return _of_relstorage("OracleAdapterFactory", _query(uri))
-
-
-def _server(uri: str) -> dict[str, Any]:
-    parts = urlsplit(uri)
-    return {
-        "host": parts.hostname,
-        "port": parts.port,
-        "db": parts.path[1:],
-        "user": parts.username,
-    }
-
-
-def _of_relstorage(adapter: str, query: dict[str, str], **place: Any) -> Any:
-    from relstorage import config
-
-    section = getattr(config, adapter)(_settings(driver=query.pop("driver", "auto"), **place))
-    return _demo(config.RelStorageFactory(_settings(adapter=section, **query)), query)
-
-
-def _demo(section: Any, query: Mapping[str, str]) -> Any:
-    """Return the section of a DemoStorage over *section* if the query asks for it."""
-    return _over(section) if "demostorage" in query else section
-
-
-def _over(*sections: Any) -> Any:
-    return ZODB.config.DemoStorage(_settings(factories=list(sections)))
-
-
-_DESCRIPTIONS: Mapping[str, Callable[[str], Any]] = {
-    "demo": _of_demo,
-    "file": _of_file,
-    "memory": _of_memory,
-    "mysql": _of_mysql,
-    "oracle": _of_oracle,
-    "postgres": _of_postgres,
-    "sqlite": _of_sqlite,
-    "zeo": _of_zeo,
-}
-"""Translations by scheme.  A storage of another scheme is unknown until it is open."""
+        query = _query(uri)
+        driver = query.pop("driver", "auto")
+        adapter = getattr(config, _ADAPTERS[scheme])(_settings(driver=driver))
+        return [config.RelStorageFactory(_settings(adapter=adapter, **query))]
+    return []

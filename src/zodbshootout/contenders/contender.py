@@ -52,7 +52,12 @@ _SHARING_LIMITS = {
     Sharing.EXCLUSIVE: "one DB at a time can open it",
     Sharing.VOLATILE: "its data lives in one DB only",
 }
+_PARTS_OF_URI: frozenset[str] = frozenset({"parameters", "storage"})
 _FILES = ("path", "data_dir")
+_FILE_URI = re.compile(r"file://(?P<path>[^?$]+)(\?|$)")
+"""A URI of a file that does not depend on the run."""
+_URI_OF_FILES = re.compile(r"\bfile://|\bdata_dir=|\bshared_blob_dir=[^0fFnN]|\$scratch")
+"""What a URI has that names files which all clients share."""
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings by which a user recognizes a database."""
 _SERVER_CACHES: Mapping[str, frozenset[str]] = {
@@ -202,10 +207,11 @@ class Contender:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The settings by which a user recognizes its database.
-
-        A URI of an unknown scheme is its own place.
-        """
+        """The settings by which a user recognizes its database; a URI is its own place."""
+        uri = self.settings.get("uri")
+        if uri is not None and "storage.section" not in self.settings:
+            file = _FILE_URI.match(uri)
+            return (str(Path(file["path"]).absolute()) if file else f"{uri}{self._own_name(uri)}",)
         places = []
         by_port = {f"${name}_port": f"${name}" for name in self.servers}
         for key, value in self.settings.items():
@@ -216,11 +222,14 @@ class Contender:
             elif name in _FILES and not value.startswith("$"):
                 places.append(str(Path(value).absolute()))
             elif name in _PLACES:
-                own = f" of {self.variant}" if self.variant and "$" in value else ""
                 # A private server's host has several names, its port has one.
                 server = by_port.get(value.rpartition(":")[2]) if name == "server" else None
-                places.append(f"{server or value}{own}")
-        return tuple(places) or tuple(filter(None, [self.settings.get("uri")]))
+                places.append(f"{server or value}{self._own_name(value)}")
+        return tuple(places)
+
+    def _own_name(self, value: str) -> str:
+        """Return what tells a place from that of other variants, if it has a name of the run."""
+        return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
         """Return a hash of the settings: equal for equal configurations."""
@@ -229,16 +238,13 @@ class Contender:
 
 
 def _files_in(settings: Mapping[str, str]) -> list[str]:
-    """Return the files and directories that clients open according to the settings.
-
-    A URI that names the run's scratch directory is among them: another host has another one.
-    """
+    """Return the files and directories that clients open according to the settings, or URIs."""
     files = []
     for key, value in settings.items():
-        if key == "uri" and "$scratch" in value:
+        if key == "uri" and _URI_OF_FILES.search(value):
             files.append(value)
         section, _, name = key.rpartition(".")
-        if key.startswith(_OF_SERVER):
+        if key.startswith((_OF_SERVER, "parameters.")):
             continue
         shared = settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
         if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
@@ -378,9 +384,11 @@ def _settings_of_parsed(
     if not hasattr(section.config, "getSectionAttributes"):
         return
     written = _values_by_attribute(section, configuration)
+    # A URI with names of the run is recorded with them; its parts have their values.
+    skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
-        if value is None or SECRET_KEY.search(attribute):
+        if value is None or attribute in skipped or SECRET_KEY.search(attribute):
             continue
         parts = value if isinstance(value, list) else [value]
         for number, part in enumerate(part for part in parts if part not in unused):
@@ -388,15 +396,20 @@ def _settings_of_parsed(
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, written):
                     yield f"{key}{name}", configuration.mask(shown)
-            elif _by_name(written, "uri") is None:
-                # The values of what a URI describes come from the URI, which names them.
+            elif not _stands_in(part):
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
+
+
+def _stands_in(section: Any) -> bool:
+    """Return whether a section is in no file, because it stands in for the storage of a URI."""
+    matcher = getattr(section.config, "getSectionMatcher", None)
+    return matcher is not None and matcher() is None
 
 
 def _values_by_attribute(section: Any, configuration: Configuration) -> dict[str, list[str]]:
     """Return the values in a section, by attribute or, in a mapping, by ``attribute.key``."""
     values: dict[str, list[str]] = {}
-    matcher = section.config.getSectionMatcher()  # None in what a URI describes
+    matcher = section.config.getSectionMatcher()
     for key in configuration.text_of(section).keys:
         values.setdefault(_attribute(matcher.type, key.name), []).append(key.value)
     return values

@@ -32,6 +32,7 @@ CARRIED = (
     "errors.py",
     "guardian.py",
     "model",
+    "network",
     "mysql",
     "newt",
     "plugins.py",

@@ -1,0 +1,107 @@
+"""Measure what a relay delivers, by an echo through it, and correct it.
+
+A chunk takes longer than the relay holds it: it has to be received and sent once more, and a sleep
+does not end at the instant that was asked for.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from threading import Thread
+
+from zodbshootout.network.relays import Lateness, Relay
+
+TOLERANCE = 0.05
+LEAST_TOLERANCE = 30e-6
+"""Seconds."""
+TRIES = 3
+CLOSE_ENOUGH = LEAST_TOLERANCE / 2
+"""Seconds that need no other correction."""
+MOST_EARLY = 200e-6
+"""The greatest correction in seconds: what takes longer has another cause."""
+SECONDS = 0.6
+"""The time for the echoes of a try, unless there are fewer than :data:`LEAST_ECHOES`."""
+LEAST_ECHOES, MOST_ECHOES = 60, 300
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The round-trip time that a relay delivers with one correction."""
+
+    rtt: float
+    """The round-trip time in seconds that was asked for."""
+    early: float
+    """The correction: the seconds by which each chunk is sent earlier than half of it later."""
+    p10: float
+    """The 10th percentile of what was delivered, in seconds; other programs hardly affect it."""
+    p50: float
+    p90: float
+    lateness: Lateness
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the median is within the tolerance."""
+        return is_within(self.p50, self.rtt)
+
+    def delivered(self, lateness: Lateness) -> float:
+        """Return the mean round-trip time in seconds of a run in which chunks were so late."""
+        return self.p50 + lateness.mean - self.lateness.p50
+
+
+def is_within(delivered: float, rtt: float) -> bool:
+    """Return whether a delivered round-trip time is close enough to the one asked for."""
+    return abs(delivered - rtt) <= max(TOLERANCE * rtt, LEAST_TOLERANCE)
+
+
+def calibrate(relay: Relay, rtt: float) -> Calibration:
+    """Find the correction with which a relay delivers a round-trip time, or comes close to it."""
+    result = measure(relay, rtt, 0.0)
+    for _ in range(TRIES):
+        missing = result.p10 - rtt
+        if abs(missing) < CLOSE_ENOUGH:
+            break
+        early = min(max(0.0, result.early + missing / 2), MOST_EARLY)
+        result = measure(relay, rtt, early)
+    return result
+
+
+def measure(relay: Relay, rtt: float, early: float) -> Calibration:
+    """Measure what a relay delivers with a given correction."""
+    count = min(max(LEAST_ECHOES, round(SECONDS / max(rtt, 1e-6))), MOST_ECHOES)
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+        address = relay.route(server.getsockname(), rtt, early=early)
+        clients = []
+        for one in (server.getsockname(), address):
+            assert isinstance(one, tuple)
+            clients.append(stack.enter_context(_connected(one)))
+            Thread(target=_echo, args=(server.accept()[0],), daemon=True).start()
+        pairs = [[_seconds(client) for client in clients] for _ in range(count)]
+    direct, relayed = zip(*pairs[count // 10 :])
+    p10, p50, p90 = statistics.quantiles(relayed, n=10)[::4]
+    fast, usual = statistics.quantiles(direct, n=10)[:5:4]
+    lateness = relay.lateness()[address]
+    return Calibration(rtt, early, p10 - fast, p50 - usual, p90 - usual, lateness)
+
+
+def _connected(address: tuple[str, int]) -> socket.socket:
+    connection = socket.create_connection(address)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _seconds(client: socket.socket) -> float:
+    start = time.perf_counter()
+    client.sendall(b"echo")
+    client.recv(64)
+    return time.perf_counter() - start
+
+
+def _echo(connection: socket.socket) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with connection:
+        while received := connection.recv(64):
+            connection.sendall(received)

@@ -23,6 +23,7 @@ NAMES = (
     "capacity",
     "plain",
     "start_spread",
+    "distance",
     "recording",
     "recording_cost",
     "replaying",

@@ -10,8 +10,9 @@ from pathlib import Path
 from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
-from zodbshootout.cli.values import percentage, result_to_read
+from zodbshootout.cli.values import limit, result_to_read
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.model.costs import BY_NAME, COSTS
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
@@ -43,7 +44,7 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
     if len(files) > 2:  # noqa: PLR2004
         raise UserError("compare: give two files, or one and --contender A B")
     titles = labels(files) if len(files) > 1 else ["", ""]
-    results = [_read_timed(path) for path in files]
+    results = [_read_figures(path, options.metric) for path in files]
     base, new = results[0], results[-1]
     if options.define:
         return _compare_values(options.define, results, options, write, streams)
@@ -114,6 +115,22 @@ def _read_timed(path: Path) -> list[CellResult]:
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not time: compare it with pyperf compare_to")
     return results
+
+
+def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
+    """Return the results in a file, with the cost called *metric* as their figures if it is given.
+
+    :raises UserError: if none has it
+    """
+    results = _read_timed(path)
+    if metric is None:
+        return results
+    cost = BY_NAME[metric]
+    figures = [with_cost for result in results if (with_cost := result.with_cost(cost))]
+    if not figures:
+        servers = ": no contender has a server that the run starts" if cost.of_server else ""
+        raise UserError(f"--metric: no {cost.title} in {path}{servers}")
+    return [result for result in results if not result.measured] + figures
 
 
 def _contenders(results: Sequence[CellResult]) -> list[str]:
@@ -229,12 +246,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--define of the run has given",
     )  # fmt: skip
     parser.add_argument(
+        "--metric", choices=list(BY_NAME), metavar="COST",
+        help="compare a cost in place of the speed: "
+        + "; ".join(f"{cost.name}, {cost.caption}" for cost in COSTS),
+    )  # fmt: skip
+    parser.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=IGNORABLE,
         help="compare cells that differ in this option of the run (repeatable): "
         f"{', '.join(IGNORABLE)}",
     )  # fmt: skip
     parser.add_argument(
-        "--fail-above", type=percentage, metavar="PERCENT",
+        "--fail-above", type=limit, metavar="PERCENT",
         help="exit with status 1 if NEW takes more than PERCENT longer (the difference is "
         "significant, and its whole interval lies above PERCENT), or has no figure of a cell of "
         "BASE: it is not there, failed or cannot keep up",

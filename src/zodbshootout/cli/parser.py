@@ -240,7 +240,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "a Python or a virtual environment; can be repeated",
         ),
         option(
-            "--fail-above PERCENT", type=values.percentage,
+            "--fail-above PERCENT", type=values.limit,
             help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
             "--against than as installed, or has no figure then; see zodbshootout compare --help",
         ),

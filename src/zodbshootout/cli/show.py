@@ -10,6 +10,7 @@ from pathlib import Path
 from zodbshootout.cli.output import Streams, project_url
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.reports import checked_format, formats, table_layout
+from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS, OBJECTS
 from zodbshootout.reports.tables import tables_with_comparisons
@@ -26,7 +27,10 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         write = table_layout(options.format)
     result_sets = read_files(options.files)
     with damage_of(*options.files):
-        report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
+        if options.costs:
+            report = costs_report(result_sets)
+        else:
+            report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
         write(report, streams.out)
     if options.format == "text":
         for line in next_commands(result_sets):
@@ -101,6 +105,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--unit", choices=list(METRICS), default=OBJECTS.name,
         help="what the figures of tables are: objects per second (the default), mean seconds per "
         "iteration, their standard deviation, or latencies of single iterations",
+    )  # fmt: skip
+    parser.add_argument(
+        "--costs", action="store_true",
+        help="print what each benchmark takes besides time: processor time and memory of clients "
+        "and of private servers, what they write, and the growth of the database",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",

@@ -129,6 +129,7 @@ fraction = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 share = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
 speed = number(float, lambda n: 0 < n <= 1e6, "a positive number")  # noqa: PLR2004
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
+limit = number(_of_percent, lambda n: 0 <= n < math.inf, "a percentage, such as 2% or 0")
 _rate = number(float, lambda n: 0 < n < math.inf, "a number of iterations a second")
 size = number(_bytes, lambda n: n >= 1, "a size in bytes, such as 300, 1k or 1MB")
 seconds = number(_duration(1), lambda n: 0 < n < math.inf, "a duration, such as 90, 90s or 2m")

@@ -350,6 +350,10 @@ class Database:
             return ()
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
+    def disk_size(self) -> int | None:
+        """Return the bytes that the database takes on the disk, if its storage knows them."""
+        return self._outermost.disk_size()
+
     def cache_use(self) -> CacheUse | None:
         """Return the hits and misses of the storage's cache, or ``None`` if it counts none."""
         use = self._outermost.combined_cache_use()

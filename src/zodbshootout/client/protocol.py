@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from zodbshootout.client.throughput import Progress
 from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.usage import Period
 
 SPIN = 0.0003
 """The clock is polled for this many seconds before an instant, because sleep is less precise."""
@@ -109,6 +110,8 @@ class Stretch:
     """Latencies of the iterations that count, by kind of iteration, if there are several."""
     pacing: Pacing | None = None
     """``None`` if the iterations had no schedule."""
+    period: Period = field(default_factory=Period)
+    """What the client's process had used when it started and when it was stopped."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import gc
 import itertools
 import math
 import threading
+import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,15 +17,17 @@ from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.protocol import Call, Channel, Clock
 from zodbshootout.client.throughput import Progress, kept_indices
+from zodbshootout.client.usage import usage_now
 from zodbshootout.model.arrivals import instants, lead
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
+from zodbshootout.model.usage import Period
 
 POLL_INTERVAL = 0.0005
 """Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""
 MAX_NOTED = 2**17
 """The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
-CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "leave"})
+CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "disk_size", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
 
@@ -119,6 +122,7 @@ class Session:
             self._benchmark.timed = False
             self._channel.send(None)
             self._go_on(stretch)
+            stretch.stop()
             self._channel.recv()
         if not self._order.empty:
             self._benchmark.check(stretch.done)
@@ -172,6 +176,10 @@ class Session:
         client.neighbours.together(lambda: None)
         client.disconnect()
 
+    def disk_size(self) -> int | None:
+        """Return the bytes that the database takes on the disk, if its storage knows them."""
+        return self._benchmark.client.database.disk_size()
+
     def verify(self) -> Any:
         """Check the database; return this client's account for the audit."""
         self._benchmark.verify()
@@ -204,6 +212,8 @@ class StretchTimer:
         self._uncounted_ends = array("d")
         self._uncounted_done = array("q")
         self._skipped = self._since_noted = 0
+        self._used_before = self._used_after = usage_now()
+        self._cpu_of_pauses = 0.0
 
     def start(self, instant: float) -> None:
         """Wait for the *instant* at which all clients start.
@@ -215,6 +225,7 @@ class StretchTimer:
         now = self._clock.now
         self._late = max(0.0, now() - instant)
         self._clock.wait_until(instant)
+        self._used_before = usage_now()
         began = now()
         self._waited = max(0.0, began - instant)
         alone = self._benchmark.client.parameters.crew.size == 1
@@ -233,6 +244,10 @@ class StretchTimer:
             self._in_batches([self.batch] * whole + ([last] if last else []))
         self.done = self._iterations
 
+    def stop(self) -> None:
+        """Note what the process has used: the last iteration is done."""
+        self._used_after = usage_now()
+
     def wait_until_due(self) -> bool:
         """Wait briefly for the start of the next uncounted iteration; return whether it is due."""
         return True
@@ -249,7 +264,7 @@ class StretchTimer:
         benchmark, start = self._benchmark, self._start
         for iteration in range(self._iterations):
             if iteration:
-                between()
+                self._pause_with(between)
                 start = now()
             benchmark.waited_until = 0.0
             run()
@@ -267,11 +282,17 @@ class StretchTimer:
         """Do a batch of uncounted iterations, and note the time of its end."""
         benchmark = self._benchmark
         if benchmark.between is not None:
-            benchmark.between()
+            self._pause_with(benchmark.between)
         for _ in range(self.batch):
             benchmark.run()
         self.done += self.batch
         self._note_uncounted()
+
+    def _pause_with(self, action: Callable[[], None]) -> None:
+        """Do what comes between two iterations, and note its processor time."""
+        before = time.thread_time()
+        action()
+        self._cpu_of_pauses += time.thread_time() - before
 
     def _note_uncounted(self) -> None:
         self._since_noted += 1
@@ -297,6 +318,7 @@ class StretchTimer:
             done=self.done,
             counts=dict(benchmark.counts),
             cleared=benchmark.cleared,
+            period=Period(self._used_before, self._used_after, self._cpu_of_pauses),
         )
 
     def _progress(self) -> Progress:
@@ -383,9 +405,9 @@ class PacedStretchTimer(StretchTimer):
     def _run_when_due(self) -> tuple[float, float]:
         """Do the next iteration; return the instant at which it was due, and when it began."""
         if self.done and self._benchmark.between is not None:
-            self._benchmark.between()
+            self._pause_with(self._benchmark.between)
         instant = self._next_instant()
-        self._clock.wait_until(instant)
+        self._pause_with(lambda: self._clock.wait_until(instant))
         self._benchmark.waited_until = 0.0
         began = self._clock.now()
         self._benchmark.run()

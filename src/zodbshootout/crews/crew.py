@@ -14,6 +14,7 @@ from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Start, Stop, Stretch
 from zodbshootout.client.throughput import throughput
 from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.usage import Used
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
@@ -184,6 +185,8 @@ class Sample:
     """Seconds in which they were done, summed over the clients."""
     counts: Counter[str] = field(default_factory=Counter)
     cleared: tuple[str, ...] = ()
+    used: Used = field(default_factory=Used)
+    """What the clients used, in uncounted iterations, too."""
 
     @property
     def value(self) -> float:
@@ -227,6 +230,7 @@ class Sample:
                 self.latencies_of.setdefault(label, Latencies()).merge(latencies)
             self.counts.update(stretch.counts)
         self.cleared = stretches[0].cleared
+        self.used.add(stretch.period for stretch in stretches)
 
     def _add_paced(self, pacings: Sequence[Pacing], counted: int) -> None:
         """Add what clients measured of iterations at a rate."""

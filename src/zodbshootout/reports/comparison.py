@@ -18,7 +18,7 @@ from zodbshootout.reports.headings import (
     row_titles,
     title_of,
 )
-from zodbshootout.reports.metrics import OBJECTS
+from zodbshootout.reports.metrics import OBJECTS, cost_text
 from zodbshootout.reports.ratios import SIGNIFICANT, interval, multiple, sentence, winner
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
@@ -134,7 +134,9 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
         for title, pair in zip(titles, pairs, strict=True)
     ]
     figures = rate_caption(first.base)
-    if first.base.paced:
+    if first.base.cost:
+        figures = first.base.cost.caption
+    elif first.base.paced:
         figures = "latency" if first.base.measure else "mean latency"
     return Table(
         f"{' and '.join(names)}, {figures}: {description(first.base, axis)}",
@@ -145,6 +147,8 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
 
 
 def _rate(result: CellResult) -> Entry:
+    if result.cost:
+        return Entry(cost_text(result.cost, result.mean), result.mean)
     value = OBJECTS.value(result)
     return Entry("-") if value is None else Entry(OBJECTS.text(result, value), value)
 
@@ -153,7 +157,8 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
     if pair.verdict in SIGNIFICANT:
         words = winner(pair, base, new, brief=True)
     else:
-        verdict = f"{pair.verdict.value} {interval(pair.speed)}".rstrip()
+        ratio = pair.speed.inverse if pair.base.cost else pair.speed
+        verdict = f"{pair.verdict.value} {interval(ratio)}".rstrip()
         words = ": ".join(filter(None, [verdict, _obstacle(pair, base, new) or remedy([pair])]))
     return Entry(words, style=STYLES[pair.verdict])
 
@@ -281,7 +286,7 @@ def _by_importance(differences: Sequence[str]) -> list[str]:
 
 def _record(pair: Pair) -> dict[str, Any]:
     low, high = pair.speed.interval
-    cell = pair.base.cell
+    cell, cost = pair.base.cell, pair.base.cost
     return {
         "benchmark": cell.benchmark,
         "base_contender": cell.contender,
@@ -289,9 +294,12 @@ def _record(pair: Pair) -> dict[str, Any]:
         "crew": cell.parameters.crew.code,
         "objects": cell.parameters.objects,
         "object_size_bytes": cell.parameters.object_size,
-        "base_per_second": pair.base.objects_per_second,
-        "new_per_second": pair.new.objects_per_second,
-        "ratio": pair.speed.value if pair.speed.is_known else None,
+        "base_per_second": None if cost else pair.base.objects_per_second,
+        "new_per_second": None if cost else pair.new.objects_per_second,
+        "cost": cost and cost.name,
+        "base_cost": pair.base.mean if cost else None,
+        "new_cost": pair.new.mean if cost else None,
+        "ratio": pair.speed.value if pair.speed.is_known and high < math.inf else None,
         "interval_low": low if high < math.inf else None,
         "interval_high": high if high < math.inf else None,
         "verdict": pair.verdict.value,

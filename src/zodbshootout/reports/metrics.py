@@ -6,8 +6,13 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rich.filesize import decimal
+
+from zodbshootout.model.costs import BYTES, SECONDS, Cost
 from zodbshootout.results.result import REACHED, CellResult
 
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+"""Units of times, as pyperf writes them, with their seconds."""
 MILLIONS = 10_000_000
 """The rate, in objects per second, from which rates are printed in millions."""
 
@@ -39,6 +44,16 @@ class Metric:
         if self.better == "more" and result.unit == "second" and not result.paced:
             return f"{value / 1e6:,.1f}M" if value >= MILLIONS else f"{value:,.0f}"
         return str(result.benchmark().format_value(value))
+
+
+def cost_text(cost: Cost, value: float) -> str:
+    """Return an amount of a cost as it is printed."""
+    if cost.unit == BYTES:
+        return decimal(round(value)).replace("bytes", "B") if value >= 0 else f"{value:,.0f} B"
+    if cost.unit == SECONDS:
+        scale, unit = next((time for time in _TIMES if value >= time[0]), _TIMES[-1])
+        return f"{three_digits(value / scale)} {unit}"
+    return f"{value:,.4g}"
 
 
 def three_digits(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from zodbshootout.model.specification import exactly
@@ -32,6 +32,7 @@ _SPEED = {
     Verdict.UNDECIDED: "undecided at",
 }
 _LATENCY = {**_SPEED, Verdict.SLOWER: "higher latency at", Verdict.FASTER: "lower latency at"}
+_COST = {**_SPEED, Verdict.SLOWER: "more at", Verdict.FASTER: "less at"}
 
 
 def sentence(comparison: Comparison, base: str, new: str) -> str:
@@ -74,6 +75,8 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
 
     *brief* words leave out the name of the slower one.
     """
+    if pair.base.cost:
+        return _dearer(pair, base, new, brief=brief)
     faster, slower, ratio = new, base, pair.speed
     if ratio.value < 1:
         faster, slower, ratio = base, new, ratio.inverse
@@ -82,6 +85,19 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
         verb, better, than = ("has", "lower latency", "than")
     compared = "" if brief else f" {than} {slower}"
     return f"{faster} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
+
+
+def _dearer(pair: Pair, base: str, new: str, *, brief: bool) -> str:
+    """Return the words for a significant difference of costs; they name the higher cost."""
+    dearer, cheaper, ratio = new, base, pair.speed.inverse
+    if ratio.value < 1:
+        dearer, cheaper, ratio = base, new, pair.speed
+    compared = "" if brief else f" {cheaper}"
+    if math.isinf(ratio.value):
+        return f"{dearer} takes some" if brief else f"{dearer} takes some, and {cheaper} none"
+    return f"{dearer} takes {times(ratio)} times as much{compared and f' as{compared}'} " + (
+        interval(ratio)
+    )
 
 
 def speed(pairs: Iterable[Pair]) -> str:
@@ -98,6 +114,8 @@ def interval(ratio: Ratio) -> str:
     """Return the interval of a ratio in parentheses, empty if it is unknown."""
     if not ratio.is_known:
         return ""
+    if not ratio.log.variance and math.isinf(ratio.log.df):
+        return "(exactly)"
     low, high = (f"{end:,.{_decimals(ratio)}f}" for end in ratio.interval)
     return f"({low} to {high})"
 
@@ -118,7 +136,7 @@ def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
     """Yield a clause for each verdict, which names at most *most* benchmarks."""
     names = _grouped(pairs, _name)
     by_verdict = _grouped(pairs, lambda pair: pair.verdict)
-    for verdict, words in (_LATENCY if pairs and pairs[0].base.paced else _SPEED).items():
+    for verdict, words in _words(pairs).items():
         of_verdict = by_verdict.get(verdict, [])
         own = _grouped(of_verdict, _name)
         is_all = len(of_verdict) == len(pairs)
@@ -133,6 +151,12 @@ def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
             yield f"{words} {', '.join(listed)}"
 
 
+def _words(pairs: Sequence[Pair]) -> Mapping[Verdict, str]:
+    if pairs and pairs[0].base.cost:
+        return _COST
+    return _LATENCY if pairs and pairs[0].base.paced else _SPEED
+
+
 def _listed(name: str, pairs: Sequence[Pair], of: int, verdict: Verdict) -> str:
     part = f"{len(pairs)} of {of} cells" if len(pairs) < of else ""
     inner = ", ".join(filter(None, [_ratios(pairs, verdict), part]))
@@ -144,7 +168,9 @@ def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
     if verdict not in SIGNIFICANT:
         return ""
     values = sorted(pair.speed.value for pair in pairs)
-    if not pairs[0].base.paced:
+    if pairs[0].base.cost:
+        values = sorted(math.inf if not value else 1 / value for value in values)
+    if pairs[0].base.cost or not pairs[0].base.paced:
         return " to ".join(
             dict.fromkeys(f"{multiple(value)}×" for value in (values[0], values[-1]))
         )
@@ -163,7 +189,7 @@ def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
 def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield the geometric mean over cells if all differ in the same direction."""
     cells = {(pair.base.cell, pair.new.cell) for pair in pairs}
-    mean = mean_ratio(pairs)
+    mean = None if pairs and pairs[0].base.cost else mean_ratio(pairs)
     directions = {pair.verdict for pair in pairs}
     if len(cells) == 1 or mean is None or set(verdicts([mean])) & SIGNIFICANT != directions:
         return

@@ -15,6 +15,7 @@ import pyperf
 from hdrh.histogram import HdrHistogram
 
 from zodbshootout.model.arrivals import KEPT_UP
+from zodbshootout.model.costs import Cost
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import INSTALLED
@@ -66,6 +67,10 @@ class CellResult:
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
     """The name of this result in :attr:`measures`; empty if its values are the measured ones."""
+    cost: Cost | None = None
+    """The cost that its values are; ``None`` if they are the measured ones."""
+    figures: tuple[tuple[float, ...], ...] = ()
+    """The values of each run of a measure or a cost, in place of the measured ones."""
     trend: Trend | None = None
     """How it takes longer with time, if that was tested and found."""
 
@@ -175,19 +180,19 @@ class CellResult:
         A measure is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the
         part of the rate that was ``reached``.
         """
-        runs = []
-        for run in self.runs:
-            metadata = run.get_metadata()
-            if name == REACHED:
-                value = metadata["part_of_schedule"]
-            elif name == LONGEST:
-                value = metadata["latency_max_s"]
-            else:
-                histogram = HdrHistogram.decode(metadata["latency_histogram"])
-                value = histogram.get_value_at_percentile(float(name[1:])) / NANOSECONDS
-            metadata["slices"] = "0"
-            runs.append(pyperf.Run([value], metadata=metadata, collect_metadata=False))
-        return replace(self, runs=tuple(runs), measure=name)
+        figures = tuple((_measure(name, run.get_metadata()),) for run in self.runs)
+        return replace(self, figures=figures, measure=name)
+
+    def with_cost(self, cost: Cost) -> CellResult | None:
+        """Return the result with a cost as its values, ``None`` if it is not known of each run.
+
+        Values are in the unit of the cost.
+        """
+        recorded = [run.get_metadata().get(cost.key) for run in self.runs]
+        if None in recorded or not recorded:
+            return None
+        figures = (tuple(map(float, str(numbers).split())) for numbers in recorded)
+        return replace(self, figures=tuple(figures), cost=cost)
 
     @property
     def servers_restarted(self) -> bool:
@@ -262,18 +267,24 @@ class CellResult:
     def by_round(self) -> dict[str, dict[int, float]]:
         """The values by the name of the round and the number of the slice, if these are known."""
         rounds: dict[str, dict[int, float]] = {}
-        for run in self.runs:
+        for run, values in zip(self.runs, self.values_by_run, strict=True):
             metadata = run.get_metadata()
             slices = [int(number) for number in str(metadata.get("slices", "")).split()]
             if "round" in metadata and len(slices) == len(run.values):
-                values = rounds.setdefault(str(metadata["round"]), {})
-                values.update(zip(slices, run.values, strict=True))
+                keys = slices if len(values) == len(slices) else [0]
+                own = rounds.setdefault(str(metadata["round"]), {})
+                own.update(zip(keys, values, strict=True))
         return rounds
+
+    @property
+    def values_by_run(self) -> Sequence[Sequence[float]]:
+        """The values of each run."""
+        return self.figures or [run.values for run in self.runs]
 
     @cached_property
     def values(self) -> list[float]:
-        """The values of all runs: seconds per iteration, or bytes."""
-        return [value for run in self.runs for value in run.values]
+        """The values of all runs: seconds per iteration, bytes, or what a cost counts."""
+        return [value for values in self.values_by_run for value in values]
 
     @cached_property
     def mean(self) -> float:
@@ -289,12 +300,12 @@ class CellResult:
             logs = mean_of([math.log(value) for value in self.values])
             mean = math.exp(logs.mean)
             return replace(logs, mean=mean, variance=logs.variance * mean**2)
-        return mean_of_runs([run.values for run in self.runs])
+        return mean_of_runs(self.values_by_run)
 
     @property
     def relative(self) -> Estimate:
         """The estimate as a fraction of its mean, which thus is 1."""
-        mean = self.estimate.mean
+        mean = self.estimate.mean or 1.0
         return replace(self.estimate, mean=1.0, variance=self.estimate.variance / mean**2)
 
     @property
@@ -397,6 +408,16 @@ class CellResult:
         return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
 
 
+def _measure(name: str, metadata: Mapping[str, Any]) -> float:
+    """Return a measure of a run; see :meth:`CellResult.with_measure`."""
+    if name == REACHED:
+        return float(metadata["part_of_schedule"])
+    if name == LONGEST:
+        return float(metadata["latency_max_s"])
+    histogram = HdrHistogram.decode(metadata["latency_histogram"])
+    return float(histogram.get_value_at_percentile(float(name[1:])) / NANOSECONDS)
+
+
 def _compact(run: pyperf.Run) -> pyperf.Run:
     """Return a run that shares the strings of its metadata with other runs.
 
@@ -415,12 +436,7 @@ def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
     """Return the geometric mean of the measures of a cell, run by run."""
-    runs = [
-        pyperf.Run(
-            [statistics.geometric_mean(values)],
-            metadata=results[0].runs[number].get_metadata(),
-            collect_metadata=False,
-        )
-        for number, values in enumerate(zip(*(result.values for result in results), strict=True))
-    ]
-    return replace(results[0], runs=tuple(runs))
+    measures = zip(*(result.values for result in results), strict=True)
+    return replace(
+        results[0], figures=tuple((statistics.geometric_mean(values),) for values in measures)
+    )

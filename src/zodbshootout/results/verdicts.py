@@ -294,7 +294,8 @@ def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     """Return how many times as fast *new* is as *base*, two measured cells.
 
-    The speeds are the figures of the table: work per second.  The values of the same slices of the
+    The speeds are the figures of the table: work per second; of a cost, the ratio is that of the
+    inverse amounts, so that less is better.  The values of the same slices of the
     same rounds are pairs, measured within about a second, and a run counts as the mean of the
     logarithms of their ratios.  Runs without a counterpart, such as those before the other cell
     failed, are left out, because the machine may have been faster or slower meanwhile.
@@ -304,6 +305,8 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     interval is unknown if one run of the command measured both cells, but in no common round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
+    if base.cost and (exact := _exact_ratio(base, new)):
+        return exact
     common = of_base.keys() & of_new.keys()
     in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
     pairs = list(filter(None, (_logs_of_pairs(*sides) for sides in in_common)))
@@ -318,12 +321,32 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
         times, runs = _mean_log(firsts) - _mean_log(seconds), min(len(firsts), len(seconds))
         if not common and _commands(of_base) & _commands(of_new):
             times = replace(times, df=0)
+    work = 0.0 if new.cost else math.log(new.work / base.work)
     return Ratio(
-        replace(times, mean=times.mean + math.log(new.work / base.work)),
+        replace(times, mean=times.mean + work),
         runs,
         paired,
         len(base.runs) + len(new.runs) - 2 * runs if common else 0,
     )
+
+
+def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
+    """Return the ratio of costs that are the same in every run of a side, or of which one is 0.
+
+    It is not known if amounts vary and can be 0 or less: they have no logarithm.
+    """
+    amounts = set(base.values), set(new.values)
+    runs = min(len(base.runs), len(new.runs))
+    if all(len(side) == 1 for side in amounts):
+        (one,), (other,) = amounts
+        if one == other:
+            return Ratio(Estimate(0.0, 0.0, math.inf), runs)
+        if one > 0 and other > 0:
+            return Ratio(Estimate(math.log(one / other), 0.0, math.inf), runs)
+        return Ratio(Estimate(math.inf if one > other else -math.inf, 0.0, math.inf), runs)
+    if min(*base.values, *new.values) <= 0:
+        return Ratio(Estimate(0.0, 0.0, 0), runs)
+    return None
 
 
 def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
@@ -363,8 +386,8 @@ def _logs_of_pairs(base: _Round, new: _Round) -> list[float]:
 
 def _by_round(result: CellResult) -> Mapping[str, _Round]:
     """Return the values by round, each run being a round of its own if none is known."""
-    runs = enumerate(result.runs)
-    return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run.values)) for n, run in runs}
+    runs = enumerate(result.values_by_run)
+    return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run)) for n, run in runs}
 
 
 def _commands(rounds: Iterable[str]) -> set[str]:

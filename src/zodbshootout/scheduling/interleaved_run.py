@@ -75,6 +75,8 @@ class InterleavedRun(Generic[C]):
     clock: Callable[[], float] = time.monotonic
     before_slice: Callable[[C], None] = lambda _: None
     """Called before each slice is prepared; may raise :class:`Failed`."""
+    take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
+    """Called to take each prepared slice by calling its second argument, once."""
 
     def run(
         self, calibration: RowCalibration[C], order: random.Random, first: int = 0
@@ -111,7 +113,9 @@ class InterleavedRun(Generic[C]):
         """Have *keys* prepare a slice at the same time, and then take it one after the other."""
         self._for_each(self.before_slice, keys)
         self._all_at_once(keys, "prepare_slice", number)
-        return self._for_each(lambda key: self.workers[key].take_slice(number), keys)
+        return self._for_each(
+            lambda key: self.take(key, lambda: self.workers[key].take_slice(number)), keys
+        )
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
         """Have each contender do an iteration; return its seconds if calibration needs them.

@@ -22,6 +22,7 @@ from zodbshootout.scheduling.orders import ZAPPED_BEFORE, Tasks
 from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
+from zodbshootout.scheduling.server_meter import ServerMeter
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, ForkServers, Worker
@@ -221,14 +222,17 @@ class Shootout:
                     later.append(cell)
             self.store.observer.working_on(list(workers), self._stage)
             load_before = load_now()
+            meter = ServerMeter(self.servers)
             turns = InterleavedRun(
                 workers,
                 self._fail,
                 before_slice=lambda cell: self._restart_servers(cell, workers[cell]),
+                take=meter.take,
             )
             for cell, run in turns.run(calibration, order, first):
                 if not self._has_lost_server(cell):
                     run.update_metadata(load_now().since(load_before))
+                    run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     self.store.add_run(cell, run)
         return later
 

@@ -14,6 +14,7 @@ from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql_server import MySQLServer
 from zodbshootout.servers.postgresql import PostgreSQLServer
 from zodbshootout.servers.server import Server, ServerContext
+from zodbshootout.servers.usage import ServerUsage, memory_of, usage_of
 from zodbshootout.servers.zeo_server import ZEOServer
 
 _SERVERS: Mapping[str, type[Server]] = {
@@ -106,6 +107,17 @@ class RunningServers:
             if ended := server.how_ended():
                 return f"server {server.name} {ended}"
         return None
+
+    def usage(self, contender: str) -> ServerUsage:
+        """Return what the servers that a contender needs have used so far."""
+        return usage_of(self._process_ids(contender))
+
+    def memory(self, contender: str) -> int:
+        """Return the bytes of memory that the servers which a contender needs have now."""
+        return memory_of(self._process_ids(contender))
+
+    def _process_ids(self, contender: str) -> list[int]:
+        return [pid for server in self._needed_by(contender) if (pid := server.pid) is not None]
 
     def _needed_by(self, contender: str) -> list[Server]:
         return [server for server, users in self.users.items() if contender in users]

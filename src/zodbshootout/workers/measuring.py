@@ -11,7 +11,7 @@ import os
 import random
 import select
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -71,6 +71,8 @@ class Slice:
     """Seconds from the start until the last client had done the iterations that count."""
     goes_on: bool = False
     """Whether the same value needs another slice."""
+    done: int = 0
+    """Iterations of all clients, uncounted ones included."""
 
 
 def received(connection: Connection) -> Call:
@@ -122,10 +124,27 @@ class Measuring:
         self.check_rate()
         self._connection.send(None)
         specification = self._task.specification
-        batch = benchmarks()[specification.benchmark].batch(specification.parameters)
+        benchmark = benchmarks()[specification.benchmark]
+        batch = benchmark.batch(specification.parameters)
         metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
+        size = self._disk_size() if benchmark.writes else None
         run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
+        if size is not None:
+            run.update_metadata(self._growth_since(size))
         return run, warmups
+
+    def _disk_size(self) -> int | None:
+        size: int | None = self._crew.call("disk_size", first_only=True)[0]
+        return size
+
+    def _growth_since(self, before: int) -> dict[str, float]:
+        """Return the bytes by which the database became larger for each object stored."""
+        after = self._disk_size()
+        stored = sum(sample.counts["stores"] for sample in self.samples)
+        # A search for a rate keeps the counts of one slice of several.
+        if after is None or not stored or self._limit.percentile:
+            return {}
+        return {"disk_bytes": (after - before) / stored}
 
     def until(self, name: str) -> tuple[Any, ...]:
         """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
@@ -157,7 +176,7 @@ class Measuring:
             sample = self._crew.measure(*self._slice(number))
             if not self._limit.percentile or self._ends_search(sample):
                 break
-            self._connection.send(Slice(sample.value, sample.on_clock, goes_on=True))
+            self._connection.send(_slice(sample, goes_on=True))
         self.samples.append(self._held or sample)
         self.numbers.append(number)
         if self._growth is not None:
@@ -166,7 +185,7 @@ class Measuring:
             print(*lines, sep="\n", flush=True)  # noqa: T201
         value = self._clients / self._search.highest if self._search else sample.value
         self._search = self._held = None
-        self._connection.send(Slice(value, sample.on_clock))
+        self._connection.send(replace(_slice(sample), value=value))
         return value * loops
 
     def _slice(self, number: int) -> tuple[int, int, float]:
@@ -215,8 +234,7 @@ class Measuring:
 
     def attempt(self, loops: int) -> Slice:
         """Take a slice that does not count, for calibration."""
-        sample = self._crew.measure(loops, counts=False)
-        return Slice(sample.value, sample.on_clock)
+        return _slice(self._crew.measure(loops, counts=False))
 
     def prepare_slice(self, number: int) -> None:
         self._crew.prepare(*self._slice(number))
@@ -226,6 +244,10 @@ class Measuring:
 
     def reopen_databases(self) -> None:
         self._crew.call("reopen_database")
+
+
+def _slice(sample: Sample, *, goes_on: bool = False) -> Slice:
+    return Slice(sample.value, sample.on_clock, goes_on, sample.iterations + sample.uncounted)
 
 
 class Growth:

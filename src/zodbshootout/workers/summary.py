@@ -42,8 +42,8 @@ def summarize(
 
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by that of
     the iterations; ``schedule_lag`` is how late iterations began.  ``client_1_s`` and so on
-    are the seconds per iteration of each client.  ``slices`` and ``slice_starts_s`` have a number
-    for each value.
+    are the seconds per iteration of each client.  ``slices``, ``slice_starts_s`` and costs (see
+    :mod:`~zodbshootout.model.costs`) have a number for each value.
 
     *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
     are the means of these clients.  The clocks of hosts are known to within *clock_uncertainty*
@@ -66,6 +66,7 @@ def summarize(
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
         **_pacing(samples),
+        **_costs(samples),
     }
     for name, latencies in latencies_by_name(samples).items():
         metadata[f"{name}_max_s"] = latencies.longest
@@ -82,6 +83,17 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
     return {
         "part_of_schedule": part_of_schedule(samples),
         "lag_growth_s": " ".join(f"{sample.lag_growth:.6f}" for sample in samples),
+    }
+
+
+def _costs(samples: Sequence[Sample]) -> Metadata:
+    """Return what the clients used for an iteration of theirs, a number for each value."""
+    used = [(sample.used, sample.iterations + sample.uncounted) for sample in samples]
+    return {
+        "client_cpu_s": " ".join(f"{use.cpu / done:.4g}" for use, done in used),
+        "helper_cpu_s": " ".join(f"{use.helpers / done:.4g}" for use, done in used),
+        "client_written_bytes": " ".join(f"{use.written / done:.4g}" for use, done in used),
+        "client_memory_bytes": max(use.memory for use, _ in used),
     }
 
 

@@ -224,6 +224,15 @@ class StorageType:
             total += use
         return total
 
+    def disk_size(self) -> int | None:
+        """Return the bytes that its database takes on the disk, blobs apart, if it knows them.
+
+        A wrapper's database is that of the storages which get what is written to it.
+        """
+        sizes = [keeper.disk_size() for keeper in self.keepers()]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if sizes and len(known) == len(sizes) else None
+
     def keeps_blobs(self) -> bool:
         """Return whether it is configured to keep blobs, if its interfaces do not say so."""
         return True

@@ -12,6 +12,7 @@ from zodbshootout.client.storage_types import (
 )
 from zodbshootout.client.storage_types.relstorage_servers import (
     POSTGRESQL,
+    SIZE_QUERIES,
     VERSION_QUERIES,
     promise_of_product,
 )
@@ -81,6 +82,10 @@ class PGJsonbStorageType(StorageType):
 
     def promise(self) -> Promise:
         return promise_of_product(POSTGRESQL, self._answers)
+
+    def disk_size(self) -> int | None:
+        answers = self._answers(*SIZE_QUERIES[POSTGRESQL])
+        return None if answers is None else int(answers[0])
 
     def own_caches(self) -> tuple[str, ...]:
         return ("zodb-pgjsonb cache",)

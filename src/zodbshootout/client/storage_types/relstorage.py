@@ -27,6 +27,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     memcached_versions,
     product_of,
     promise_of,
+    size_of,
 )
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.storage_facts import (
@@ -196,6 +197,9 @@ class RelStorageType(StorageType):
     def persistent_cache(self) -> str:
         # RelStorage drops the setting with SQLite.
         return "cache-local-dir" if self.storage._options.cache_local_dir else ""
+
+    def disk_size(self) -> int | None:
+        return size_of(self.storage._adapter)
 
     def own_caches(self) -> tuple[str, ...]:
         memcached = ("memcached",) if self.storage._options.cache_servers else ()

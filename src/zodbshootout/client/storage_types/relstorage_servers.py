@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +27,16 @@ VERSION_QUERIES = {
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
 }
 """The queries for the version of a server, by product."""
+_MYSQL_SIZE = (
+    "SELECT sum(data_length + index_length) FROM information_schema.tables "
+    "WHERE table_schema = database()"
+)
+SIZE_QUERIES = {
+    SQLITE: ("PRAGMA page_count", "PRAGMA page_size"),
+    POSTGRESQL: ("SELECT pg_database_size(current_database())",),
+    "MySQL": (_MYSQL_SIZE,),
+}
+"""The queries whose answers, multiplied, are the size of a database in bytes, by product."""
 _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
 
@@ -66,6 +77,12 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
     if name == "MySQL" and "mariadb" in (version or "").lower():
         name = "MariaDB"
     return name, version
+
+
+def size_of(adapter: Any) -> int | None:
+    """Return the bytes that the database of an open adapter takes on the disk, if it says so."""
+    answers = _answers(adapter, *SIZE_QUERIES.get(kind_of(adapter) or "", ("SELECT NULL",)))
+    return None if answers is None or "None" in answers else math.prod(map(int, answers))
 
 
 def promise_of(adapter: Any) -> Promise:

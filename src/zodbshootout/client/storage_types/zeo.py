@@ -112,6 +112,10 @@ class ClientStorageType(StorageType):
         # The file that "client" names is called after the storage, too.
         return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
 
+    def disk_size(self) -> int:
+        # getSize() returns the size at the time of the connection.
+        return int(self.storage._call("get_info")["size"])
+
     def own_caches(self) -> tuple[str, ...]:
         return ("ZEO client cache",)
 

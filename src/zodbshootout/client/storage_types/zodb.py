@@ -44,6 +44,9 @@ class FileStorageType(StorageType):
     def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
 
+    def disk_size(self) -> int:
+        return int(self.storage.getSize())
+
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()

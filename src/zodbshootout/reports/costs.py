@@ -1,0 +1,91 @@
+"""The table of costs: what each benchmark takes besides time, contender by contender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from zodbshootout.model.costs import COSTS, Cost
+from zodbshootout.reports.csv_json import Records
+from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
+from zodbshootout.reports.footnotes import NO_FIGURE
+from zodbshootout.reports.headings import (
+    Columned,
+    ResultSet,
+    data_axis,
+    description,
+    extent,
+    group_of,
+    in_columns,
+    row_titles,
+    title_of,
+)
+from zodbshootout.reports.metrics import cost_text
+from zodbshootout.reports.tables import TILDE
+from zodbshootout.results.result import IMPRECISE, CellResult
+
+NOT_OURS = (
+    "a server that the run has not started, and one on another machine, is not looked into: only "
+    "the costs of its clients are known"
+)
+
+
+def costs_report(result_sets: Sequence[ResultSet]) -> Report:
+    """Return the tables of costs, and the records of all cells."""
+    cells = in_columns(result_sets)
+    return Report(
+        list(cost_tables(cells)), list(_notes(cells)), records=Records(result_sets), title="Costs"
+    )
+
+
+def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
+    """Yield a table for each crew and kind of objects; a benchmark has a row for each cost.
+
+    A cost that is 0 for all contenders has no row.
+    """
+    groups: dict[tuple[object, ...], list[Columned]] = {}
+    for column, result in cells:
+        if result.timed:
+            groups.setdefault(group_of(result), []).append((column, result))
+    for group in sorted(groups.values(), key=lambda group: extent(group[0][1])):
+        results = [result for _, result in group]
+        axis = data_axis(results)
+        columns = list(dict.fromkeys(column for column, _ in group))
+        by_row: dict[str, dict[str, CellResult]] = {}
+        for title, (column, result) in zip(row_titles(results), group, strict=True):
+            by_row.setdefault(title, {})[column] = result
+        rows = [line for title, row in by_row.items() for line in _rows(title, row, columns)]
+        if rows:
+            yield Table(f"Costs (less is better): {description(results[0], axis)}", columns, rows)
+
+
+def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a benchmark, whose results are given by column."""
+    lines = [(cost, [_entry(row.get(column), cost) for column in columns]) for cost in COSTS]
+    lines = [(cost, entries) for cost, entries in lines if any(entry.value for entry in entries)]
+    if lines:
+        first = next(iter(row.values()))
+        yield Row(title, [Entry() for _ in columns], title_of(first))
+    for cost, entries in lines:
+        yield Row(f"  {cost.title}", entries, cost.caption)
+
+
+def _entry(result: CellResult | None, cost: Cost) -> Entry:
+    figure = result and result.with_cost(cost)
+    if not figure:
+        return Entry(DASH, style=Style.DIM)
+    mean, width = figure.mean, figure.half_width
+    varies = width is None or width > IMPRECISE
+    text = cost_text(cost, float(f"{mean:.2g}") if varies else mean)
+    exact = len(set(figure.values)) == 1
+    return Entry(f"{TILDE if varies and not exact else ''}{text}", mean)
+
+
+def _notes(cells: Sequence[Columned]) -> Iterator[str]:
+    titles: dict[str, list[str]] = {}
+    for cost in COSTS:
+        titles.setdefault(cost.per or "process", []).append(cost.title)
+    yield "; ".join(f"{', '.join(names)}: per {per}" for per, names in titles.items())
+    places = {str(result.metadata.get("server_place", "")) for _, result in cells}
+    if places & {"this machine", "elsewhere"}:
+        yield NOT_OURS
+    yield NO_FIGURE

@@ -158,6 +158,26 @@ class SlowingSection(BaseConfig):  # type: ignore[misc]
         return storage
 
 
+class SpendingSection(BaseConfig):  # type: ignore[misc]
+    def open(self) -> Any:
+        storage = self.config.base.open()
+        vote, store = storage.tpc_vote, storage.store
+        storage.kept = bytearray(os.urandom(1) * (self.config.megabytes * 1_000_000))
+
+        def busy_vote(*arguments: Any) -> Any:
+            until = time.thread_time() + self.config.cpu_milliseconds / 1000
+            while time.thread_time() < until:
+                pass
+            return vote(*arguments)
+
+        def padded_store(oid: bytes, serial: bytes, data: bytes, *arguments: Any) -> Any:
+            # What follows the end of a pickle is not read.
+            return store(oid, serial, data + bytes(self.config.padding), *arguments)
+
+        storage.tpc_vote, storage.store = busy_vote, padded_store
+        return storage
+
+
 class FaultySection(BaseConfig):  # type: ignore[misc]
     def open(self) -> Any:
         if self.config.during == "open":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.costs import COSTS, Cost
+from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
@@ -23,10 +24,7 @@ from zodbshootout.reports.metrics import cost_text
 from zodbshootout.reports.tables import TILDE
 from zodbshootout.results.result import IMPRECISE, CellResult
 
-NOT_OURS = (
-    "a server that the run has not started, and one on another machine, is not looked into: only "
-    "the costs of its clients are known"
-)
+NOT_OURS = "of servers that the run has not started, no costs are known but those of their clients"
 
 
 def costs_report(result_sets: Sequence[ResultSet]) -> Report:
@@ -81,11 +79,12 @@ def _entry(result: CellResult | None, cost: Cost) -> Entry:
 
 
 def _notes(cells: Sequence[Columned]) -> Iterator[str]:
-    titles: dict[str, list[str]] = {}
-    for cost in COSTS:
-        titles.setdefault(cost.per or "process", []).append(cost.title)
-    yield "; ".join(f"{', '.join(names)}: per {per}" for per, names in titles.items())
+    yield (
+        "processor time and bytes written are those of an iteration; a larger database is that of "
+        "an object stored; memory is that of a client at its peak, and of the server at the end of "
+        "a run"
+    )
     places = {str(result.metadata.get("server_place", "")) for _, result in cells}
-    if places & {"this machine", "elsewhere"}:
+    if places & {Place.HERE.value, Place.ELSEWHERE.value}:
         yield NOT_OURS
     yield NO_FIGURE

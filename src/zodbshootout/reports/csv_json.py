@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from zodbshootout.model.costs import COSTS, Cost
 from zodbshootout.model.parameters import PARAMETERS, Parameter, Plain, Scope
 from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.elements import Report
@@ -52,7 +53,8 @@ def write_json(report: Report, console: Console) -> None:
 class Records(Sequence[dict[str, Any]]):
     """The parameters, figures, state and reason of each cell, found when they are first read.
 
-    Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
+    Times are in seconds, sizes in bytes, and so are costs, whose columns have the names that
+    ``compare --metric`` takes; a cell's missing values are ``None``.
     """
 
     def __init__(self, result_sets: Sequence[ResultSet]) -> None:
@@ -78,6 +80,11 @@ def _parameter(one: Parameter, parameters: Parameters) -> Plain | None:
     if one.scope is Scope.PACE and one.of(parameters) == one.default:
         return None
     return one.written(parameters)
+
+
+def _amount(result: CellResult, cost: Cost) -> float | None:
+    figure = result.with_cost(cost)
+    return None if figure is None else figure.mean
 
 
 def _record(result: CellResult) -> dict[str, Any]:
@@ -109,6 +116,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "latency_p99_s": figures["p99"],
         "latency_max_s": figures["max"],
         "memory_bytes": result.mean if memory else None,
+        **{cost.name: _amount(result, cost) for cost in COSTS},
         "runs": len(result.runs),
         "values": len(result.values),
         "trend": trend and ("within runs" if trend.within_runs else "from run to run"),

@@ -17,6 +17,7 @@ from zodbshootout.reports.comparison import (
     comparisons_of_columns,
     ratio_entry,
 )
+from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.elements import DASH, Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import Footnotes
@@ -84,6 +85,7 @@ def whole_report(
         _by_benchmark(timed, columns, ceiling),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
         Report(_tables(result_sets, PERCENTILES, footnotes), title="Latency"),
+        replace(costs_report(result_sets), records=[]),
         Report(_tables(result_sets, COUNTS, footnotes), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),

@@ -101,6 +101,9 @@ class Measuring:
         """The latest slice of the search that held the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
+        self._writes = benchmarks()[task.specification.benchmark].writes
+        self._disk_bytes: float | None = None
+        """The growth of the database for each object stored, if that is known."""
         self.loops = 0
         """Iterations of each client in a slice that is not coarse."""
         self.samples: list[Sample] = []
@@ -127,24 +130,10 @@ class Measuring:
         benchmark = benchmarks()[specification.benchmark]
         batch = benchmark.batch(specification.parameters)
         metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
-        size = self._disk_size() if benchmark.writes else None
         run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
-        if size is not None:
-            run.update_metadata(self._growth_since(size))
+        if self._disk_bytes is not None:
+            run.update_metadata({"disk_bytes": self._disk_bytes})
         return run, warmups
-
-    def _disk_size(self) -> int | None:
-        size: int | None = self._crew.call("disk_size", first_only=True)[0]
-        return size
-
-    def _growth_since(self, before: int) -> dict[str, float]:
-        """Return the bytes by which the database became larger for each object stored."""
-        after = self._disk_size()
-        stored = sum(sample.counts["stores"] for sample in self.samples)
-        # A search for a rate keeps the counts of one slice of several.
-        if after is None or not stored or self._limit.percentile:
-            return {}
-        return {"disk_bytes": (after - before) / stored}
 
     def until(self, name: str) -> tuple[Any, ...]:
         """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
@@ -173,7 +162,7 @@ class Measuring:
         """Take slices, each in its turn, until there is a value; return it times *loops*."""
         while True:
             (number,) = self.until("take_slice")
-            sample = self._crew.measure(*self._slice(number))
+            sample = self._measured(*self._slice(number))
             if not self._limit.percentile or self._ends_search(sample):
                 break
             self._connection.send(_slice(sample, goes_on=True))
@@ -187,6 +176,23 @@ class Measuring:
         self._search = self._held = None
         self._connection.send(replace(_slice(sample), value=value))
         return value * loops
+
+    def _measured(self, iterations: int, first: int, rate: float) -> Sample:
+        """Take a prepared slice; around one slice of the run, ask for the size of the database.
+
+        To ask before and after each one would take longer than many slices.
+        """
+        asks = self._writes and self._disk_bytes is None
+        before = self._disk_size() if asks else None
+        sample = self._crew.measure(iterations, first, rate)
+        stored = sample.counts["stores"]
+        if before is not None and stored and iterations <= self._crew.most_at_once:
+            self._disk_bytes = ((self._disk_size() or before) - before) / stored
+        return sample
+
+    def _disk_size(self) -> int | None:
+        size: int | None = self._crew.call("disk_size", first_only=True)[0]
+        return size
 
     def _slice(self, number: int) -> tuple[int, int, float]:
         """Return the number of iterations of a slice, the number of the first, and their rate."""

@@ -1,0 +1,101 @@
+"""The costs of storages that use a known amount of the machine, and of equal ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from tests.integration.command import run
+from zodbshootout.model.costs import BY_NAME
+from zodbshootout.results.files import read_results
+
+SPENDING = {"plain": "", "busy": "cpu-milliseconds 20\n", "keeping": "megabytes 100\n"}
+"""The settings of the storage behind each contender's server."""
+SERVED = "%import faulty\n" + "".join(
+    f"<zeoserver server_{name}>\n<spending>\n{settings}<filestorage>\npath $scratch/{name}.fs\n"
+    f"</filestorage>\n</spending>\n</zeoserver>\n"
+    f"<zodb {name}>\n<zeoclient>\nserver $server_{name}\n</zeoclient>\n</zodb>\n"
+    for name, settings in SPENDING.items()
+)
+PADDING = 10_000
+LOCAL = "%import faulty\n" + "".join(
+    f"<zodb {name}>\n<spending>\npadding {padding}\ncpu-milliseconds {milliseconds}\n"
+    f"<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</spending>\n</zodb>\n"
+    for name, padding, milliseconds in [
+        ("plain", 0, 0), ("equal", 0, 0), ("padded", PADDING, 0), ("busy", 0, 20)
+    ]
+)  # fmt: skip
+EFFORT = ("-c", "1", "--object-counts", "50", "-n", "3", "-l", "3")
+
+Costs = Mapping[tuple[str, str, str], float]
+"""The mean of a cost by the contender, the benchmark and the name of the cost."""
+
+
+def measured(place: Path, configuration: str, *words: str) -> Costs:
+    """Measure contenders; return the costs, and leave the results in a.json."""
+    (place / "x.conf").write_text(configuration)
+    done = run(place, "x.conf", *words, *EFFORT, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    return {
+        (result.cell.contender, result.cell.benchmark, name): fmean(figure.values)
+        for result in read_results(place / "a.json")
+        for name, cost in BY_NAME.items()
+        if (figure := result.with_cost(cost)) is not None
+    }
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Costs]:
+    place = tmp_path_factory.mktemp("local")
+    return place, measured(place, LOCAL, "add", "update", "-p", "5")
+
+
+def test_what_a_server_uses_is_found_within_a_tenth(tmp_path: Path) -> None:
+    found = measured(tmp_path, SERVED, "update", "-p", "3")
+    plain, busy, keeping = (
+        {name: found[contender, "update", name] for name in ("server_cpu", "cpu", "server_memory")}
+        for contender in SPENDING
+    )
+    assert busy["server_cpu"] - plain["server_cpu"] == pytest.approx(0.020, rel=0.1)
+    assert busy["cpu"] - plain["cpu"] < 0.002
+    assert keeping["server_memory"] - plain["server_memory"] == pytest.approx(100e6, rel=0.1)
+    shown = run(tmp_path, "show", "a.json", "--costs", COLUMNS="80")
+    assert shown.status == 0, shown.err
+    assert max(map(len, shown.out.splitlines())) <= 80
+    assert "  processor time, server" in shown.out
+
+
+def test_what_a_client_uses_is_found_within_a_tenth(local: tuple[Path, Costs]) -> None:
+    _, found = local
+    cpu = {name: found[name, "add", "cpu"] for name in ("plain", "busy")}
+    assert cpu["busy"] - cpu["plain"] == pytest.approx(0.020, rel=0.1)
+    disk = {name: found[name, "add", "disk"] for name in ("plain", "padded")}
+    assert disk["padded"] - disk["plain"] == pytest.approx(PADDING, rel=0.001)
+    written = {name: found[name, "add", "written"] for name in ("plain", "padded")}
+    assert written["padded"] - written["plain"] > 50 * PADDING * 0.9
+    assert ("plain", "add", "server_cpu") not in found
+
+
+def verdicts(place: Path, base: str, new: str, cost: str) -> list[Any]:
+    words = ("compare", "a.json", "--contender", base, new, "--metric", cost, "--format", "json")
+    records = json.loads(run(place, *words).out)
+    return [record["verdict"] for record in records]
+
+
+def test_costs_are_compared_like_times(local: tuple[Path, Costs]) -> None:
+    place, _ = local
+    assert verdicts(place, "plain", "busy", "cpu") == ["slower", "slower"]
+    assert verdicts(place, "plain", "padded", "disk") == ["slower", "slower"]
+    for cost in ("cpu", "disk", "memory", "written"):
+        assert not {"slower", "faster"}.intersection(verdicts(place, "plain", "equal", cost))
+    gate = ("compare", "a.json", "--metric", "disk", "--fail-above", "0", "--contender", "plain")
+    assert run(place, *gate, "padded").status == 1
+    assert run(place, *gate, "equal").status == 0
+    missing = run(place, "compare", "a.json", "--metric", "server_cpu", *gate[-2:], "equal")
+    assert missing.status == 2
+    assert "no contender has a server that the run starts" in missing.complaint

@@ -22,11 +22,14 @@ from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
 from zodbshootout.client.data.datasets import others
+from zodbshootout.client.reachability import Address
+from zodbshootout.client.routes import Route, in_uri
 from zodbshootout.client.storage_types import (
     BlobRevision,
     StorageType,
     qualified,
     remove_blobs,
+    reroute,
     settle,
     typed,
 )
@@ -43,11 +46,34 @@ class NotZapped(Exception):  # noqa: N818
 
 def open_db(storage: Storage) -> Any:
     """Return the open DB; exceptions of ZConfig, ZODB and the storage propagate."""
+
+    def route(address: Address) -> Address:
+        return storage.routes.get(address, address)
+
     if storage.uri:
-        return _open_uri(storage.uri)
+        return _open_uri(storage.uri, route)
     section = section_of(storage)
     settle(section)
+    reroute(section, route)
     return section.open()
+
+
+def addresses_of(storage: Storage) -> list[Address]:
+    """Return the addresses of the servers that a contender connects to, without opening anything.
+
+    :raises BadSection: if the section is wrong
+    """
+    addresses: dict[Address, None] = {}
+
+    def note(address: Address) -> Address:
+        addresses[address] = None
+        return address
+
+    if storage.uri:
+        in_uri(storage.uri, note)
+    section = _section_of_uri(storage.uri) if storage.uri else section_of(storage)
+    reroute(section, note)
+    return list(addresses)
 
 
 def section_of(storage: Storage) -> Any:
@@ -80,17 +106,30 @@ def prelude(names: Mapping[str, str]) -> str:
     return "".join(f"%define {name} {value}\n" for name, value in literal.items())
 
 
-def _open_uri(uri: str) -> Any:
+def _open_uri(uri: str, route: Route) -> Any:
     import zodburi
 
-    factory, options = zodburi.resolve_uri(_with_driver(uri))
-    settle(getattr(factory, "__self__", None))  # the section that a zconfig: URI names
+    factory, options = zodburi.resolve_uri(_with_driver(in_uri(uri, route)))
+    section = _section_of(factory)
+    settle(section)
+    reroute(section, route)
     storage = factory()
     try:
         return ZODB.DB(storage, **options)
     except BaseException:
         storage.close()
         raise
+
+
+def _section_of_uri(uri: str) -> Any:
+    import zodburi
+
+    return _section_of(zodburi.resolve_uri(uri)[0])
+
+
+def _section_of(factory: Any) -> Any:
+    """Return the section in the file that a zconfig: URI names, ``None`` for any other URI."""
+    return getattr(factory, "__self__", None)
 
 
 def _with_driver(uri: str) -> str:

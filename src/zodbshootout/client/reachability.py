@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import Union
 
-Address = Union[tuple[str, int], str]
-"""A host and a port, or the path of a socket."""
+from zodbshootout.model.specification import Address
+
+__all__ = ["Address", "Requirement", "accepts", "connect", "host_and_port", "is_here"]
+
 TIMEOUT = 3.0
 """The maximum time in seconds for a server to accept a connection, and then for its answer."""
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Start, Stop, Stretch
 from zodbshootout.client.throughput import throughput
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.usage import Used
+
+T = TypeVar("T")
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
@@ -118,6 +120,19 @@ class Crew(ABC):
             left -= counted
             first = None
         return sample
+
+    def single(self, look: Callable[[], T]) -> tuple[T, T]:
+        """Have every client do one iteration; return what *look* returns right before and after it.
+
+        The iteration is not measured.
+        """
+        self._prepare(Prepare(1, counts=False))
+        self._prepared = None
+        before = look()
+        self.ask(Start(self._clock.now()))
+        after = look()
+        self.ask(Stop())
+        return before, after
 
     def sendable_rate(self) -> float:
         """Return the highest rate, in iterations a second, at which clients begin empty ones."""

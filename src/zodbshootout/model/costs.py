@@ -34,6 +34,10 @@ class Cost:
 
 
 COSTS = (
+    Cost("trips", "trips", "round trips", NUMBER),
+    Cost("sent", "sent_bytes", "sent to the server", BYTES),
+    Cost("received", "received_bytes", "received from the server", BYTES),
+    Cost("bytes", "network_bytes", "sent and received", BYTES),
     Cost("cpu", "client_cpu_s", "processor time, client"),
     Cost("server_cpu", "server_cpu_s", "processor time, server", of_server=True),
     Cost("helper_cpu", "helper_cpu_s", "processor time, helpers"),

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Union
 
 INSTALLED = "installed"
 """The name of the environment whose contenders use the packages as they are installed."""
@@ -21,6 +22,10 @@ Values of LevelDB's benchmark, and of RocksDB's after it, compress to about half
 (LevelDB's README, "Performance").  Of English text, Debian's licences, zlib removed 0.35 in pieces
 of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
 """
+
+
+Address = Union[tuple[str, int], str]
+"""A host and a port, or the path of a socket."""
 
 
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
@@ -263,6 +268,8 @@ class Storage:
     """The Python that opens it; ``None`` is that of the command's workers."""
     sql: tuple[str, ...] = ()
     """The statements to run in its database when it has been opened for the first time."""
+    routes: Mapping[Address, Address] = field(default_factory=dict)
+    """The addresses to connect to in place of those of its servers."""
     in_memory: bool = False
     """Whether it loses its data when it is closed, whatever the types of its storages say."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.costs import COSTS, Cost
+from zodbshootout.model.costs import COSTS, NUMBER, Cost
 from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
@@ -71,11 +71,13 @@ def _entry(result: CellResult | None, cost: Cost) -> Entry:
     figure = result and result.with_cost(cost)
     if not figure:
         return Entry(DASH, style=Style.DIM)
-    mean, width = figure.mean, figure.half_width
-    varies = width is None or width > IMPRECISE
-    text = cost_text(cost, float(f"{mean:.2g}") if varies else mean)
-    exact = len(set(figure.values)) == 1
-    return Entry(f"{TILDE if varies and not exact else ''}{text}", mean)
+    low, high, mean = min(figure.values), max(figure.values), figure.mean
+    if cost.unit == NUMBER or low == high:
+        ends = dict.fromkeys(cost_text(cost, end) for end in (low, high))
+        return Entry(" to ".join(ends), mean)
+    if figure.half_width is not None and figure.half_width <= IMPRECISE:
+        return Entry(cost_text(cost, mean), mean)
+    return Entry(f"{TILDE}{cost_text(cost, float(f'{mean:.2g}'))}", mean)
 
 
 def _notes(cells: Sequence[Columned]) -> Iterator[str]:

@@ -102,6 +102,10 @@ class Tasks:
             self.variables,
         )
 
+    def counting(self, cell: Cell) -> Specification:
+        """Return what a worker needs to count the traffic of a cell."""
+        return self._specification(cell, run=secrets.token_hex(4))
+
     def _specification(self, cell: Cell, run: str = "") -> Specification:
         storage = self.plan.contender(cell).storage
         workload = replace(cell.parameters.workload, run=run)

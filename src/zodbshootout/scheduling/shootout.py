@@ -26,6 +26,7 @@ from zodbshootout.scheduling.server_meter import ServerMeter
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, ForkServers, Worker
+from zodbshootout.workers.summary import storable, traffic_metadata
 
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: a process takes some 15 MiB, and
@@ -50,6 +51,8 @@ class Shootout:
         """The number of times that each cell's run was repeated in this round."""
         self._again: list[Cell] = []
         """The cells whose run is repeated next in this round."""
+        self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
+        """The metadata about the traffic of each cell for which it was counted."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
 
@@ -213,6 +216,8 @@ class Shootout:
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         later: list[Cell] = []
         prepared = [cell for cell in group if self._prepare(cell, number)]
+        for cell in prepared:
+            self._count_traffic(cell, number)
         with ExitStack() as stack:
             workers, failures = self._set_up(prepared, number, stack)
             for cell, failure in failures.items():
@@ -233,6 +238,7 @@ class Shootout:
                 if not self._has_lost_server(cell):
                     run.update_metadata(load_now().since(load_before))
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
+                    run.update_metadata(self._traffic.get(cell, {}))
                     self.store.add_run(cell, run)
         return later
 
@@ -275,6 +281,21 @@ class Shootout:
             return False
         self.tasks.prepared(cell, task)
         return True
+
+    def _count_traffic(self, cell: Cell, number: int) -> None:
+        """Count the traffic between a client and its servers, once for each cell."""
+        if cell in self._traffic or self.tasks.cluster is not None:
+            return
+        self.store.observer.working_on([cell], "counting round trips")
+        specification = self.tasks.counting(cell)
+        try:
+            traffic = self._fork_server(specification.storage.interpreter, number).count(
+                specification
+            )
+        except Failed as error:
+            self._traffic[cell] = storable({"traffic_not_counted": error.failure.cause})
+        else:
+            self._traffic[cell] = traffic_metadata(traffic)
 
     def _restarts(self, benchmark: str) -> bool:
         return self.options.restart and benchmarks()[benchmark].cold

@@ -32,8 +32,14 @@ from zodbshootout.guardian import (
     last_lines,
 )
 from zodbshootout.model.outcome import BadSection, Failed, Failure
-from zodbshootout.model.specification import Interpreter, Storage, for_another_python
+from zodbshootout.model.specification import (
+    Interpreter,
+    Specification,
+    Storage,
+    for_another_python,
+)
 from zodbshootout.model.storage_facts import StorageInfo
+from zodbshootout.network.relays import Traffic
 from zodbshootout.workers.histograms import histogram
 from zodbshootout.workers.measuring import Measure, Slice
 
@@ -245,6 +251,11 @@ class ForkServer:
     def prepare(self, preparation: Preparation) -> None:
         """Have a worker prepare a database."""
         self._result("prepare", preparation, self._launcher.working)
+
+    def count(self, specification: Specification) -> list[Traffic]:
+        """Have a worker count the traffic of single iterations."""
+        traffic: list[Traffic] = self._result("count", specification, self._launcher.working)
+        return traffic
 
     def measure(self, task: Measure) -> AbstractContextManager[Worker]:
         """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from zodbshootout.crews.crew import Sample, part_of_schedule
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
+from zodbshootout.network.relays import Traffic
 
 PERCENTILES = (50, 90, 99)
 
@@ -117,6 +118,19 @@ def _hosts(
         metadata[f"host_{number}_clients"] = len(clients)
         metadata[f"host_{number}_s"] = on_clock * len(clients) / done if done else 0.0
     return metadata
+
+
+def traffic_metadata(iterations: Sequence[Traffic]) -> Metadata:
+    """Return the costs of the traffic of single iterations, a number for each."""
+    if not iterations:
+        return {}
+    numbers = {
+        "trips": [traffic.trips for traffic in iterations],
+        "sent_bytes": [traffic.sent for traffic in iterations],
+        "received_bytes": [traffic.received for traffic in iterations],
+        "network_bytes": [traffic.sent + traffic.received for traffic in iterations],
+    }
+    return {key: " ".join(map(str, values)) for key, values in numbers.items()}
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:

@@ -25,6 +25,7 @@ from zodbshootout.crews.hosts import LEADING_CALLS, Leading
 from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
+from zodbshootout.crews.traffic import count
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.workers.measuring import Measure, Measuring, received
@@ -38,8 +39,9 @@ PROFILE_PREFIX = "profile: "
 def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
-    The first message is :class:`LogSettings`, the second a call of :func:`measure`, of :func:`lead`
-    or of a function of :mod:`~zodbshootout.client.preparation`.  An exception is answered with a
+    The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
+    :func:`~zodbshootout.crews.traffic.count` or of a function of
+    :mod:`~zodbshootout.client.preparation`.  An exception is answered with a
     :class:`~zodbshootout.model.outcome.Failure`.
     """
     # While a client has a copy of it, the other end cannot see that this process has ended.
@@ -52,6 +54,8 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
             connection.send(measure(connection, runner, settings, *call.args))
         elif call.name == "lead":
             lead(connection)
+        elif call.name == "count":
+            connection.send(count(*call.args))
         else:
             connection.send(call.on(preparation, TASKS))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure

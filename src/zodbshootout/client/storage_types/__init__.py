@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from ZODB.blob import BLOB_SUFFIX
 
 from zodbshootout.client.reachability import Requirement
+from zodbshootout.client.routes import Route
 from zodbshootout.model.storage_facts import (
     Advice,
     CacheUse,
@@ -140,6 +141,10 @@ class StorageType:
 
         :raises Unsupported: if it cannot be opened in this process
         """
+
+    @classmethod
+    def reroute(cls, section: Any, route: Route) -> None:
+        """Replace each address of a server in *section* by what *route* returns for it."""
 
     # Methods of the open storage that ZODB's interfaces lack.
 
@@ -322,6 +327,12 @@ def settle(section: Any) -> None:
     """Set what *section* and its inner sections leave to chance, right before it is opened."""
     for inner in nested_sections(section):
         type_of_section(inner).settle(inner)
+
+
+def reroute(section: Any, route: Route) -> None:
+    """Replace the addresses in *section* and its inner sections, right before it is opened."""
+    for inner in nested_sections(section):
+        type_of_section(inner).reroute(inner, route)
 
 
 def qualified(cls: type) -> str:

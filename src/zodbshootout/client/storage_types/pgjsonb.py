@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from zodbshootout.client.routes import Route, in_dsn
 from zodbshootout.client.storage_types import (
     PRIVATE_DSN,
     BlobRevision,
@@ -79,6 +80,10 @@ class PGJsonbStorageType(StorageType):
         if not earliest + latest:
             return "cache-warm-pct"
         return f"cache-warm-pct: it is loaded {earliest:g} to {earliest + latest:g} s after opening"
+
+    @classmethod
+    def reroute(cls, section: Any, route: Route) -> None:
+        section.config.dsn = in_dsn(section.config.dsn, route)
 
     def promise(self) -> Promise:
         return promise_of_product(POSTGRESQL, self._answers)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, host_and_port, is_here
+from zodbshootout.client.routes import Route, in_dsn
 from zodbshootout.client.storage_types import (
     DATABASE,
     MEMCACHED,
@@ -27,6 +28,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     memcached_versions,
     product_of,
     promise_of,
+    reroute_mysql,
     size_of,
 )
 from zodbshootout.model.outcome import Unsupported
@@ -182,6 +184,14 @@ class RelStorageType(StorageType):
         if adapter.config.driver == "auto":
             suitable = map(suitable_driver, class_names(type(adapter)))
             adapter.config.driver = next(filter(None, suitable), "auto")
+
+    @classmethod
+    def reroute(cls, section: Any, route: Route) -> None:
+        settings, kind = section.config.adapter.config, _adapter_class(section)
+        if kind == "PostgreSQLAdapterFactory":
+            settings.dsn = in_dsn(settings.dsn or "", route)
+        elif kind == "MySQLAdapterFactory":
+            reroute_mysql(settings, route)
 
     def run_sql(self, statements: Sequence[str]) -> bool:
         def run(_: Any, cursor: Any) -> None:

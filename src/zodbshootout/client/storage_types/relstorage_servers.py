@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from zodbshootout.client.reachability import Address, connect
+from zodbshootout.client.routes import Route
 from zodbshootout.model.storage_facts import Durability, Promise
 
 SQLITE = "SQLite"
@@ -40,6 +41,7 @@ SIZE_QUERIES = {
 _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
 
+MYSQL_PORT = 3306
 MEMCACHED_PORT = 11211
 _NETWORK = re.compile(
     r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:\d+)?"  # and a weight
@@ -162,6 +164,18 @@ def _answer(cursor: Any, query: str) -> str:
     cursor.execute(query)
     value = cursor.fetchone()[0]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def reroute_mysql(settings: Any, route: Route) -> None:
+    """Replace the address in the settings of an adapter for MySQL by what *route* returns."""
+    path = getattr(settings, "unix_socket", None)
+    if path:
+        settings.unix_socket = route(path)
+        return
+    # The client library takes localhost for the default socket.
+    routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
+    assert isinstance(routed, tuple)
+    settings.host, settings.port = routed
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, connect, host_and_port, is_here
+from zodbshootout.client.routes import Route
 from zodbshootout.client.storage_types import (
     CACHE,
     DATABASE,
@@ -98,6 +99,11 @@ class ClientStorageType(StorageType):
                 "to it, and wants ssl",
             )
         ]
+
+    @classmethod
+    def reroute(cls, section: Any, route: Route) -> None:
+        for server in section.config.server:
+            server.address = route(server.address)
 
     def promise(self) -> Promise:
         return BEHIND_SERVER

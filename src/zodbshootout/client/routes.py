@@ -1,0 +1,77 @@
+"""The addresses of servers in DSNs and URIs, and other addresses in their place."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from zodbshootout.client.reachability import Address
+
+Route = Callable[[Address], Address]
+"""Returns the address to connect to in place of that of a server."""
+
+POSTGRESQL_PORT = 5432
+_DEFAULT_PORTS = {"zeo": 9991, "postgres": POSTGRESQL_PORT, "mysql": 3306}
+"""The ports of zodburi and of RelStorage's URIs, by scheme."""
+_CONNINFO = re.compile(r"(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s']+))")
+_VERIFIES_NAMES = "verify-full"
+"""The ``sslmode`` with which the name of the host has to be that of the server's certificate."""
+
+
+def in_dsn(dsn: str, route: Route) -> str:
+    """Return a DSN of PostgreSQL that leads to other addresses; unchanged if it names no host.
+
+    Of settings that occur several times libpq takes the last one.
+    """
+    settings = _settings(dsn)
+    hosts, ports = (settings.get(key, "").split(",") for key in ("host", "port"))
+    if not settings.get("host"):
+        return dsn
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    routed = [_of_postgresql(host, port, route) for host, port in zip(hosts, ports)]
+    host, port = (",".join(part) for part in zip(*routed))
+    # With a certificate to be verified, the name of the host is still that of the server.
+    key = "hostaddr" if settings.get("sslmode") == _VERIFIES_NAMES else "host"
+    if "://" in dsn:
+        return f"{dsn}{'&' if '?' in dsn else '?'}{key}={host}&port={port}"
+    return f"{dsn} {key}='{host}' port='{port}'"
+
+
+def _settings(dsn: str) -> Mapping[str, str]:
+    if "://" not in dsn:
+        matches = _CONNINFO.finditer(dsn)
+        return {match[1]: re.sub(r"\\(.)", r"\1", match[2] or match[3] or "") for match in matches}
+    parts = urlsplit(dsn)
+    hosts = [piece.rpartition("@")[2].partition(":") for piece in parts.netloc.split(",")]
+    named = {"host": ",".join(host for host, _, _ in hosts)}
+    named["port"] = ",".join(port for _, _, port in hosts)
+    return {**named, **dict(parse_qsl(parts.query))}
+
+
+def _of_postgresql(host: str, port: str, route: Route) -> tuple[str, str]:
+    port = port or str(POSTGRESQL_PORT)
+    name = f".s.PGSQL.{port}"
+    if host.startswith("/"):
+        routed = route(os.path.join(host, name))  # noqa: PTH118
+        return os.path.dirname(str(routed)), port  # noqa: PTH120
+    routed = route((host, int(port)))
+    assert isinstance(routed, tuple)
+    return routed[0], str(routed[1])
+
+
+def in_uri(uri: str, route: Route) -> str:
+    """Return a URI of zodburi that leads to other addresses; unchanged if it names no server."""
+    scheme, _, rest = uri.partition("://")
+    default = _DEFAULT_PORTS.get(scheme)
+    if default is None:
+        return uri
+    parts = urlsplit(uri)
+    if not parts.hostname:
+        end = len(re.split(r"[?#]", rest, maxsplit=1)[0])
+        return f"{scheme}://{route(rest[:end])}{rest[end:]}" if scheme == "zeo" else uri
+    routed = route((parts.hostname, parts.port or default))
+    assert isinstance(routed, tuple)
+    user, at, _ = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}{at}{routed[0]}:{routed[1]}").geturl()

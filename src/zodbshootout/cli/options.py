@@ -34,7 +34,7 @@ from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
 from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
-from zodbshootout.model.specification import ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.model.specification import RTT, ClientKind, CrewShape, MappingType, Parameters
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
@@ -137,7 +137,9 @@ def parse(arguments: Sequence[str]) -> Options:
         given,
         files=files,
         benchmarks=chosen,
-        variants=VariantOptions(environments_of_words(given.against), _definitions(given)),
+        variants=VariantOptions(
+            environments_of_words(given.against), _definitions(given), _rtts(given)
+        ),
         sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),
@@ -372,6 +374,17 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
     if given.against and any(len(values) > 1 for values in definitions.values()):
         raise UserError("--define with several values and --against: give one of them")
     return definitions
+
+
+def _rtts(given: argparse.Namespace) -> Sequence[float]:
+    rtts = _distinct("--rtt", given.rtt)
+    if rtts and given.hosts:
+        raise UserError("--rtt cannot be combined with --hosts")
+    if len(rtts) > 1 and given.against:
+        raise UserError("--rtt with several times and --against: give one of them")
+    if rtts and any(name == RTT for name, _ in given.define):
+        raise UserError("--define rtt cannot be combined with --rtt; give the name another one")
+    return rtts
 
 
 def _effort(given: argparse.Namespace) -> Effort:

@@ -120,6 +120,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "measure each contender that uses NAME with each of the values (a comma in a value is "
             "\\,); repeated for several names, with every combination",
         ),
+        several(
+            "--rtt TIME", type=values.rtts,
+            help="measure each contender that has a server at these round-trip times between "
+            "client and server, in turn; several as TIME,TIME,...; 0 adds none",
+        ),
         option(
             "--include-mapping", choices=values.SWITCHES,
             help="add a MappingStorage as a contender (true without a value; default: false)",

@@ -117,6 +117,9 @@ def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
     return read
 
 
+MAX_RTT = 1.0
+"""The longest round-trip time in seconds; to the moon it would be 2.6."""
+_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _number = _multiple(1000)
 _bytes = _multiple(1024, "(?:b|(?<=[kmg])ib)?")
 """A k is 1024 bytes, as in ZConfig."""
@@ -178,6 +181,23 @@ def latency_limit(text: str) -> LatencyLimit:
         f"{text!r} is not a percentile and a time in ms or s, such as p99=50ms; the highest "
         f"percentile is {MAX_PERCENTILE}"
     )
+
+
+def rtts(text: str) -> Sequence[float]:
+    """Return the seconds of a list of round-trip times such as ``0,0.5ms,2ms``."""
+    return [_rtt(piece.strip()) for piece in text.split(",")]
+
+
+def _rtt(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)?", text.lower(), re.ASCII)
+    seconds = float(match[1]) * _TIMES[match[2] or "s"] if match else math.nan
+    if not 0 <= seconds <= MAX_RTT:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a round-trip time up to {MAX_RTT:g}s, such as 0.5ms"
+        )
+    if match and not match[2] and seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms or {text}us")
+    return seconds
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:

@@ -23,7 +23,7 @@ from ZODB.utils import load_current
 
 from zodbshootout.client.data.datasets import others
 from zodbshootout.client.reachability import Address
-from zodbshootout.client.routes import Route, in_uri
+from zodbshootout.client.routes import Route, addresses, in_uri
 from zodbshootout.client.storage_types import (
     BlobRevision,
     StorageType,
@@ -63,17 +63,9 @@ def addresses_of(storage: Storage) -> list[Address]:
 
     :raises BadSection: if the section is wrong
     """
-    addresses: dict[Address, None] = {}
-
-    def note(address: Address) -> Address:
-        addresses[address] = None
-        return address
-
-    if storage.uri:
-        in_uri(storage.uri, note)
     section = _section_of_uri(storage.uri) if storage.uri else section_of(storage)
-    reroute(section, note)
-    return list(addresses)
+    of_uri = addresses(lambda route: in_uri(storage.uri, route))
+    return [*of_uri, *addresses(lambda route: reroute(section, route))]
 
 
 def section_of(storage: Storage) -> Any:

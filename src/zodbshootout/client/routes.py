@@ -20,6 +20,18 @@ _VERIFIES_NAMES = "verify-full"
 """The ``sslmode`` with which the name of the host has to be that of the server's certificate."""
 
 
+def addresses(reroute: Callable[[Route], object]) -> list[Address]:
+    """Return the addresses that *reroute* would have replaced by its argument."""
+    found: dict[Address, None] = {}
+
+    def note(address: Address) -> Address:
+        found[address] = None
+        return address
+
+    reroute(note)
+    return list(found)
+
+
 def in_dsn(dsn: str, route: Route) -> str:
     """Return a DSN of PostgreSQL that leads to other addresses; unchanged if it names no host.
 

@@ -13,9 +13,11 @@ from typing import Any
 from ZConfig.substitution import substitute
 
 from zodbshootout.client.reachability import Requirement
+from zodbshootout.client.routes import addresses, in_uri
 from zodbshootout.client.storage_types import (
     nested_sections,
     promise_of,
+    reroute,
     type_of_section,
 )
 from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
@@ -32,7 +34,7 @@ from zodbshootout.contenders.served import (
 )
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import suggestion
-from zodbshootout.model.specification import Parameters, Storage
+from zodbshootout.model.specification import Distance, Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
     Durability,
@@ -90,6 +92,8 @@ class Contender:
     installation: str | None = None
     """How to install the packages that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
+    has_servers: bool = False
+    """Whether it connects to servers, private or not; true if only another Python can tell."""
     section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment that it is opened in; ``None`` for the Python of the command."""
@@ -104,6 +108,14 @@ class Contender:
     """The values of those ``--define`` names that it uses, if it is measured with several."""
     text: str = ""
     """The text of its section and those of its servers, without secrets."""
+
+    def at_distance(self, rtt: float, variant: str) -> Contender:
+        """Return the contender with *rtt* seconds to its servers, as part of a variant.
+
+        A contender without servers is everywhere at no distance.
+        """
+        distance = Distance(rtt if self.has_servers else 0.0)
+        return replace(self, storage=replace(self.storage, distance=distance), variant=variant)
 
     def opened(self, info: StorageInfo) -> Contender:
         """Return the contender with the *info* of its storage."""
@@ -203,7 +215,9 @@ class Contender:
         """Everything that its sections say: equal for those that are configured alike."""
         servers = (server.text.whole for server in self.servers.values())
         environments = self.server_environments.values()
-        return self.section.whole, self.section.sql, *servers, self.environment, *environments
+        distance = self.storage.distance
+        own = self.section.whole, self.section.sql, self.environment, distance
+        return *own, *servers, *environments
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -277,22 +291,31 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
         wrong, flaw = mistake
         raise text.mistake(flaw, wrong)
-    installations = (kind.installation(storage) for kind, storage in typed)
-    requirements = tuple(need for kind, storage in typed for need in kind.requirements(storage))
+    installations = (kind.installation(inner) for kind, inner in typed)
+    requirements = tuple(need for kind, inner in typed for need in kind.requirements(inner))
+    advice = tuple(advice for kind, inner in typed for advice in kind.advice(inner))
+    storage = _storage(text, configuration.names)
     return Contender(
         name=text.name,
-        storage=_storage(text, configuration.names),
+        storage=storage,
         settings=settings,
         servers={server.name: server for server in servers},
         served=tuple(served),
         requirements=requirements,
         installation=next(filter(None, installations), None),
-        advice=tuple(advice for kind, storage in typed for advice in kind.advice(storage)),
+        advice=advice,
+        has_servers=bool(servers) or _connects(section, storage),
         section=text,
         environment=configuration.environments.get(text.environment),
         server_environments=_server_environments(servers, configuration.environments),
         text=_shown(text, servers, configuration.mask),
     )
+
+
+def _connects(section: Any, storage: Storage) -> bool:
+    """Return whether a section has the address of a server; true if another Python reads it."""
+    of_uri = addresses(lambda route: in_uri(storage.uri, route))
+    return section is None or bool(of_uri or addresses(lambda route: reroute(section, route)))
 
 
 def _server_environments(

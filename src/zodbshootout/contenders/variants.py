@@ -33,9 +33,11 @@ from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.specification import (
     INSTALLED,
+    RTT,
     ClientKind,
     CrewShape,
     Interpreter,
+    duration,
     variant_name,
 )
 from zodbshootout.model.storage_facts import Durability, Sharing
@@ -53,7 +55,10 @@ class Variant:
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of ``--define``, if there are several: numbers such as ``#1`` if one is secret."""
+    """The values of ``--define`` and ``--rtt``, if there are several; numbers such as ``#1`` stand
+    for secrets."""
+    rtt: float = 0.0
+    """The round-trip time in seconds to add between clients and servers."""
     file: str = ""
     """A name for the file, if several are read."""
 
@@ -72,7 +77,7 @@ class Variant:
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
         """Return the contenders of the *chosen* sections, in their order."""
         contenders = [
-            replace(contender, variant=self.title)
+            contender.at_distance(self.rtt, self.title)
             for contender in contenders_of(self.configuration)
             if contender.section.name in chosen
         ]
@@ -314,6 +319,8 @@ class VariantOptions:
     """The environments in which each contender is measured again."""
     definitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The values by name; every combination of them is measured."""
+    rtts: Sequence[float] = ()
+    """The round-trip times in seconds between clients and servers; each is measured."""
 
 
 def read_variants(
@@ -359,7 +366,7 @@ def _read_file(
     against, definitions = options.against, options.definitions
     variants = []
     for environment in [Environment(INSTALLED), *against] if against else [None]:
-        for values in product(*definitions.values()):
+        for values, rtt in product([*product(*definitions.values())], options.rtts or [0.0]):
             defined = dict(zip(definitions, values, strict=True))
             temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
             directory = Path(places.enter_context(temporary))
@@ -367,13 +374,19 @@ def _read_file(
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)
             context = ServerContext(directory, own, configuration.names, guardian)
-            variants.append(Variant(context, configuration, environment, defined))
+            variants.append(Variant(context, configuration, environment, defined, rtt))
     variants = [
         replace(variant, definitions=_shown(variant.definitions, definitions, mask))
         for variant in variants
     ]
+    if len(options.rtts) > 1:
+        variants = [
+            replace(variant, definitions={**variant.definitions, RTT: duration(variant.rtt)})
+            for variant in variants
+        ]
     if len(variants) > 1:
-        _check_places(variants, "--against" if against else "--define")
+        option = "--rtt" if len(options.rtts) > 1 else "--define"
+        _check_places(variants, "--against" if against else option)
     return variants
 
 

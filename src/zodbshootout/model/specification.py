@@ -28,9 +28,24 @@ Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 
 
+RTT = "rtt"
+"""The name of the definition whose values are those of ``--rtt``."""
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as the command line takes it: ``0``, ``200us``, ``0.5ms`` or ``1s``."""
+    if not seconds:
+        return "0"
+    if seconds >= 1:
+        return f"{seconds:g}s"
+    return f"{seconds * 1e3:g}ms" if seconds >= 1e-4 else f"{seconds * 1e6:g}us"  # noqa: PLR2004
+
+
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
     """Return the name of a contender that is measured with certain values of ``--define``."""
-    values = ", ".join(f"{name}={value}" for name, value in definitions.items())
+    values = ", ".join(
+        value if name == RTT else f"{name}={value}" for name, value in definitions.items()
+    )
     return f"{section} [{values}]" if values else section
 
 
@@ -255,6 +270,20 @@ def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> d
 
 
 @dataclass(frozen=True)
+class Distance:
+    """The round-trip time that a relay adds between clients and servers; all in seconds."""
+
+    rtt: float = 0.0
+    """What was asked for; without any, clients connect to their servers."""
+    early: float = 0.0
+    """The correction with which the relay delivers it."""
+    delivered: float = 0.0
+    """What the relay delivered when it was calibrated."""
+    lateness: float = 0.0
+    """The median lateness of what it sent meanwhile."""
+
+
+@dataclass(frozen=True)
 class Storage:
     """How to open a contender."""
 
@@ -270,6 +299,7 @@ class Storage:
     """The statements to run in its database when it has been opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
     """The addresses to connect to in place of those of its servers."""
+    distance: Distance = Distance()
     in_memory: bool = False
     """Whether it loses its data when it is closed, whatever the types of its storages say."""
 

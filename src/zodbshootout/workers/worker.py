@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from io import StringIO
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,7 +26,7 @@ from zodbshootout.crews.hosts import LEADING_CALLS, Leading
 from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.crews.traffic import count
+from zodbshootout.crews.traffic import at_distance, count
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.workers.measuring import Measure, Measuring, received
@@ -76,7 +77,14 @@ def measure(
     ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.  Return the
     run in pyperf's format, and its latencies by name.
     """
-    with _directory_for_profiles(task) as profiles:
+    with (
+        _directory_for_profiles(task) as profiles,
+        at_distance(task.specification) as (
+            specification,
+            delivered,
+        ),
+    ):
+        task = replace(task, specification=specification)
         with _crew(task, profiles, settings) as crew:
             measuring = Measuring(task, crew, connection)
             connection.send(None)
@@ -86,6 +94,9 @@ def measure(
         samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
         summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
         run.update_metadata(storable(summary))
+        if specification.storage.distance.rtt:
+            distance = {"rtt_s": specification.storage.distance.rtt, "rtt_delivered_s": delivered()}
+            run.update_metadata(distance)
     text = StringIO()
     run.dump(text)
     return text.getvalue(), latencies_by_name(samples)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
-from zodbshootout.model.specification import Parameters, variant_name
+from zodbshootout.model.specification import RTT, Parameters, variant_name
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import (
     Columned,
@@ -209,13 +209,14 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
     """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.
+    A circle marks the smallest number that no greater number beats significantly.  Round-trip times
+    of ``--rtt`` are such numbers, too, in milliseconds and without a circle.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
     for name in names:
         for _, result in cells:
-            number = _number(result.definitions.get(name, ""))
+            number = _value_of(name, result)
             if number is not None:
                 others = {key: text for key, text in result.definitions.items() if key != name}
                 curves = groups.setdefault((name, _key(result)), {})
@@ -227,11 +228,14 @@ def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
 
 def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> Chart:
     _, first = next(iter(curves.values()))[0]
-    is_size = not first.definitions[name].replace(".", "").isdigit()
+    is_distance = name == RTT
+    is_size = not is_distance and not first.definitions[name].replace(".", "").isdigit()
     points = []
     for column, curve in curves.items():
         ordered = sorted(curve, key=itemgetter(0))
-        enough = _first_that_suffices([result for _, result in ordered])
+        enough = None
+        if not is_distance:
+            enough = _first_that_suffices([result for _, result in ordered])
         for number, result in ordered:
             rate = result.objects_per_second
             text = OBJECTS.text(result, rate)
@@ -241,8 +245,8 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
     return Chart(
         ChartKind.CURVES,
         title_of(first),
-        subtitle=f"{description(first)}; {ENOUGH}",
-        x_title=f"{name} (MB)" if is_size else name,
+        subtitle=description(first) if is_distance else f"{description(first)}; {ENOUGH}",
+        x_title="round-trip time (ms)" if is_distance else f"{name} (MB)" if is_size else name,
         y_title=f"{rate_caption(first)} (more is better)",
         points=points,
         columns=list(curves),
@@ -257,6 +261,13 @@ def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
         if Verdict.FASTER not in verdicts(ratios):
             return result
     return None
+
+
+def _value_of(name: str, result: CellResult) -> float | None:
+    """Return the number that is the value of a definition, ``None`` if it is none."""
+    if name == RTT and RTT in result.definitions:
+        return 1e3 * float(result.metadata.get("rtt_s", 0.0))
+    return _number(result.definitions.get(name, ""))
 
 
 def _number(text: str) -> float | None:

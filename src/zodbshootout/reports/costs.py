@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from zodbshootout.model.costs import COSTS, NUMBER, Cost
 from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
+from zodbshootout.reports.distance import crossings, estimate_tables
 from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.headings import (
@@ -30,9 +31,9 @@ NOT_OURS = "of servers that the run has not started, no costs are known but thos
 def costs_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return the tables of costs, and the records of all cells."""
     cells = in_columns(result_sets)
-    return Report(
-        list(cost_tables(cells)), list(_notes(cells)), records=Records(result_sets), title="Costs"
-    )
+    tables = [*cost_tables(cells), *estimate_tables(cells)]
+    notes = [*crossings(cells), *_notes(cells)]
+    return Report(tables, notes, records=Records(result_sets), title="Costs")
 
 
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:

@@ -22,6 +22,7 @@ from zodbshootout.reports.comparison import (
     ratio_entry,
 )
 from zodbshootout.reports.csv_json import Records
+from zodbshootout.reports.distance import measured_crossings
 from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes, places
 from zodbshootout.reports.headings import (
@@ -145,6 +146,7 @@ def tables_and_notes(
         tables += replay_tables(cells)
     notes = [
         *_verdicts(comparisons),
+        *measured_crossings(cells),
         *promises(cells),
         *footnotes.lines(),
         *legends,

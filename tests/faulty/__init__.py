@@ -178,6 +178,24 @@ class SpendingSection(BaseConfig):  # type: ignore[misc]
         return storage
 
 
+class ChattySection(BaseConfig):  # type: ignore[misc]
+    def open(self) -> Any:
+        return self._chatty(self.config.base.open())
+
+    def _chatty(self, storage: Any) -> Any:
+        vote, new_instance = storage.tpc_vote, storage.new_instance
+
+        def chatty_vote(*arguments: Any) -> Any:
+            cursor = storage._load_connection.cursor
+            cursor.execute("SELECT 1")
+            cursor.fetchall()
+            return vote(*arguments)
+
+        storage.tpc_vote = chatty_vote
+        storage.new_instance = lambda: self._chatty(new_instance())
+        return storage
+
+
 class FaultySection(BaseConfig):  # type: ignore[misc]
     def open(self) -> Any:
         if self.config.during == "open":

@@ -271,7 +271,7 @@ class CellResult:
             metadata = run.get_metadata()
             slices = [int(number) for number in str(metadata.get("slices", "")).split()]
             if "round" in metadata and len(slices) == len(run.values):
-                keys = slices if len(values) == len(slices) else [0]
+                keys = slices if len(values) == len(slices) else range(len(values))
                 own = rounds.setdefault(str(metadata["round"]), {})
                 own.update(zip(keys, values, strict=True))
         return rounds

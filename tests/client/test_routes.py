@@ -1,0 +1,49 @@
+"""The addresses in DSNs and URIs, and others in their place."""
+
+from __future__ import annotations
+
+import pytest
+
+from zodbshootout.client.reachability import Address
+from zodbshootout.client.routes import addresses, in_dsn, in_uri
+
+
+def elsewhere(address: Address) -> Address:
+    return f"/relay/{address.rpartition('/')[2]}" if isinstance(address, str) else ("::1", 7)
+
+
+DSNS = [
+    ("dbname=x host=db port=5433", [("db", 5433)], " host='::1' port='7'"),
+    ("host='db'", [("db", 5432)], " host='::1' port='7'"),
+    ("host=a,b port=1,2", [("a", 1), ("b", 2)], " host='::1,::1' port='7,7'"),
+    ("host=a,b", [("a", 5432), ("b", 5432)], " host='::1,::1' port='7,7'"),
+    ("host=/run/pg port=9", ["/run/pg/.s.PGSQL.9"], " host='/relay' port='9'"),
+    ("host=db sslmode=verify-full", [("db", 5432)], " hostaddr='::1' port='7'"),
+    ("postgresql://u:p@db:5433/x", [("db", 5433)], "?host=::1&port=7"),
+    ("postgresql://db/x?sslmode=disable", [("db", 5432)], "&host=::1&port=7"),
+    ("dbname=x", [], ""),
+]
+
+
+@pytest.mark.parametrize(("dsn", "found", "added"), DSNS)
+def test_a_dsn_leads_elsewhere_by_its_last_settings(
+    dsn: str, found: list[Address], added: str
+) -> None:
+    assert addresses(lambda route: in_dsn(dsn, route)) == found
+    assert in_dsn(dsn, elsewhere) == dsn + added
+
+
+URIS = [
+    ("zeo://db:8100?wait=1", [("db", 8100)], "zeo://::1:7?wait=1"),
+    ("zeo://db", [("db", 9991)], "zeo://::1:7"),
+    ("zeo:///run/zeo.sock?storage=2", ["/run/zeo.sock"], "zeo:///relay/zeo.sock?storage=2"),
+    ("postgres://u:p%40@db/x", [("db", 5432)], "postgres://u:p%40@::1:7/x"),
+    ("file:///tmp/Data.fs", [], "file:///tmp/Data.fs"),
+    ("memory://", [], "memory://"),
+]
+
+
+@pytest.mark.parametrize(("uri", "found", "routed"), URIS)
+def test_a_uri_leads_elsewhere(uri: str, found: list[Address], routed: str) -> None:
+    assert addresses(lambda route: in_uri(uri, route)) == found
+    assert in_uri(uri, elsewhere) == routed

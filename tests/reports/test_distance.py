@@ -50,7 +50,7 @@ def test_contenders_cross_where_their_trips_outweigh_their_time() -> None:
     ],
 )
 def test_without_a_crossing_within_reach_nothing_is_said(
-    zeo: dict[str, str], pg: dict[str, str]
+    zeo: dict[str, Any], pg: dict[str, Any]
 ) -> None:
     assert not list(crossings([columned("zeo", NEAR, **zeo), columned("pg", QUICK, **pg)]))
 

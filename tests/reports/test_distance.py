@@ -26,7 +26,7 @@ def columned(
 
 def at(rtt: float, trips: int, seconds: tuple[float, ...], name: str) -> Columned:
     text = duration(rtt)
-    distance = {"rtt_s": rtt} if rtt else {}
+    distance: dict[str, Any] = {"rtt_s": rtt} if rtt else {}
     there = tuple(value + trips * rtt for value in seconds)
     definitions = f'{{"rtt": "{text}"}}'
     return columned(f"{name} [{text}]", there, definitions=definitions, **distance)

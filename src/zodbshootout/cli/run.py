@@ -163,6 +163,11 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
     sweep, contenders = options.sweep, plan.contenders
     opened = [contender for contender in contenders if contender.name not in plan.unavailable]
     notes = [*shared_databases(opened), *only_clients_in_environments(contenders)]
+    local = [contender.name for contender in contenders if not contender.has_servers]
+    if any(options.variants.rtts) and local:
+        names = " and ".join(local)
+        verb = "have no server, and are" if len(local) > 1 else "has no server, and is"
+        notes.append(f"--rtt: {names} {verb} measured once")
     if options.private:
         files = " and ".join(map(str, options.paths))
         notes.append(f"data of the run's own (--private): nothing that {files} names is opened")

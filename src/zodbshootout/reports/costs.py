@@ -87,6 +87,12 @@ def _notes(cells: Sequence[Columned]) -> Iterator[str]:
         "an object stored; memory is that of a client at its peak, and of the server at the end of "
         "a run"
     )
+    reasons: dict[str, dict[str, None]] = {}
+    for column, result in cells:
+        if reason := result.metadata.get("traffic_not_counted"):
+            reasons.setdefault(str(reason), {})[column] = None
+    for reason, columns in reasons.items():
+        yield f"round trips of {', '.join(columns)} were not counted: {reason}"
     places = {str(result.metadata.get("server_place", "")) for _, result in cells}
     if places & {Place.HERE.value, Place.ELSEWHERE.value}:
         yield NOT_OURS

@@ -77,8 +77,8 @@ def calibrated(contenders: Sequence[Contender], observer: Observer) -> list[Cont
             distances[Distance(rtt)] = Distance(rtt, found.early, found.p50, found.lateness.p50)
             if not found.is_delivered:
                 observer.relay(
-                    f"round trips of {duration(rtt)} take {duration(found.p50)} here: this machine "
-                    "is too slow or too busy for less"
+                    f"--rtt: round trips of {duration(rtt)} take {1e3 * found.p50:.2g} ms: this "
+                    "machine is too slow or too busy to deliver them"
                 )
     return [
         replace(c, storage=replace(c.storage, distance=distances[c.storage.distance]))

@@ -18,7 +18,7 @@ from zodbshootout.reports.headings import (
     extent,
     group_of,
     in_columns,
-    row_titles,
+    rows_of,
     title_of,
 )
 from zodbshootout.reports.metrics import cost_text
@@ -49,10 +49,9 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
         results = [result for _, result in group]
         axis = data_axis(results)
         columns = list(dict.fromkeys(column for column, _ in group))
-        by_row: dict[str, dict[str, CellResult]] = {}
-        for title, (column, result) in zip(row_titles(results), group, strict=True):
-            by_row.setdefault(title, {})[column] = result
-        rows = [line for title, row in by_row.items() for line in _rows(title, row, columns)]
+        rows = [
+            line for title, row in rows_of(group).items() for line in _rows(title, row, columns)
+        ]
         if rows:
             yield Table(f"Costs (less is better): {description(results[0], axis)}", columns, rows)
 

@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 from zodbshootout.model.costs import BY_NAME
 from zodbshootout.model.specification import RTT, duration, variant_name
 from zodbshootout.reports.elements import DASH, Entry, Row, Style, Table
-from zodbshootout.reports.headings import Columned, data_axis, description, group_of, row_titles
+from zodbshootout.reports.headings import Columned, data_axis, description, group_of, rows_of
 from zodbshootout.reports.metrics import three_digits
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.result import CellResult
@@ -54,12 +54,9 @@ def estimate_tables(cells: Sequence[Columned]) -> Iterator[Table]:
     for group in groups.values():
         results = [result for _, result in group]
         columns = list(dict.fromkeys(column for column, _ in group))
-        by_row: dict[str, dict[str, CellResult]] = {}
-        for title, (column, result) in zip(row_titles(results), group, strict=True):
-            by_row.setdefault(title, {})[column] = result
         rows = [
             Row(f"{title} at {duration(rtt)}", [_estimated(row.get(c), rtt) for c in columns])
-            for title, row in by_row.items()
+            for title, row in rows_of(group).items()
             if any(map(trips_of, row.values()))
             for rtt in DISTANCES
         ]

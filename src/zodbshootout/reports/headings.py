@@ -136,6 +136,15 @@ def row_titles(results: Iterable[CellResult]) -> list[str]:
     return [_row_title(result, axis) for result in listed]
 
 
+def rows_of(group: Sequence[Columned]) -> dict[str, dict[str, CellResult]]:
+    """Return the rows of a table with these results: each title, and the results by column."""
+    rows: dict[str, dict[str, CellResult]] = {}
+    titles = row_titles(result for _, result in group)
+    for title, (column, result) in zip(titles, group, strict=True):
+        rows.setdefault(title, {})[column] = result
+    return rows
+
+
 def _row_title(result: CellResult, axis: Parameter | None) -> str:
     parameters = result.cell.parameters
     count = f"n={parameters.objects}" if axis else ""

@@ -36,7 +36,7 @@ from zodbshootout.reports.headings import (
     in_columns,
     legend,
     rate_caption,
-    row_titles,
+    rows_of,
     title_of,
     with_measures,
     with_work,
@@ -206,17 +206,13 @@ class _Scale:
 def _table(group: Sequence[Columned], scale: _Scale) -> Table:
     columns = list(dict.fromkeys(column for column, _ in group))
     group = sorted(group, key=lambda cell: cell[1].cell.parameters.rate)
-    titles = row_titles(result for _, result in group)
-    results: dict[str, dict[str, CellResult]] = {}
-    for title, (column, result) in zip(titles, group, strict=True):
-        results.setdefault(title, {})[column] = result
     rows = [
         Row(
             _line_title(title, next(iter(row.values()))),
             [scale.entry(row, column) for column in columns],
             title_of(next(iter(row.values()))),
         )
-        for title, row in results.items()
+        for title, row in rows_of(group).items()
     ]
     rows = [row for row in rows if any(entry.text != DASH for entry in row.entries)]
     return Table(_caption([result for _, result in group], scale), columns, rows)

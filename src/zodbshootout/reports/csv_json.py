@@ -53,8 +53,7 @@ def write_json(report: Report, console: Console) -> None:
 class Records(Sequence[dict[str, Any]]):
     """The parameters, figures, state and reason of each cell, found when they are first read.
 
-    Times are in seconds, sizes in bytes, and so are costs, whose columns have the names that
-    ``compare --metric`` takes; a cell's missing values are ``None``.
+    Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
     """
 
     def __init__(self, result_sets: Sequence[ResultSet]) -> None:
@@ -116,7 +115,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "latency_p99_s": figures["p99"],
         "latency_max_s": figures["max"],
         "memory_bytes": result.mean if memory else None,
-        **{cost.name: _amount(result, cost) for cost in COSTS},
+        **{cost.key: _amount(result, cost) for cost in COSTS},
         "runs": len(result.runs),
         "values": len(result.values),
         "trend": trend and ("within runs" if trend.within_runs else "from run to run"),

@@ -228,7 +228,7 @@ def test_wrapped_storages_are_measured_by_processes_if_those_can_share_them(
         expected={
             **{(contender, "cold"): f"its data lives in one DB only{advice}"
                for contender in VOLATILE},
-            **{(contender, "cold"): f"FileStorage: one DB at a time can open it{advice}"
+            **{(contender, "cold"): f"Storage: one DB at a time can open it{advice}"
                for contender in EXCLUSIVE - {"demo_changes"}},
             ("demo_changes", "cold"): f"DemoStorage: one DB at a time can open it{advice}",
         },
@@ -256,9 +256,7 @@ def test_wrapped_storages_are_zapped_and_packed_if_possible(tmp_path: Path) -> N
     )  # fmt: skip
     assert rest == {}
     for contender in set(CONTENDERS) - {"demo_changes"}:
-        # It turns out only later that foreign_memory has nothing to be zapped.
-        zapped = contender not in VOLATILE - {"foreign_memory"}
-        assert metadata(tmp_path, contender, "add")["zapped"] is zapped
+        assert metadata(tmp_path, contender, "add")["zapped"] is (contender not in VOLATILE)
 
 
 @pytest.mark.parametrize("words", [("--zap", "demo_changes"), ("--zap", "demo")])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 import psutil
 import pyperf
@@ -74,14 +75,26 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     }
 
 
-def start(directory: Path, *words: str, **more: str) -> subprocess.Popen[str]:
+class Command(subprocess.Popen[str]):
+    """A process that is killed if an exception leaves its context, which would wait for its end."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, value, traceback)
+
+
+def start(directory: Path, *words: str, **more: str) -> Command:
     return _start(directory, words, subprocess.PIPE, more)
 
 
-def _start(
-    directory: Path, words: Sequence[str], stdin: int, more: Mapping[str, str]
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def _start(directory: Path, words: Sequence[str], stdin: int, more: Mapping[str, str]) -> Command:
+    return Command(
         [sys.executable, "-m", "zodbshootout", *words],
         cwd=directory,
         env=environment(directory, **more),
@@ -114,7 +127,7 @@ def shown_table(directory: Path, file: str) -> str:
     return done.out.partition("Next:\n")[0]
 
 
-def _wait_for_end(process: subprocess.Popen[str], answers: str | None = None) -> Done:
+def _wait_for_end(process: Command, answers: str | None = None) -> Done:
     """Wait for the end of a process, and kill it if it takes too long."""
     with process:
         try:
@@ -141,7 +154,7 @@ def processes_in(directory: Path) -> dict[int, str]:
     return commands
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come to that"

@@ -41,6 +41,9 @@ SERVERS = """
 <postgresqlserver pg>
   database strict
   database lax
+  <settings>
+    wal_writer_delay 10s
+  </settings>
 </postgresqlserver>
 <mysqlserver strict>
   <settings>
@@ -51,6 +54,7 @@ SERVERS = """
 <mysqlserver lax>
   <settings>
     innodb_flush_log_at_trx_commit 2
+    innodb_flush_log_at_timeout 2700
   </settings>
 </mysqlserver>
 """

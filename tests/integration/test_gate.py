@@ -57,7 +57,7 @@ def test_the_workflow_measures_compares_and_passes_if_nothing_changed(tmp_path: 
     repository.mkdir()
     (repository / "benchmarks.conf").write_text(STORAGE, encoding="utf-8")
     briefly = steps()["Measure both in turn"].replace(
-        "-p 8", "-p 3 -n 3 --object-counts 5 --min-time 0.01"
+        "-p 8", "-p 3 -n 1 --object-counts 5 --min-time 0.001"
     )
     measured = run(briefly, repository)
     assert (measured.returncode, measured.stderr) == (0, "")
@@ -75,7 +75,7 @@ def test_a_run_is_a_gate_on_what_it_measures_against(tmp_path: Path) -> None:
     venv.create(tmp_path / "empty", with_pip=False, symlinks=True)
     (tmp_path / "benchmarks.conf").write_text(STORAGE, encoding="utf-8")
     command = (
-        "zodbshootout benchmarks.conf add -c 1 -p 3 -n 2 --object-counts 5 --min-time 0.01 -q "
+        "zodbshootout benchmarks.conf add -c 1 -p 3 -n 1 --object-counts 5 --min-time 0.001 -q "
         "--fail-above 10000%"
     )
     same = run(f"{command} --against ./same", tmp_path)

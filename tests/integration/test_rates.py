@@ -39,6 +39,9 @@ path $scratch/own.fs
 """
 
 
+ONCE = ("-p", "1", "-n", "1")
+
+
 @pytest.fixture(autouse=True)
 def _configuration(place: Path) -> None:
     (place / "x.conf").write_text(CONFIGURATION)
@@ -48,12 +51,12 @@ def _configuration(place: Path) -> None:
 def test_clients_of_any_kind_run_at_a_rate_unless_it_is_impossible(
     place: Path, kind: tuple[str, ...]
 ) -> None:
-    words = ("update", "--only", "zeo", "-c", "2", *kind, "--object-counts", "2")
-    done = run(place, "x.conf", *words, "--rate", "100,1e9", "-p", "1", "-o", "a.json")
+    words = ("hot", "--only", "zeo", "-c", "2", *kind, "--object-counts", "2")
+    done = run(place, "x.conf", *words, "--rate", "50,1e9", *ONCE, "-o", "a.json")
     assert done.status == 0, done.err
     paced, refused = sorted(read_results(place / "a.json"), key=lambda cell: len(cell.reason))
     metadata = paced.metadata
-    assert metadata["rate"] == 100
+    assert metadata["rate"] == 50
     assert metadata["iterations"] == 300
     assert metadata["iterations_uncounted"] >= 75
     assert set(paced.measures) == {"reached", "p50", "p99", "longest"}
@@ -63,17 +66,17 @@ def test_clients_of_any_kind_run_at_a_rate_unless_it_is_impossible(
 
 def test_contenders_at_the_same_rate_are_compared_by_latency(place: Path) -> None:
     file = "a.json"
-    words = ("update", "--threads", "-c", "2", "--object-counts", "2", "--rate", "50")
-    done = run(place, "x.conf", *words, "-p", "2", "-n", "1", "-o", file)
+    words = ("hot", "--threads", "-c", "2", "--object-counts", "2", "--rate", "50")
+    done = run(place, "x.conf", *words, *ONCE, "-o", file)
     assert done.status == 0, done.err
-    assert "update 50/s reached" in done.out
+    assert "hot 50/s reached" in done.out
     compared = run(place, "compare", file, "--contender", "zeo", "filestorage")
-    assert "update 50/s p50" in compared.out
-    assert "update 50/s p99" in compared.out
+    assert "hot 50/s p50" in compared.out
+    assert "hot 50/s p99" in compared.out
 
 
 def test_a_search_finds_the_highest_rate_within_a_limit(place: Path) -> None:
-    words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", "-p", "1")
+    words = ("hot", "--only", "zeo", "-c", "2", "--object-counts", "2", *ONCE, "--min-time", "0.1")
     done = run(place, "x.conf", *words, "--latency-limit", "p50=1s", "-o", "a.json")
     assert done.status == 0, done.err
     (result,) = read_results(place / "a.json")
@@ -83,7 +86,7 @@ def test_a_search_finds_the_highest_rate_within_a_limit(place: Path) -> None:
 
 
 def test_a_latency_limit_that_no_rate_keeps_is_reported(place: Path) -> None:
-    words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", "-p", "1")
+    words = ("update", "--only", "zeo", "-c", "2", "--object-counts", "2", *ONCE)
     done = run(place, "x.conf", *words, "--latency-limit", "p50=0.001ms", "-o", "a.json")
     assert done.status == 3
     assert "no rate keeps p50 within 0.001 ms" in done.out
@@ -91,12 +94,12 @@ def test_a_latency_limit_that_no_rate_keeps_is_reported(place: Path) -> None:
 
 def test_a_replay_can_run_at_a_rate(place: Path) -> None:
     workload = str(Path(__file__).parents[2] / "etc" / "workloads" / "sessions.workload")
-    words = ("--only", "zeo", "-c", "2", "--workload", workload, "--rate", "200", "-p", "1")
+    words = ("--only", "zeo", "-c", "2", "--workload", workload, "--rate", "100", *ONCE)
     done = run(place, "x.conf", *words, "-o", "a.json")
     assert done.status == 0, done.err
     (result,) = read_results(place / "a.json")
-    assert result.latencies.get_total_count() == result.metadata["iterations"] == 600
-    assert "replay 200/s reached" in done.out
+    assert result.latencies.get_total_count() == result.metadata["iterations"] == 300
+    assert "replay 100/s reached" in done.out
 
 
 def test_each_value_of_a_setting_is_measured_as_a_contender_of_its_own(place: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.command import run
 
-VALUES, WARMUPS, LOOPS, OBJECTS = 3, 2, 8, 20
+VALUES, WARMUPS, LOOPS, OBJECTS = 3, 2, 8, 5
 
 
 CREWS = {
@@ -21,8 +21,8 @@ CREWS = {
 }
 BENCHMARKS = {
     "alone": ("add", "steamin", "cold", "hot", "conflicts"),
-    "sharing": ("add", "steamin", "cold", "conflicts", "ex_commit"),
-    "unique": ("add", "steamin", "cold", "conflicts"),
+    "sharing": ("add", "cold", "conflicts"),
+    "unique": ("add", "steamin", "conflicts"),
 }
 Runs = Mapping[tuple[str, str], pyperf.Run]
 

@@ -176,7 +176,7 @@ def test_a_large_crew_is_measured_on_each_server(
 ) -> None:
     done = run(
         place, str(ETC / "sample.conf"), benchmark, *words,
-        "-c", "16", "--object-counts", "2", *BRIEF[2:], "-o", "a.json",
+        "-c", "10", "--object-counts", "1", *BRIEF[2:], "-o", "a.json",
     )  # fmt: skip
     assert done.status == 0, done.out + done.err
     check_all_measured(

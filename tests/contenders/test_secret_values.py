@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,10 @@ def test_a_secret_is_not_kept(
     assert settings[3]["storage.adapter.dsn"] == "host='h' password='***' dbname='x'"
 
 
-@pytest.mark.parametrize("password", SPELLINGS)
-@pytest.mark.parametrize("way", WAYS[:-1], ids=lambda way: way.__name__)
+@pytest.mark.parametrize(
+    ("way", "password"),
+    [pytest.param(*pair, id=pair[0].__name__) for pair in zip(WAYS[:-1], cycle(SPELLINGS))],
+)
 def test_a_secret_in_a_file_that_a_uri_names_is_not_kept(
     way: Way, password: str, tmp_path: Path,
     places: ExitStack, guardian: Guardian, monkeypatch: pytest.MonkeyPatch,

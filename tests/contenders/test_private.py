@@ -152,6 +152,13 @@ def test_a_zeo_server_has_a_private_one_with_its_storages() -> None:
     }  # fmt: skip
 
 
+def test_a_variable_may_name_the_storage_of_a_zeo_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEO_STORAGE", "Catalog")
+    client, server = changed(ZEO.format(name="a", server="db:8100", more="storage $(ZEO_STORAGE)"))
+    assert values(client)["storage"] == "catalog"
+    assert [storage.name for storage in server.sections] == ["catalog"]
+
+
 def test_a_zeo_client_shares_the_blobs_of_its_server() -> None:
     more = "shared-blob-dir on\nblob-dir /srv/blobs"
     client, server = changed(ZEO.format(name="a", server="/srv/zeo.sock", more=more))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import instances
 from tests.instances import instance
 from tests.integration.command import OBJECTS, cells
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
@@ -20,6 +21,7 @@ WITH_BLOBS = {
     "cookiecutter/sqlite.conf": ("main",),
     "cookiecutter/zeo.conf": ("main",),
     "plone-backend/relstorage.conf": ("main",),
+    "plone-backend/zeo.conf": ("main",),
     "plone-backend/zope.conf": ("main",),
     "plone-zeo/zeo.conf": ("1",),
     "pyramid/unnamed.conf": ("zodb",),
@@ -76,3 +78,7 @@ def test_a_storage_that_cannot_be_replaced_is_refused_and_never_opened(
     assert done.status == BAD_USAGE
     assert REFUSED[name] in done.complaint
     assert str(site.configurations[0]) in done.complaint
+
+
+def test_every_configuration_is_measured_or_refused() -> None:
+    assert sorted({**WITH_BLOBS, **WITHOUT_BLOBS, **REFUSED}) == instances.names()

@@ -185,8 +185,7 @@ class _Change:
         if name in rule.paths:
             value = self._path(key.value)
             return key._replace(written=value, resolved=value)
-        variables = {f"({name})": value for name, value in os.environ.items()}
-        may_be_place = "/" in replaced(key.value, variables) and name not in _NO_PLACES
+        may_be_place = "/" in _with_variables(key.value) and name not in _NO_PLACES
         if may_be_place and section.type not in _DATABASES:
             raise _Irreplaceable(
                 key.place, f"{key.name} of <{section.type}> may name a place of the original"
@@ -246,7 +245,7 @@ class _Change:
         if rule.database:  # a server for each original one, which may serve several
             name = f"{name}_{number}"
             key = section.key(rule.database)
-            database = key.value.lower() if key else "1"
+            database = _with_variables(key.value).lower() if key else "1"
         server = self._servers.setdefault(name, _Server(rule.server, name, section.place))
         server.databases.setdefault(database, "")
         return server, database
@@ -269,6 +268,11 @@ class _Change:
         shared, directory = section.key("shared-blob-dir"), section.key("blob-dir")
         if directory and shared and shared.value.lower() in {"true", "yes", "on"}:
             server.databases[database] = self._path(directory.value)
+
+
+def _with_variables(text: str) -> str:
+    """Return a text with the values of the environment variables that it names."""
+    return replaced(text, {f"({name})": value for name, value in os.environ.items()})
 
 
 def _unknown(section: Section) -> _Irreplaceable:

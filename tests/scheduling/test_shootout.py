@@ -31,6 +31,7 @@ from zodbshootout.scheduling.shootout import (
     Shootout,
 )
 from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.usage import ServerUsage
 from zodbshootout.workers.coordinator import ForkServers
 from zodbshootout.workers.measuring import Measure, Slice
 
@@ -59,6 +60,7 @@ class Site:
     rises: Mapping[str, float] = field(default_factory=dict)
     """The share of its seconds by which each run is slower than the one before."""
     served: set[str] = field(default_factory=set)
+    used: ServerUsage = field(default_factory=ServerUsage)
     ended: Callable[[str], str | None] = lambda contender: None
     """Returns how a server of a contender has ended."""
     events: list[Event] = field(default_factory=list)
@@ -135,6 +137,14 @@ class Site:
     def how_ended(self, contender: str) -> str | None:
         return self.ended(contender)
 
+    def usage(self, contender: str) -> ServerUsage:
+        """Return what is 3 s and 60 bytes more each time."""
+        self.used += ServerUsage(3.0, 60)
+        return self.used
+
+    def memory(self, contender: str) -> int:
+        return 1000
+
 
 NOTES = {"prepare_slice": "get ready", "close_databases": "close", "reopen_databases": "reopen"}
 """The events of calls that a worker has started, if they are named differently."""
@@ -156,7 +166,7 @@ class FakeWorker:
 
     def _slice(self, loops: int) -> Slice:
         seconds = self.site.seconds.get(self.name, 0.01)
-        return Slice(seconds, seconds * loops)
+        return Slice(seconds, seconds * loops, done=loops)
 
     def start(self, name: str, *args: int) -> None:
         self._note(NOTES.get(name, name), *args)
@@ -836,3 +846,18 @@ def test_a_variant_must_be_precise_relative_to_its_original() -> None:
     runs = [len(outcome.results[0].runs) for outcome in (variants, only_two, strangers, named)]
     assert runs[0] == runs[1] > 1.5 * runs[2]
     assert runs[2] == runs[3]
+
+
+def test_the_costs_of_servers_are_those_of_the_slices_of_their_contender() -> None:
+    site = Site(served={"a"})
+    outcome = run_shootout(plan_of("ab", ["add"], processes=1, loops=2, values=3), site)
+    costs = {
+        result.cell.contender: {
+            key: value for key, value in result.metadata.items() if key.startswith("server_")
+        }
+        for result in outcome.results
+    }
+    assert costs["a"]["server_cpu_s"] == "1.5 1.5 1.5"
+    assert costs["a"]["server_written_bytes"] == "30 30 30"
+    assert costs["a"]["server_memory_bytes"] == 1000
+    assert "server_cpu_s" not in costs["b"]

@@ -284,7 +284,8 @@ class Shootout:
 
     def _count_traffic(self, cell: Cell, number: int) -> None:
         """Count the traffic between a client and its servers, once for each cell."""
-        if cell in self._traffic or self.tasks.cluster is not None:
+        has_servers = self.plan.contender(cell).has_servers
+        if cell in self._traffic or self.tasks.cluster is not None or not has_servers:
             return
         self.store.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)

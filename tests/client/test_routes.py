@@ -22,6 +22,8 @@ DSNS = [
     ("postgresql://u:p@db:5433/x", [("db", 5433)], "?host=::1&port=7"),
     ("postgresql://db/x?sslmode=disable", [("db", 5432)], "&host=::1&port=7"),
     ("dbname=x", [], ""),
+    ("host=db port=x", [], ""),
+    ("postgresql://u:p@[h/x", [], ""),
 ]
 
 
@@ -40,6 +42,8 @@ URIS = [
     ("postgres://u:p%40@db/x", [("db", 5432)], "postgres://u:p%40@::1:7/x"),
     ("file:///tmp/Data.fs", [], "file:///tmp/Data.fs"),
     ("memory://", [], "memory://"),
+    ("zeo://[h", [], "zeo://[h"),
+    ("zeo://h:x", [], "zeo://h:x"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from urllib.parse import parse_qsl, urlsplit
 
 from zodbshootout.client.reachability import Address
@@ -35,20 +36,30 @@ def addresses(reroute: Callable[[Route], object]) -> list[Address]:
 def in_dsn(dsn: str, route: Route) -> str:
     """Return a DSN of PostgreSQL that leads to other addresses; unchanged if it names no host.
 
-    Of settings that occur several times libpq takes the last one.
+    Of settings that occur several times libpq takes the last one.  What is wrong with a DSN is
+    reported when it is opened.
     """
-    settings = _settings(dsn)
+    with suppress(ValueError):
+        settings = _settings(dsn)
+        if settings.get("host"):
+            return dsn + _routed(settings, route, is_url="://" in dsn, has_query="?" in dsn)
+    return dsn
+
+
+def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_query: bool) -> str:
+    """Return the settings to append to a DSN, so that it leads to other addresses.
+
+    :raises ValueError: if a port is not a number
+    """
     hosts, ports = (settings.get(key, "").split(",") for key in ("host", "port"))
-    if not settings.get("host"):
-        return dsn
     ports = ports * len(hosts) if len(ports) == 1 else ports
     routed = [_of_postgresql(host, port, route) for host, port in zip(hosts, ports)]
     host, port = (",".join(part) for part in zip(*routed))
     # With a certificate to be verified, the name of the host is still that of the server.
     key = "hostaddr" if settings.get("sslmode") == _VERIFIES_NAMES else "host"
-    if "://" in dsn:
-        return f"{dsn}{'&' if '?' in dsn else '?'}{key}={host}&port={port}"
-    return f"{dsn} {key}='{host}' port='{port}'"
+    if is_url:
+        return f"{'&' if has_query else '?'}{key}={host}&port={port}"
+    return f" {key}='{host}' port='{port}'"
 
 
 def _settings(dsn: str) -> Mapping[str, str]:
@@ -79,11 +90,15 @@ def in_uri(uri: str, route: Route) -> str:
     default = _DEFAULT_PORTS.get(scheme)
     if default is None:
         return uri
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+        port = parts.port or default
+    except ValueError:
+        return uri
     if not parts.hostname:
         end = len(re.split(r"[?#]", rest, maxsplit=1)[0])
         return f"{scheme}://{route(rest[:end])}{rest[end:]}" if scheme == "zeo" else uri
-    routed = route((parts.hostname, parts.port or default))
+    routed = route((parts.hostname, port))
     assert isinstance(routed, tuple)
     user, at, _ = parts.netloc.rpartition("@")
     return parts._replace(netloc=f"{user}{at}{routed[0]}:{routed[1]}").geturl()

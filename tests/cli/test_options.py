@@ -49,6 +49,16 @@ def test_without_arguments_one_process_measures_the_embedded_default() -> None:
     assert kind(options.sweep) == (ClientKind.PROCESS, False)
 
 
+def test_the_name_of_a_sample_suffices_unless_a_file_has_it(tmp_path: Path) -> None:
+    options = parse(["x.conf", "website-sample", "add"])
+    files = [path for path in options.files if isinstance(path, Path)]
+    assert [path.name for path in files] == ["x.conf", "website-sample.conf"]
+    assert files[1].is_file()
+    assert options.benchmarks == ["add"]
+    Path("website-sample").write_text("")
+    assert parse(["website-sample"]).files == [Path("website-sample")]
+
+
 @pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"], ["x.conf", "add"]])
 def test_clients_are_two_processes_if_a_file_or_a_number_is_given(words: list[str]) -> None:
     sweep = parse(words).sweep

@@ -30,6 +30,7 @@ from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.config.secrets import of_uri
+from zodbshootout.config.source import samples
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
@@ -233,10 +234,12 @@ def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], S
 
 def _is_file_or_uri(word: str) -> bool:
     looks_like_file = os.sep in word or word.endswith(".conf")
-    return looks_like_file or exists(word) or is_uri(word)
+    return looks_like_file or exists(word) or is_uri(word) or word in samples()
 
 
 def _file_or_uri(word: str) -> Path | str:
+    if not exists(word) and word in samples():
+        return samples()[word]
     if is_uri(word) and not exists(word):
         return word.strip()
     if exists(word) and holds_results(Path(word)):

@@ -337,6 +337,11 @@ def test_a_uri_is_refused(uri: str) -> None:
         changed(f"<zodburi a>\nuri {uri}\n</zodburi>\n")
 
 
+def test_a_configuration_of_a_zeo_server_is_refused_as_it_is_without_the_option() -> None:
+    with pytest.raises(UserError, match=r"this is the configuration of a ZEO server"):
+        changed("<zeo>\naddress 8100\n</zeo>\n<filestorage 1>\npath /srv/x\n</filestorage>\n")
+
+
 @pytest.mark.parametrize("environment", ["", "environment old\n"])
 def test_a_database_of_an_unknown_type_is_refused(environment: str) -> None:
     text = (

@@ -170,7 +170,8 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
         notes.append(f"--rtt: {names} {verb} measured once")
     if options.private:
         files = " and ".join(map(str, options.paths))
-        notes.append(f"data of the run's own (--private): nothing that {files} names is opened")
+        verb = "name" if len(options.paths) > 1 else "names"
+        notes.append(f"data of the run's own (--private): nothing that {files} {verb} is opened")
     if options.run.restart:
         check_servers_can_restart(contenders)
     reason = refused_unless_alone(opened, sweep.parameters()[0])

@@ -40,6 +40,13 @@ _KEYS_OF_ZOPE = frozenset(
 )
 
 
+OF_ZEO_SERVER = (
+    "this is the configuration of a ZEO server; for a private one write its storages into "
+    "<zeoserver NAME>, for one that runs give a zeo:// URI"
+)
+"""The flaw of a file with a section ``<zeo>``, and what to do."""
+
+
 def other_kind(source: Source) -> str | None:
     """Return where a file says that it is something else, and what to do; ``None`` if nowhere."""
     path, text, root = source.path, source.text, source.tree.root
@@ -57,10 +64,7 @@ def other_kind(source: Source) -> str | None:
         if re.compile(pattern).match(text, first):
             return f"{path}:{_number(text, first)}: {advice.format(path=path)}"
     if zeo := next((section for section in root.sections if section.type == "zeo"), None):
-        return (
-            f"{zeo.place}: this is the configuration of a ZEO server; for a private one write its "
-            "storages into <zeoserver NAME>, for one that runs give a zeo:// URI"
-        )
+        return f"{zeo.place}: {OF_ZEO_SERVER}"
     if not _has_database(source) and (
         key := next((key for key in root.keys if key.name.lower() in _KEYS_OF_ZOPE), None)
     ):

@@ -26,6 +26,7 @@ from zodbshootout.client.storage_types import (
     storage_types,
 )
 from zodbshootout.config import source
+from zodbshootout.config.formats import OF_ZEO_SERVER
 from zodbshootout.config.references import replaced
 from zodbshootout.config.tree import Import, Item, Key, Position, Section, Tree
 from zodbshootout.errors import UserError
@@ -115,6 +116,8 @@ class _Change:
             yield replace(section, items=list(self._items_of_server(section)))
         elif section.type == "environment":
             yield section
+        elif section.type == "zeo":
+            raise UserError(f"{section.place}: {OF_ZEO_SERVER}")
         elif section.type == "zodburi":
             raise _Irreplaceable(section.place, "a URI names its data; write a section instead")
         elif section.key("environment") or any(inner.type in _rules() for inner in section.walk()):

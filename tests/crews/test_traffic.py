@@ -1,0 +1,90 @@
+"""The traffic of iterations with a known protocol, and their time at a distance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.talking import ANSWER, REQUEST, TalkingType, serving
+from zodbshootout.client import storage_types as storages
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.database import Database
+from zodbshootout.client.preparation import populate
+from zodbshootout.crews.local import plan_of
+from zodbshootout.crews.traffic import REPETITIONS, at_distance, count
+from zodbshootout.model.outcome import Failed
+from zodbshootout.model.specification import (
+    CrewShape,
+    Distance,
+    Parameters,
+    Specification,
+    Storage,
+)
+from zodbshootout.network.relays import Traffic
+
+SERVICE = 0.010
+"""Seconds that the server takes for an answer."""
+
+
+@pytest.fixture(autouse=True)
+def talking_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = (TalkingType, *storages.storage_types())
+    monkeypatch.setattr(storages, "storage_types", lambda: known)
+
+
+def specification(
+    place: Path, server: tuple[str, int], settings: str, distance: Distance | None = None
+) -> Specification:
+    host, port = server
+    section = (
+        "%import tests.talking\n"
+        f"<zodb a>\n<talking>\nserver {host}:{port}\n{settings}\n"
+        f"<filestorage>\npath {place}/a.fs\n</filestorage>\n</talking>\n</zodb>\n"
+    )
+    storage = Storage(section, distance=distance or Distance())
+    parameters = Parameters(CrewShape(1), objects=5, owner="a")
+    made = Specification(storage, "update", parameters)
+    with Database(storage) as database:
+        populate(database, benchmarks()["update"].dataset, parameters)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("settings", "traffic"),
+    [
+        ("requests 1", Traffic(1, REQUEST, ANSWER)),
+        ("requests 7", Traffic(7, 7 * REQUEST, 7 * ANSWER)),
+        ("requests 0\npipelined 20", Traffic(1, 20 * REQUEST, 20 * ANSWER)),
+        ("requests 2\npipelined 3", Traffic(3, 5 * REQUEST, 5 * ANSWER)),
+    ],
+)
+def test_trips_and_bytes_are_exact(settings: str, traffic: Traffic, tmp_path: Path) -> None:
+    with serving(0.001) as server:
+        assert count(specification(tmp_path, server, settings)) == [traffic] * REPETITIONS
+
+
+def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:
+    section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
+    assert count(Specification(Storage(section), "tpc", Parameters(CrewShape(1)))) == []
+
+
+def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:
+    with serving() as server:
+        made = specification(tmp_path, server, "requests 1")
+    with pytest.raises(Failed):
+        count(made)
+
+
+def test_an_iteration_takes_its_service_time_and_its_round_trips(tmp_path: Path) -> None:
+    rtt, requests = 0.005, 6
+    with serving(SERVICE) as server:
+        distance = Distance(rtt, delivered=rtt)
+        far = specification(tmp_path, server, f"requests {requests}", distance)
+        with at_distance(far) as (routed, delivered):
+            assert routed.storage.routes
+            with plan_of(routed).started() as crew:
+                value = crew.measure(4).value
+            # No machine is too slow for a lower bound.
+            assert value >= requests * (SERVICE + 0.95 * rtt)
+            assert delivered() >= 0.9 * rtt

@@ -23,7 +23,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.network.relays import Traffic
 
-SERVICE = 0.010
+SERVICE = 0.020
 """Seconds that the server takes for an answer."""
 
 
@@ -60,7 +60,7 @@ def specification(
     ],
 )
 def test_trips_and_bytes_are_exact(settings: str, traffic: Traffic, tmp_path: Path) -> None:
-    with serving(0.001) as server:
+    with serving(SERVICE) as server:
         assert count(specification(tmp_path, server, settings)) == [traffic] * REPETITIONS
 
 

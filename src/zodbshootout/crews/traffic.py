@@ -14,13 +14,13 @@ from zodbshootout.model.specification import Address, Distance, Specification, S
 from zodbshootout.network.relays import Relay, RelayError, Traffic
 
 Delivered = Callable[[], float]
-NOWHERE = Distance()
+NO_DISTANCE = Distance()
 REPETITIONS = 4
 """The iterations that are counted."""
 
 
 @contextmanager
-def relayed(storage: Storage, distance: Distance = NOWHERE) -> Iterator[tuple[Storage, Relay]]:
+def relayed(storage: Storage, distance: Distance = NO_DISTANCE) -> Iterator[tuple[Storage, Relay]]:
     """Start a relay for all servers of a storage; yield the storage that connects through it.
 
     The relay adds a *distance*, that of the storage itself left aside.

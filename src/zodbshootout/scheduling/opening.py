@@ -77,7 +77,7 @@ def calibrated(contenders: Sequence[Contender], observer: Observer) -> list[Cont
             distances[Distance(rtt)] = Distance(rtt, found.early, found.p50, found.lateness.p50)
             if not found.is_delivered:
                 observer.relay(
-                    f"--rtt: round trips of {duration(rtt)} take {1e3 * found.p50:.2g} ms: this "
+                    f"--rtt: round trips of {duration(rtt)} take {1e3 * found.p50:.3g} ms: this "
                     "machine is too slow or too busy to deliver them"
                 )
     return [

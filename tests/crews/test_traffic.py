@@ -13,7 +13,7 @@ from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
 from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.traffic import REPETITIONS, at_distance, count
-from zodbshootout.model.outcome import Failed
+from zodbshootout.model.outcome import Failed, Unsupported
 from zodbshootout.model.specification import (
     CrewShape,
     Distance,
@@ -66,7 +66,8 @@ def test_trips_and_bytes_are_exact(settings: str, traffic: Traffic, tmp_path: Pa
 
 def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:
     section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
-    assert count(Specification(Storage(section), "tpc", Parameters(CrewShape(1)))) == []
+    with pytest.raises(Unsupported, match="do not name the addresses"):
+        count(Specification(Storage(section), "tpc", Parameters(CrewShape(1))))
 
 
 def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from zodbshootout.client.database import addresses_of
 from zodbshootout.crews.local import plan_of
-from zodbshootout.model.outcome import Failed, Failure
+from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import Address, Distance, Specification, Storage
 from zodbshootout.network.relays import Relay, RelayError, Traffic
 
@@ -71,14 +71,14 @@ def at_distance(specification: Specification) -> Iterator[tuple[Specification, D
 def count(specification: Specification) -> list[Traffic]:
     """Have one client of a crew do single iterations; return the traffic of each.
 
-    There is none if the storage has no servers.  The first iteration of a client opens connections,
-    and is left out.
+    The first iteration of a client opens connections, and is left out.
 
+    :raises Unsupported: if the storage has no server whose address is known
     :raises Failed: if the client fails
     """
     with relayed(specification.storage) as (storage, relay):
         if not storage.routes:
-            return []
+            raise Unsupported("the types of its storages do not name the addresses of servers")
         plan = plan_of(replace(specification, storage=storage), clients=[0])
         with plan.started() as crew:
 
@@ -86,9 +86,5 @@ def count(specification: Specification) -> list[Traffic]:
                 return sum(relay.counts().values(), Traffic())
 
             crew.single(so_far)
-            return [_difference(crew.single(so_far)) for _ in range(REPETITIONS)]
-
-
-def _difference(ends: tuple[Traffic, Traffic]) -> Traffic:
-    before, after = ends
-    return after - before
+            ends = [crew.single(so_far) for _ in range(REPETITIONS)]
+    return [after - before for before, after in ends]

@@ -122,8 +122,6 @@ def _hosts(
 
 def traffic_metadata(iterations: Sequence[Traffic]) -> Metadata:
     """Return the costs of the traffic of single iterations, a number for each."""
-    if not iterations:
-        return {}
     numbers = {
         "trips": [traffic.trips for traffic in iterations],
         "sent_bytes": [traffic.sent for traffic in iterations],

@@ -15,7 +15,7 @@ from zodbshootout.network.relays import Relay, RelayError, Traffic
 
 Delivered = Callable[[], float]
 NO_DISTANCE = Distance()
-REPETITIONS = 4
+REPETITIONS = 3
 """The iterations that are counted."""
 
 

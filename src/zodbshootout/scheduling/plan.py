@@ -84,6 +84,8 @@ class RunOptions:
     restart: bool = False
     """Whether private servers are restarted before each value of a cold benchmark."""
     leaks: bool = False
+    debug_single_value: bool = False
+    """Whether the run only tries a configuration; then round trips are not counted."""
     profiles: Path | None = None
     """The directory for profiles of the clients, ``None`` for no profiles."""
     label: str = ""

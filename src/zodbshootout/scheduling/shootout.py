@@ -284,8 +284,8 @@ class Shootout:
 
     def _count_traffic(self, cell: Cell, number: int) -> None:
         """Count the traffic between a client and its servers, once for each cell."""
-        has_servers = self.plan.contender(cell).has_servers
-        if cell in self._traffic or self.tasks.cluster is not None or not has_servers:
+        is_wanted = self.plan.contender(cell).has_servers and not self.options.debug_single_value
+        if cell in self._traffic or self.tasks.cluster is not None or not is_wanted:
             return
         self.store.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)

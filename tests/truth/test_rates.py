@@ -206,7 +206,8 @@ def search(limit: LatencyLimit, loops: int) -> tuple[float, Sample]:
 
 
 def measurement(crew: Crew, params: Parameters) -> Searching:
-    task: Any = SimpleNamespace(specification=SimpleNamespace(parameters=params), leaks=False)
+    specification = SimpleNamespace(benchmark="tpc", parameters=params)
+    task: Any = SimpleNamespace(specification=specification, leaks=False)
     connection: Any = SimpleNamespace(send=lambda _: None)
     return Searching(task, crew, connection)
 

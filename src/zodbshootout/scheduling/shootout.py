@@ -215,9 +215,11 @@ class Shootout:
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         later: list[Cell] = []
-        prepared = [cell for cell in group if self._prepare(cell, number)]
-        for cell in prepared:
-            self._count_traffic(cell, number)
+        prepared = [
+            cell
+            for cell in group
+            if self._prepare(cell, number) and self._count_traffic(cell, number)
+        ]
         with ExitStack() as stack:
             workers, failures = self._set_up(prepared, number, stack)
             for cell, failure in failures.items():
@@ -282,11 +284,14 @@ class Shootout:
         self.tasks.prepared(cell, task)
         return True
 
-    def _count_traffic(self, cell: Cell, number: int) -> None:
-        """Count the traffic between a client and its servers, once for each cell."""
+    def _count_traffic(self, cell: Cell, number: int) -> bool:
+        """Count the traffic between a client and its servers, once for each cell.
+
+        Return whether the servers run on.
+        """
         is_wanted = self.plan.contender(cell).has_servers and not self.options.debug_single_value
         if cell in self._traffic or self.tasks.cluster is not None or not is_wanted:
-            return
+            return True
         self.store.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)
         try:
@@ -297,6 +302,7 @@ class Shootout:
             self._traffic[cell] = storable({"traffic_not_counted": error.failure.cause})
         else:
             self._traffic[cell] = traffic_metadata(traffic)
+        return not self._has_lost_server(cell)
 
     def _restarts(self, benchmark: str) -> bool:
         return self.options.restart and benchmarks()[benchmark].cold

@@ -48,14 +48,14 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _delivered(relay: Relay, server: Address, clients: int, echoes: int) -> Iterator[Figure]:
-    found = [calibrate(relay, rtt) for rtt in RTTS]
-    routes = [relay.route(server, one.rtt, early=one.early) for one in found]
+    calibrations = [calibrate(relay, rtt) for rtt in RTTS]
+    routes = [relay.route(server, one.rtt, early=one.early) for one in calibrations]
     direct, *relayed = _round_trips([server, *routes], clients, echoes)
     lateness = relay.lateness()
     usual = statistics.median(direct)
     crew = "one client" if clients == 1 else f"{clients} clients"
     yield info(f"distance: {crew}, directly", 1e6 * usual, "{:,.0f} us")
-    for one, route, seconds in zip(found, routes, relayed, strict=True):
+    for one, route, seconds in zip(calibrations, routes, relayed, strict=True):
         delivered = statistics.median(seconds) - usual
         limit = max(TOLERANCE * one.rtt, LEAST_TOLERANCE)
         name = f"distance: {crew}, {1e3 * one.rtt:g} ms"

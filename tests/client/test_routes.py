@@ -27,11 +27,11 @@ DSNS = [
 ]
 
 
-@pytest.mark.parametrize(("dsn", "found", "added"), DSNS)
+@pytest.mark.parametrize(("dsn", "named", "added"), DSNS)
 def test_a_dsn_leads_elsewhere_by_its_last_settings(
-    dsn: str, found: list[Address], added: str
+    dsn: str, named: list[Address], added: str
 ) -> None:
-    assert addresses(lambda route: in_dsn(dsn, route)) == found
+    assert addresses(lambda route: in_dsn(dsn, route)) == named
     assert in_dsn(dsn, elsewhere) == dsn + added
 
 
@@ -47,7 +47,7 @@ URIS = [
 ]
 
 
-@pytest.mark.parametrize(("uri", "found", "routed"), URIS)
-def test_a_uri_leads_elsewhere(uri: str, found: list[Address], routed: str) -> None:
-    assert addresses(lambda route: in_uri(uri, route)) == found
+@pytest.mark.parametrize(("uri", "named", "routed"), URIS)
+def test_a_uri_leads_elsewhere(uri: str, named: list[Address], routed: str) -> None:
+    assert addresses(lambda route: in_uri(uri, route)) == named
     assert in_uri(uri, elsewhere) == routed

@@ -26,19 +26,19 @@ def on_a_machine(deliver: Callable[[float, float], float]) -> Measure:
 def test_a_constant_addition_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
     adding = on_a_machine(lambda rtt, early: rtt + 120e-6 - 2 * early)
     monkeypatch.setattr(calibration, "measure", adding)
-    found = calibrate(RELAY, 0.001)
-    assert found.early == pytest.approx(60e-6)
-    assert found.p50 == pytest.approx(0.001)
-    assert found.is_delivered
+    result = calibrate(RELAY, 0.001)
+    assert result.early == pytest.approx(60e-6)
+    assert result.p50 == pytest.approx(0.001)
+    assert result.is_delivered
 
 
 def test_what_is_not_delivered_is_reported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     delivered = iter([0.009, 0.006, 0.007, 0.008])
     monkeypatch.setattr(calibration, "measure", on_a_machine(lambda *_: next(delivered)))
-    found = calibrate(RELAY, 0.001)
-    assert found.p50 == 0.008
-    assert not found.is_delivered
-    assert found.early == MOST_EARLY
+    result = calibrate(RELAY, 0.001)
+    assert result.p50 == 0.008
+    assert not result.is_delivered
+    assert result.early == MOST_EARLY
     assert list(delivered) == []
 
 
@@ -65,6 +65,6 @@ def test_a_run_delivers_what_was_calibrated_and_what_it_is_later() -> None:
 
 def test_a_relay_of_this_machine_delivers_about_what_is_asked_for() -> None:
     with Relay.start() as relay:
-        found = calibrate(relay, 0.005)
-    assert 0.004 < found.p50 < 0.05
-    assert found.lateness.chunks > 100
+        result = calibrate(relay, 0.005)
+    assert 0.004 < result.p50 < 0.05
+    assert result.lateness.chunks > 100

@@ -214,8 +214,8 @@ def test_the_addresses_of_a_name_are_tried_in_turn(
     server = stack.enter_context(listening())
     forbidden = ("255.255.255.255", 1)
     kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
-    found = [(*kind, target) for target in (forbidden, refusing, server.getsockname())]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    addresses = [(*kind, target) for target in (forbidden, refusing, server.getsockname())]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
     loop = SteppedLoop()
     stack.callback(loop.close)
     client = stack.enter_context(connected(loop.add_route(("two.example", 1), 0.0, 0.0, "")))

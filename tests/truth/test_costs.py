@@ -56,9 +56,9 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Costs]:
 
 
 def test_what_a_server_uses_is_found_within_a_tenth(tmp_path: Path) -> None:
-    found = measured(tmp_path, SERVED, "update", "-p", "3")
+    costs = measured(tmp_path, SERVED, "update", "-p", "3")
     plain, busy, keeping = (
-        {name: found[contender, "update", name] for name in ("server_cpu", "cpu", "server_memory")}
+        {name: costs[contender, "update", name] for name in ("server_cpu", "cpu", "server_memory")}
         for contender in SPENDING
     )
     assert busy["server_cpu"] - plain["server_cpu"] == pytest.approx(0.020, rel=0.1)
@@ -71,14 +71,14 @@ def test_what_a_server_uses_is_found_within_a_tenth(tmp_path: Path) -> None:
 
 
 def test_what_a_client_uses_is_found_within_a_tenth(local: tuple[Path, Costs]) -> None:
-    _, found = local
-    cpu = {name: found[name, "add", "cpu"] for name in ("plain", "busy")}
+    _, costs = local
+    cpu = {name: costs[name, "add", "cpu"] for name in ("plain", "busy")}
     assert cpu["busy"] - cpu["plain"] == pytest.approx(0.020, rel=0.1)
-    disk = {name: found[name, "add", "disk"] for name in ("plain", "padded")}
+    disk = {name: costs[name, "add", "disk"] for name in ("plain", "padded")}
     assert disk["padded"] - disk["plain"] == pytest.approx(PADDING, rel=0.001)
-    written = {name: found[name, "add", "written"] for name in ("plain", "padded")}
+    written = {name: costs[name, "add", "written"] for name in ("plain", "padded")}
     assert written["padded"] - written["plain"] > 50 * PADDING * 0.9
-    assert ("plain", "add", "server_cpu") not in found
+    assert ("plain", "add", "server_cpu") not in costs
 
 
 def verdicts(place: Path, base: str, new: str, cost: str) -> list[Any]:

@@ -23,14 +23,14 @@ _VERIFIES_NAMES = "verify-full"
 
 def addresses(reroute: Callable[[Route], object]) -> list[Address]:
     """Return the addresses that *reroute* would have replaced by its argument."""
-    found: dict[Address, None] = {}
+    named: dict[Address, None] = {}
 
     def note(address: Address) -> Address:
-        found[address] = None
+        named[address] = None
         return address
 
     reroute(note)
-    return list(found)
+    return list(named)
 
 
 def in_dsn(dsn: str, route: Route) -> str:

@@ -288,18 +288,18 @@ class Loop:
         except OSError:
             chunk, ancillary = None, ()
         peer = end.peer
-        due = max(end.opened, self._arrival(ancillary)) + end.route.delay
+        instant = max(end.opened, self._arrival(ancillary)) + end.route.delay
         if not end.is_client:  # an answer makes up for the time that its request has lost
-            due -= end.lateness
+            instant -= end.lateness
             end.lateness = 0.0
-        peer.queue.append((due, chunk))
+        peer.queue.append((instant, chunk))
         if chunk:
             end.count(len(chunk))
             peer.size += len(chunk)
         else:
             end.is_read = True
         self._watch(end)
-        self._call(due, peer)
+        self._call(instant, peer)
 
     def _arrival(self, ancillary: Iterable[Any]) -> float:
         """Return the instant at which bytes have arrived, by the kernel's stamp if there is one."""
@@ -312,7 +312,7 @@ class Loop:
     def _send(self, end: End) -> None:
         """Send what is due, as far as it is taken."""
         while end.queue and end.queue[0][0] <= self.clock():
-            due, chunk = end.queue.popleft()
+            instant, chunk = end.queue.popleft()
             if chunk is None:
                 self._reset(end)
                 return
@@ -329,7 +329,7 @@ class Loop:
             end.size -= taken
             end.has_received = end.has_received or taken > 0
             if taken < len(chunk):
-                end.queue.appendleft((due, memoryview(chunk)[taken:]))
+                end.queue.appendleft((instant, memoryview(chunk)[taken:]))
                 end.is_blocked = True
                 break
         self._watch(end)

@@ -73,12 +73,14 @@ def calibrated(contenders: Sequence[Contender], observer: Observer) -> list[Cont
     with Relay.start() as relay:
         for rtt in rtts:
             observer.note(f"calibrating a round-trip time of {duration(rtt)}")
-            found = calibrate(relay, rtt)
-            distances[Distance(rtt)] = Distance(rtt, found.early, found.p50, found.lateness.p50)
-            if not found.is_delivered:
+            calibration = calibrate(relay, rtt)
+            distances[Distance(rtt)] = Distance(
+                rtt, calibration.early, calibration.p50, calibration.lateness.p50
+            )
+            if not calibration.is_delivered:
                 observer.relay(
-                    f"--rtt: round trips of {duration(rtt)} take {1e3 * found.p50:.3g} ms: this "
-                    "machine is too slow or too busy to deliver them"
+                    f"--rtt: round trips of {duration(rtt)} take {1e3 * calibration.p50:.3g} ms: "
+                    "this machine is too slow or too busy to deliver them"
                 )
     return [
         replace(c, storage=replace(c.storage, distance=distances[c.storage.distance]))

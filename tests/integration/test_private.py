@@ -23,10 +23,8 @@ WITH_BLOBS = {
     "plone-backend/relstorage.conf": ("main",),
     "plone-backend/zeo.conf": ("main",),
     "plone-backend/zope.conf": ("main",),
-    "plone-zeo/zeo.conf": ("1",),
     "pyramid/unnamed.conf": ("zodb",),
     "pyramid/zeo.conf": ("main",),
-    "zeoserver/zeo.conf": ("1",),
     "zodbtools/zodbconvert.conf": ("source", "destination"),
     "zope2instance/filestorage.conf": ("main",),
     "zope2instance/postgresql.conf": ("main",),
@@ -43,6 +41,8 @@ WITHOUT_BLOBS = {
 }
 """The contenders of the other configurations."""
 REFUSED = {
+    "plone-zeo/zeo.conf": "this is the configuration of a ZEO server",
+    "zeoserver/zeo.conf": "this is the configuration of a ZEO server",
     "cookiecutter/pgjsonb.conf": "not known how to give <s3blobstorage> data of its own",
     "zodbtools/zodbpack.conf": "not known how to give <oracle> data of its own",
     "zope2instance/staging.conf": "not known how to give <before> data of its own",

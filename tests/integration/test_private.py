@@ -24,7 +24,6 @@ WITH_BLOBS = {
     "plone-backend/zeo.conf": ("main",),
     "plone-backend/zope.conf": ("main",),
     "pyramid/unnamed.conf": ("zodb",),
-    "pyramid/zeo.conf": ("main",),
     "zodbtools/zodbconvert.conf": ("source", "destination"),
     "zope2instance/filestorage.conf": ("main",),
     "zope2instance/postgresql.conf": ("main",),
@@ -42,12 +41,13 @@ WITHOUT_BLOBS = {
 """The contenders of the other configurations."""
 REFUSED = {
     "plone-zeo/zeo.conf": "this is the configuration of a ZEO server",
+    "pyramid/zeo.conf": "this is the configuration of a ZEO server",
     "zeoserver/zeo.conf": "this is the configuration of a ZEO server",
     "cookiecutter/pgjsonb.conf": "not known how to give <s3blobstorage> data of its own",
     "zodbtools/zodbpack.conf": "not known how to give <oracle> data of its own",
     "zope2instance/staging.conf": "not known how to give <before> data of its own",
 }
-"""Configurations with a storage that cannot be replaced, and the reason."""
+"""Configurations with a storage that cannot be replaced, or of a server, and the reason."""
 ONCE = ("-c", "1", "--object-counts", str(OBJECTS), "--debug-single-value", "-o", "a.json")
 
 

@@ -111,7 +111,7 @@ class Stretch:
     pacing: Pacing | None = None
     """``None`` if the iterations had no schedule."""
     period: Period = field(default_factory=Period)
-    """What the client's process had used when it started and when it was stopped."""
+    """The use of the machine by the client's process, when it started and when it was stopped."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ _FILES = ("path", "data_dir")
 _FILE_URI = re.compile(r"file://(?P<path>[^?$]+)(\?|$)")
 """A URI of a file that does not depend on the run."""
 _URI_OF_FILES = re.compile(r"\bfile://|\bdata_dir=|\bshared_blob_dir=[^0fFnN]|\$scratch")
-"""What a URI has that names files which all clients share."""
+"""The text in a URI that names files which all clients share."""
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings by which a user recognizes a database."""
 _SERVER_CACHES: Mapping[str, frozenset[str]] = {

@@ -201,7 +201,7 @@ class Sample:
     counts: Counter[str] = field(default_factory=Counter)
     cleared: tuple[str, ...] = ()
     used: Used = field(default_factory=Used)
-    """What the clients used, in uncounted iterations, too."""
+    """The use of the machine by the clients, in uncounted iterations, too."""
 
     @property
     def value(self) -> float:

@@ -23,7 +23,7 @@ class Cost:
     """Its title in tables."""
     unit: str = SECONDS
     per: str = "iteration"
-    """What it is counted for; empty if it is no sum."""
+    """The unit of work that it is counted for; empty if it is not a sum."""
     of_server: bool = False
     """Whether only private servers have it."""
 

@@ -274,11 +274,11 @@ class Distance:
     """The round-trip time that a relay adds between clients and servers; all in seconds."""
 
     rtt: float = 0.0
-    """What was asked for; without any, clients connect to their servers."""
+    """The time that was asked for; if it is 0, clients connect to their servers."""
     early: float = 0.0
     """The correction with which the relay delivers it."""
     delivered: float = 0.0
-    """What the relay delivered when it was calibrated."""
+    """The time that the relay delivered when it was calibrated."""
     lateness: float = 0.0
     """The median lateness of what it sent meanwhile."""
 

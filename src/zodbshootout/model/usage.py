@@ -10,7 +10,7 @@ from operator import attrgetter
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has used since it was started."""
+    """The use of the machine by a process since it was started."""
 
     process: int = 0
     """Its process id, which differs among the processes that use the machine at the same time."""
@@ -26,7 +26,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Period:
-    """What a process had used at the beginning and at the end of a period."""
+    """The use of the machine by a process, at the beginning and at the end of a period."""
 
     before: Usage = Usage()
     after: Usage = Usage()
@@ -36,7 +36,7 @@ class Period:
 
 @dataclass
 class Used:
-    """What several processes used in a period, and the most memory that one of them had."""
+    """The use of the machine by several processes, and the most memory that one of them had."""
 
     cpu: float = 0.0
     helpers: float = 0.0

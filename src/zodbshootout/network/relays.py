@@ -26,7 +26,7 @@ class RelayError(Exception):
 
 @dataclass(frozen=True)
 class Traffic:
-    """What clients and a server have sent to each other."""
+    """The traffic between clients and a server."""
 
     trips: int = 0
     """Round trips: how often a client has connected, or sent something after it had received."""

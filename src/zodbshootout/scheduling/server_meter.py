@@ -1,4 +1,4 @@
-"""What private servers use for the slices of the contenders that need them."""
+"""The use of the machine by private servers, for the slices of the contenders that need them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServerMeter:
 
     servers: RunningServers
     _used: dict[Cell, list[tuple[ServerUsage, int]]] = field(default_factory=dict)
-    """What the servers of each cell used for its values so far, and the iterations of these."""
+    """The use by the servers of each cell for its values so far, and the iterations of these."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 

@@ -17,7 +17,7 @@ _GONE = (psutil.Error, OSError)
 
 @dataclass(frozen=True)
 class ServerUsage:
-    """What the processes of servers have used since they were started."""
+    """The use of the machine by the processes of servers since they were started."""
 
     cpu: float = 0.0
     """Seconds of processor time, that of processes which have ended included."""

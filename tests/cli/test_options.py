@@ -14,7 +14,7 @@ from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.errors import UserError
-from zodbshootout.model.parameters import CLIENTS, OBJECTS, RATE, SIZE
+from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
@@ -256,7 +256,7 @@ def test_a_sweep_is_given_by_commas_or_by_repeated_options() -> None:
 def test_options_shape_the_data() -> None:
     base = parse(
         ["--btrees", "OO", "--btree-leaf-size", "7", "--btree-internal-size", "9", "--blobs",
-         "--compressibility", "0.25", "--min-objects", "100", "--seed", "3"]
+         "--compressibility", "0.25", "--seed", "3"]
     ).sweep.base  # fmt: skip
     assert base == Parameters(
         CrewShape(1),
@@ -265,7 +265,6 @@ def test_options_shape_the_data() -> None:
         internal_size=9,
         blobs=True,
         compressibility=0.25,
-        min_objects=100,
         seed=3,
     )
 
@@ -317,11 +316,11 @@ def test_durations_may_have_units() -> None:
 
 
 def test_numbers_and_sizes_have_units() -> None:
-    words = ["--object-counts", "500,10k,1.5M", "--min-objects", "2m", "-c", "1", "-p", "3"]
+    words = ["--object-counts", "500,10k,1.5M", "--min-objects", "0,2m", "-c", "1", "-p", "3"]
     sizes = "300,200B,1k,2KB,3KiB,1M,1.5MB,1GiB"
     options = parse([*words, "-s", sizes])
     assert options.sweep.values[OBJECTS] == [500, 10_000, 1_500_000]
-    assert options.sweep.base.min_objects == 2_000_000
+    assert options.sweep.values[MIN_OBJECTS] == [0, 2_000_000]
     kibi = 1024
     assert options.sweep.values[SIZE] == [
         300, 200, kibi, 2 * kibi, 3 * kibi, kibi**2, 3 * kibi**2 // 2, kibi**3
@@ -400,7 +399,9 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--affinity", "0-99999999999"], "--affinity: there is no CPU 99999999999; the last one"),
         (["--affinity", "1-0"], "--affinity: '1-0' is not a list of CPUs"),
         (["--compressibility", "1.5"], "'1.5' is not a number from 0 to 1"),
-        (["--min-objects", "none"], "'none' is not a positive number"),
+        (["--min-objects", "none"], "'none' is not 0 or a positive number"),
+        (["--min-objects", "10k,-1"], "'-1' is not 0 or a positive number"),
+        (["--min-objects", "0,1k,1000"], "--min-objects: 1000 is given twice, and"),
         (["--btree-leaf-size", "9"], "--btree-leaf-size and --btree-internal-size need --btrees"),
         (["--btrees", "--btree-leaf-size", "1"], "a node of a BTree holds at least 2"),
         (["--profile", "full"], "--profile: full is not empty; name another directory"),

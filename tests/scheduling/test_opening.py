@@ -13,6 +13,7 @@ from tests.runs import contender
 from zodbshootout.cli.launcher import _relay
 from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
+from zodbshootout.client.preparation import STEP_PREFIX
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import Interpreter, Storage
@@ -166,15 +167,20 @@ def test_no_option_relays_the_lines_that_pyperf_prints_in_each_worker(
     words: list[str], expected: list[str]
 ) -> None:
     shown: list[str] = []
+    steps: list[str] = []
 
     class Recording(Observer):
         def relay(self, line: str) -> None:
             shown.append(line)
 
+        def note(self, step: str) -> None:
+            steps.append(step)
+
     relay = _relay(parse(words), Recording(), Mask(["geheim"]))
     for line in (
         f"{LEAKS_PREFIX}5 more", "", "add: Mean +- std dev: 738 us +- 16 us",
-        "a storage's own words, geheim",
+        "a storage's own words, geheim", f"{STEP_PREFIX}filling a",
     ):  # fmt: skip
         relay(line)
     assert shown == [line.replace("leak: ", LEAKS_PREFIX) for line in expected]
+    assert steps == ["filling a"]

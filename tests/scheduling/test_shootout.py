@@ -827,6 +827,15 @@ def test_all_runs_that_zap_are_made_before_other_benchmarks_fill_the_database() 
     assert outcome.site.measured() == ["add a"] * 3 + ["update a", "cold a"] * 3
 
 
+def test_a_larger_database_is_measured_after_all_runs_of_a_smaller_one() -> None:
+    small = plan_of("a", ["update", "hot"], processes=2)
+    large = plan_of("a", ["add", "cold"], {"min_objects": 5}, processes=2)
+    outcome = run_shootout(replace(small, rows=[*large.rows, *small.rows]))
+    assert outcome.site.measured() == [
+        *["update a"] * 2, *["hot a"] * 2, *["add a"] * 2, *["cold a"] * 2
+    ]  # fmt: skip
+
+
 def test_ratios_are_relative_to_the_baseline() -> None:
     # The first and the last contender swing against each other, and the second does not swing.
     swings = {"a": 0.08, "b": 0.0, "c": -0.08}

@@ -148,6 +148,38 @@ def test_a_database_is_zapped_filled_and_packed_before_objects_are_written(
     assert database.done == done
 
 
+@pytest.mark.parametrize(("has", "fails"), [(0, False), (5, False), (6, True)])
+def test_of_several_sizes_none_is_measured_in_a_larger_database(
+    has: int, fails: bool, tmp_path: Path
+) -> None:
+    storage = Storage(f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n")
+
+    def prepared(objects: int) -> Any:
+        parameters = Parameters(CrewShape(1), objects=1, min_objects=objects, owner="a")
+        order = Preparation(Specification(storage, "update", parameters), is_swept=True)
+        return answer("prepare", order)
+
+    assert prepared(has) is None
+    failure = prepared(5)
+    assert (failure is not None) == fails
+    if fails:
+        assert failure.cause.startswith("the database has 6 objects of --min-objects already")
+
+
+def test_the_progress_of_filling_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(preparation, "STEP_INTERVAL", 0.0)
+    path = tmp_path / "a.fs"
+    storage = Storage(f"<zodb a>\n<filestorage>\npath {path}\n</filestorage>\n</zodb>\n")
+    parameters = Parameters(CrewShape(1), objects=1, min_objects=40_000, owner="a")
+    preparation.prepare(Preparation(Specification(storage, "update", parameters)))
+    assert capsys.readouterr().out.splitlines() == [
+        "step: filling a: 20,000 of 40,000 objects",
+        "step: filling a: 40,000 of 40,000 objects",
+    ]
+
+
 THEIRS = (
     "the root of the database contains 'app' and 1 more, which zodbshootout did not create; "
     "to let it write to this database nevertheless, add --may-write a"

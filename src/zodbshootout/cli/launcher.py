@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from zodbshootout.cli.options import Options
 from zodbshootout.client.masking import Mask
+from zodbshootout.client.preparation import STEP_PREFIX
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.crews.logs import LogSettings
 from zodbshootout.errors import errors_of_files
@@ -66,7 +67,9 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
     everything = options.verbose or options.run.log is not None
 
     def relay(line: str) -> None:
-        if line.startswith(always) or (everything and not _PYPERF_LINE.match(line)):
+        if line.startswith(STEP_PREFIX):
+            observer.note(line.removeprefix(STEP_PREFIX))
+        elif line.startswith(always) or (everything and not _PYPERF_LINE.match(line)):
             observer.relay(mask(line))
 
     return relay

@@ -177,9 +177,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
     ],
     "the databases": [
-        option(
-            "--min-objects N", type=values.count, default=0,
-            help="fill each database with at least N objects besides those of the benchmarks",
+        several(
+            "--min-objects N", type=values.counts_or_zeros,
+            help="fill each database with at least N objects besides those of the benchmarks, such "
+            "as 100k or 10M (default: 0); several as N,N,... or in repeated options, which are "
+            "measured from the smallest to the largest",
         ),
         several(
             "--may-write NAME", type=str.lower,

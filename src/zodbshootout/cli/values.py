@@ -156,6 +156,11 @@ def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
     return numbers
 
 
+def counts_or_zeros(text: str) -> Sequence[int]:
+    """Return the numbers of a list such as ``0,100k,10M``."""
+    return [count_or_zero(piece) for piece in text.split(",")]
+
+
 def rates(text: str) -> Sequence[float]:
     """Return the rates of a list such as ``5,20..200``, whose range is 20,40,80,160,200."""
     numbers: list[float] = []

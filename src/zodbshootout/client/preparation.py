@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -13,7 +14,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.connections import peers, place_of
 from zodbshootout.client.data import datasets, workload_objects
 from zodbshootout.client.data.datasets import Dataset
-from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up
+from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up, filled
 from zodbshootout.client.database import Database, section_of
 from zodbshootout.model.outcome import BadSection, Failed, Failure, Unsupported, describe
 from zodbshootout.model.specification import Parameters, Specification, Storage
@@ -23,6 +24,10 @@ TASKS = frozenset({"inspect", "validate", "prepare"})
 """The functions of this module that another process may call."""
 TRANSACTION_SIZE = 1000
 """The number of objects after which a transaction is committed, unless they are large."""
+STEP_PREFIX = "step: "
+"""The prefix of a line that a worker prints about what it is doing."""
+STEP_INTERVAL = 1.0
+"""The minimum seconds between two such lines."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Preparation:
     pack: bool = False
     may_write: bool = False
     """Whether the database may be written to even if it contains data of other applications."""
+    is_swept: bool = False
+    """Whether several sizes of databases are measured, so that none may be larger than wanted."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
@@ -114,6 +121,8 @@ def _write(preparation: Preparation, database: Database) -> None:
     parameters = preparation.specification.parameters
     if preparation.zap:
         database.zap()
+    if preparation.is_swept:
+        _check_is_small(database, parameters)
     fill(database, parameters)
     if preparation.pack:
         flaw = database.pack_flaw()
@@ -122,6 +131,18 @@ def _write(preparation: Preparation, database: Database) -> None:
         database.pack()
     dataset = benchmarks()[preparation.specification.benchmark].dataset
     populate(database, dataset, parameters)
+
+
+def _check_is_small(database: Database, parameters: Parameters) -> None:
+    with database.connected() as connection:
+        total = filled(connection.root(), parameters)
+    if total > parameters.min_objects:
+        raise Failed(
+            Failure(
+                f"the database has {total:,} objects of --min-objects already, and never has fewer "
+                "again; give it others of --min-objects, or another database (--private)"
+            )
+        )
 
 
 def populate(database: Database, dataset: Dataset | None, parameters: Parameters) -> None:
@@ -169,4 +190,18 @@ def fill(database: Database, parameters: Parameters) -> None:
     """Add filler until the database has ``min_objects``, not counting those of benchmarks."""
     if parameters.min_objects:
         with database.connected() as connection:
-            fill_up(connection, parameters)
+            fill_up(connection, parameters, _progress(parameters))
+
+
+def _progress(parameters: Parameters) -> Callable[[int], None]:
+    """Return a function that prints the number of objects so far, but not too often."""
+    next_line = time.monotonic() + STEP_INTERVAL
+
+    def note(total: int) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + STEP_INTERVAL
+            of = f"{total:,} of {parameters.min_objects:,} objects"
+            print(f"{STEP_PREFIX}filling {parameters.owner}: {of}", flush=True)  # noqa: T201
+
+    return note

@@ -86,6 +86,9 @@ OBJECTS = Parameter(
 SIZE = Parameter(
     "object_size", "object_size_bytes", "object-size", Scope.CONTENT, "s", "bytes per object"
 )
+MIN_OBJECTS = Parameter(
+    "min_objects", "min_objects", "min-objects", letter="m", axis="objects in the database"
+)
 RATE = Parameter("rate", "rate", "rate", Scope.PACE, "r", "iterations a second")
 
 PARAMETERS = (
@@ -100,7 +103,7 @@ PARAMETERS = (
     Parameter("internal_size", "btree_internal_size", "btree-internal-size", Scope.OBJECTS),
     Parameter("blobs", "blobs", "blobs", Scope.CONTENT),
     Parameter("compressibility", "compressibility", "compressibility", Scope.CONTENT),
-    Parameter("min_objects", "min_objects", "min-objects"),
+    MIN_OBJECTS,
     Parameter("seed", "seed", "seed"),
     RATE,
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
@@ -116,7 +119,7 @@ PARAMETERS = (
     ),
 )
 """All parameters, in the order in which CSV and JSON show them."""
-SWEPT = (CLIENTS, OBJECTS, SIZE, RATE)
+SWEPT = (CLIENTS, OBJECTS, SIZE, RATE, MIN_OBJECTS)
 """The parameters of which a run can measure several values."""
 
 

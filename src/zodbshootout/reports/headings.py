@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from zodbshootout.model.parameters import CLIENTS, OBJECTS, RATE, SIZE, Parameter
+from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
 from zodbshootout.model.specification import MappingType, Parameters, exactly
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import REACHED, CellResult
@@ -183,7 +183,12 @@ def legend(cells: Iterable[Cell]) -> Iterator[str]:
 def extent(result: CellResult) -> tuple[float, ...]:
     """Return the key by which tables and charts are sorted."""
     parameters = result.cell.parameters
-    return parameters.crew.size, parameters.object_size, parameters.rate
+    return (
+        parameters.crew.size,
+        parameters.object_size,
+        parameters.min_objects,
+        parameters.rate,
+    )
 
 
 def description(result: CellResult, axis: Parameter | None = None) -> str:
@@ -210,4 +215,7 @@ def _data(parameters: Parameters, axis: Parameter | None) -> str:
     count = "" if axis is OBJECTS or not parameters.objects else f"{parameters.objects} "
     size = "" if axis is SIZE else f" of {parameters.object_size} bytes"
     usual = parameters.mapping is MappingType.PERSISTENT_MAPPING
-    return f"{count}{noun}{size}{'' if usual else f' in an {parameters.mapping.value}'}"
+    mapping = "" if usual else f" in an {parameters.mapping.value}"
+    is_large = parameters.min_objects and axis is not MIN_OBJECTS
+    more = f", {parameters.min_objects:,} more in the database" if is_large else ""
+    return f"{count}{noun}{size}{mapping}{more}"

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
-from zodbshootout.model.parameters import CLIENTS, OBJECTS, RATE, SIZE, SWEPT, Parameter
+from zodbshootout.model.parameters import (
+    CLIENTS,
+    MIN_OBJECTS,
+    OBJECTS,
+    RATE,
+    SIZE,
+    SWEPT,
+    Parameter,
+)
 from zodbshootout.model.specification import MappingType, Parameters, exactly
 from zodbshootout.results.cell import Cell
 
@@ -24,6 +32,8 @@ def long_name(cell: Cell) -> str:
         words.append(parameters.workload.name)
     if parameters.workload.speed:
         words.append(f"speed {exactly(parameters.workload.speed)}")
+    if parameters.min_objects:
+        words.append(f"min-objects {parameters.min_objects}")
     words += arrivals_of(parameters)
     return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
 
@@ -47,7 +57,7 @@ def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
             cell.benchmark,
             *(
                 f"{one.letter}={exactly(one.of(parameters))}"
-                for one in (CLIENTS, RATE, OBJECTS, SIZE)
+                for one in (CLIENTS, RATE, OBJECTS, SIZE, MIN_OBJECTS)
                 if one in varied and _has(parameters, one)
             ),
         ]

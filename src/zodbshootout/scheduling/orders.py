@@ -42,8 +42,13 @@ class Tasks:
     """The environment variables that clients on other hosts need."""
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the metadata."""
+    _sizes: int = field(init=False)
+    """How many sizes of databases are measured."""
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._sizes = len({cell.parameters.min_objects for cell in self.plan.cells})
 
     def modules(self, interpreter: Interpreter | None) -> list[str]:
         """Return the modules that are imported when the contenders of a Python are opened."""
@@ -67,11 +72,12 @@ class Tasks:
         zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
         pack = self.options.pack and cell.contender not in self._packed
         benchmark = benchmarks()[cell.benchmark]
-        uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes
+        is_swept = self._sizes > 1
+        uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes or is_swept
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
         may_write = cell.contender in {*self.options.zapped, *self.options.may_write}
-        return Preparation(self._specification(cell), zap, pack, may_write)
+        return Preparation(self._specification(cell), zap, pack, may_write, is_swept)
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
         if task.zap:

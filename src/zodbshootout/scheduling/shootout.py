@@ -75,11 +75,17 @@ class Shootout:
         }
 
     def _blocks(self) -> list[list[Row]]:
-        """Separate the rows that zap contenders, which destroys the data of the other rows."""
+        """Separate the rows that cannot take turns.
+
+        Those with more objects in the database come later, because it only grows.  The rows that
+        zap contenders destroy the data of the others.
+        """
         zapped = ZAPPED_BEFORE if self.options.zapped else None
-        zapping = [row for row in self.plan.rows if row[0].benchmark == zapped]
-        others = [row for row in self.plan.rows if row[0].benchmark != zapped]
-        return [rows for rows in (zapping, others) if rows]
+        blocks: dict[tuple[int, bool], list[Row]] = {}
+        for row in self.plan.rows:
+            key = row[0].parameters.min_objects, row[0].benchmark != zapped
+            blocks.setdefault(key, []).append(row)
+        return [blocks[key] for key in sorted(blocks)]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
         """Make as many rounds of each row as it needs; *limit* is in seconds."""

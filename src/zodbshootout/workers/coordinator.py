@@ -546,6 +546,8 @@ class Worker:
             seconds = min(left, CHECK_INTERVAL)
             ready = wait([self.connection, self.fork_server.socket], seconds)
             self.fork_server.limit_outputs()
+            if not ready:
+                self.output.relay()
             if self.connection in ready:
                 try:
                     return self.connection.recv()

@@ -11,7 +11,7 @@ from ZODB.utils import u64
 from tests.fakes import parameters
 from zodbshootout.client.data import filler
 from zodbshootout.client.data.datasets import TOP
-from zodbshootout.client.data.filler import fill_up
+from zodbshootout.client.data.filler import fill_up, filled
 from zodbshootout.client.data.objects import Item
 
 
@@ -50,6 +50,25 @@ def test_fill_up_adds_only_the_missing_objects(storage: CountingStorage) -> None
     assert fill(db, 100) == 0
     assert len(storage) == records
     assert fill(db, 2600) == 100
+
+
+def test_filler_is_counted_without_being_made(storage: CountingStorage) -> None:
+    db = ZODB.DB(storage)
+    with db.transaction() as connection:
+        assert filled(connection.root(), parameters()) == 0
+    assert len(storage) == 1
+    fill(db, 2500)
+    with db.transaction() as connection:
+        assert filled(connection.root(), parameters()) == 2500
+        assert filled(connection.root(), parameters(blobs=True)) == 0
+
+
+def test_the_progress_of_filling_is_noted() -> None:
+    noted: list[int] = []
+    connection = ZODB.DB(None).open(TransactionManager(explicit=True))
+    connection.transaction_manager.begin()
+    fill_up(connection, parameters(min_objects=45_000), noted.append)
+    assert noted == [20_000, 40_000, 45_000]
 
 
 def test_transactions_are_bounded_in_objects_and_in_bytes(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from BTrees.IOBTree import IOBTree
@@ -22,7 +22,7 @@ from ZODB.blob import Blob
 from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
-from zodbshootout.client.data.datasets import top
+from zodbshootout.client.data.datasets import TOP, top
 from zodbshootout.client.data.objects import Item, payload, pickled
 from zodbshootout.model.specification import Parameters
 
@@ -57,8 +57,12 @@ class Filler(Persistent):
         self.total = 0
 
 
-def fill_up(connection: Any, parameters: Parameters) -> int:
+def fill_up(
+    connection: Any, parameters: Parameters, note: Callable[[int], None] = lambda _: None
+) -> int:
     """Add objects up to ``min_objects``; return the number of objects that were added.
+
+    Call *note* with the number of objects again and again.
 
     This ends the transaction of *connection*.  Objects and chunks are stored as records, because
     pickling each object takes longer; another transaction then adds several chunks to the filler.
@@ -81,12 +85,22 @@ def fill_up(connection: Any, parameters: Parameters) -> int:
                 filler.chunks[len(filler.chunks)] = connection.get(oid)
                 filler.total += count
         connection.cacheMinimize()
+        note(total)
     return total - before
 
 
+def filled(root: Any, parameters: Parameters) -> int:
+    """Return the number of objects that :func:`fill_up` has added so far."""
+    filler = root.get(TOP, {}).get(_key(parameters))
+    return 0 if filler is None else int(filler.total)
+
+
+def _key(parameters: Parameters) -> str:
+    return "filler of blobs" if parameters.blobs else "filler"
+
+
 def _filler(root: Any, parameters: Parameters) -> Filler:
-    key = "filler of blobs" if parameters.blobs else "filler"
-    filler: Filler = top(root).setdefault(key, Filler())
+    filler: Filler = top(root).setdefault(_key(parameters), Filler())
     return filler
 
 

@@ -404,6 +404,12 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--min-objects", "0,1k,1000"], "--min-objects: 1000 is given twice, and"),
         (["--btree-leaf-size", "9"], "--btree-leaf-size and --btree-internal-size need --btrees"),
         (["--btrees", "--btree-leaf-size", "1"], "a node of a BTree holds at least 2"),
+        (["--grown", "--btrees"], "--grown needs --btrees and --min-objects"),
+        (["--grown", "--min-objects", "9"], "--grown needs --btrees and --min-objects"),
+        (
+            ["--grown", "--min-objects", "9", "--btrees", "--blobs"],
+            "--grown cannot be combined with --blobs",
+        ),
         (["--profile", "full"], "--profile: full is not empty; name another directory"),
         (["--profile", "x.conf"], "--profile: x.conf is not a directory"),
         (["--collector", "mean"], "unknown option --collector"),

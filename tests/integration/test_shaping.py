@@ -27,7 +27,7 @@ from ZODB.utils import z64
 
 from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.datasets import TOP, Dataset, contents, find
+from zodbshootout.client.data.datasets import TOP, Dataset, contents, find, grown_tree
 from zodbshootout.client.data.objects import Item
 from zodbshootout.model.specification import CrewShape, MappingType, Parameters
 
@@ -279,6 +279,29 @@ def test_trap_7_the_records_that_storages_return_have_the_requested_size(
             sizes = [len(connection._storage.load(item._p_oid)[0]) for item in items]
             assert len(sizes) == like.objects
             assert statistics.fmean(sizes) == pytest.approx(like.object_size, rel=0.05)
+
+
+def test_a_grown_tree_has_the_objects_of_all_benchmarks_and_of_the_filling(place: Path) -> None:
+    sizes = ("--min-objects", "1k,2k", "-c", "1")
+    measure(place, "add", "update", "warm", "cold", "hot", "--btrees", "--grown", *sizes)
+    like = parameters(mapping=MappingType.IO, grown=True)
+    for contender in CONTENDERS:
+        with connected(place, contender) as connection:
+            grown = grown_tree(connection.root(), like)
+            assert (grown.layers, grown.total) == (2, 2000)
+            added = sum(1 for key in grown.tree if key % 4 == 3)
+            assert added >= 2 * 2 * OBJECTS
+            assert len(grown.tree) == 2000 + grown.placed + added
+            assert len(updated(connection, contender, like).values()) == OBJECTS
+
+
+def test_a_database_that_is_too_large_for_one_of_several_sizes_fails(place: Path) -> None:
+    measure(place, "update", "--only", "fs", "--min-objects", "20", "-c", "1")
+    done = shoot_out(place, "update", "--only", "fs", "--min-objects", "10,30", "-c", "1")
+    assert done.status == 3
+    assert "the database has 20 objects of --min-objects already" in done.err
+    assert "20 more in the database" not in done.out
+    assert "30 more in the database" in done.out
 
 
 # The rest of the database

@@ -163,8 +163,7 @@ def _check_combinations(given: argparse.Namespace) -> None:
     memory = dict.fromkeys(given.memory, True)
     _only_one({"-o": given.output, "--append": given.append, "--resume": given.resume})
     _only_one(memory)
-    if (given.btree_leaf_size or given.btree_internal_size) and not given.btrees:
-        raise UserError("--btree-leaf-size and --btree-internal-size need --btrees")
+    _check_btrees(given)
     if given.gevent and importlib.util.find_spec("gevent") is None:
         raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
     if not (given.threads or given.gevent):
@@ -187,6 +186,15 @@ def _check_combinations(given: argparse.Namespace) -> None:
         local |= {"--profile": given.profiles, "--against": given.against}
         local |= {"--affinity": given.affinity, "--hook": given.hooks}
         _refuse(local, "is about this host; leave it out with --hosts")
+
+
+def _check_btrees(given: argparse.Namespace) -> None:
+    if (given.btree_leaf_size or given.btree_internal_size) and not given.btrees:
+        raise UserError("--btree-leaf-size and --btree-internal-size need --btrees")
+    if given.grown and not (given.btrees and given.min_objects):
+        raise UserError("--grown needs --btrees and --min-objects")
+    if given.grown and given.blobs:
+        raise UserError("--grown cannot be combined with --blobs")
 
 
 def _check_pace(given: argparse.Namespace) -> None:

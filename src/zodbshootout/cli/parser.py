@@ -165,6 +165,10 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="maximum number of children of an inner node of that BTree (default: that of "
             "BTrees)",
         ),
+        flag(
+            "--grown",
+            help="have the objects of --min-objects in that BTree, and all others between them",
+        ),
         flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
             "--compressibility PART", type=values.fraction, default=COMPRESSIBILITY,

@@ -101,6 +101,7 @@ PARAMETERS = (
     Parameter("mapping", "mapping", "btrees", Scope.OBJECTS),
     Parameter("leaf_size", "btree_leaf_size", "btree-leaf-size", Scope.OBJECTS),
     Parameter("internal_size", "btree_internal_size", "btree-internal-size", Scope.OBJECTS),
+    Parameter("grown", "grown", "grown", Scope.OBJECTS),
     Parameter("blobs", "blobs", "blobs", Scope.CONTENT),
     Parameter("compressibility", "compressibility", "compressibility", Scope.CONTENT),
     MIN_OBJECTS,

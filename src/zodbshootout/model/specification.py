@@ -219,6 +219,8 @@ class Parameters:
     """Keys in a leaf of the mapping, if that is a BTree; 0 is BTrees' default."""
     internal_size: int = 0
     """Children of an inner node of the mapping, if that is a BTree; 0 is BTrees' default."""
+    grown: bool = False
+    """Whether that BTree also has the :attr:`min_objects`, and there is one for all clients."""
     blobs: bool = False
     """Whether the objects' content is in blobs of :attr:`object_size` bytes."""
     compressibility: float = COMPRESSIBILITY

@@ -217,5 +217,6 @@ def _data(parameters: Parameters, axis: Parameter | None) -> str:
     usual = parameters.mapping is MappingType.PERSISTENT_MAPPING
     mapping = "" if usual else f" in an {parameters.mapping.value}"
     is_large = parameters.min_objects and axis is not MIN_OBJECTS
-    more = f", {parameters.min_objects:,} more in the database" if is_large else ""
+    place = "it" if parameters.grown else "the database"
+    more = f", {parameters.min_objects:,} more in {place}" if is_large else ""
     return f"{count}{noun}{size}{mapping}{more}"

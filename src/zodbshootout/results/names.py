@@ -27,7 +27,7 @@ def long_name(cell: Cell) -> str:
         if parameters.blobs:
             words.append("blobs")
         if parameters.mapping is not MappingType.PERSISTENT_MAPPING:
-            words.append(parameters.mapping.value)
+            words.append(f"{'grown ' if parameters.grown else ''}{parameters.mapping.value}")
     if parameters.workload.name:
         words.append(parameters.workload.name)
     if parameters.workload.speed:

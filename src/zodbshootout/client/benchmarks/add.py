@@ -10,7 +10,7 @@ from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import records_each
 from zodbshootout.model.specification import Parameters
-from zodbshootout.model.storage_facts import Sharing
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 MAX_MAPPINGS = 128
 """The most mappings that are made and loaded in advance: even a small pickle cache holds them."""
@@ -26,6 +26,12 @@ class Add(Benchmark):
     legend = "put new objects into a mapping, commit"
     topic = WRITING
     dataset = Dataset.ADD
+
+    @classmethod
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        if parameters.grown and parameters.crew.size > 1:
+            return "several clients that insert into one tree conflict; use -c 1 with --grown"
+        return super().refusal(info, parameters)
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
@@ -58,7 +64,9 @@ class Add(Benchmark):
         with self.client.transactions:
             root = self.client.connection.root()
             parent = datasets.find(root, self.dataset, self.client.parameters, self.client.index)
-            mappings = datasets.add_empty_mappings(parent, self.client.parameters, count)
+            mappings = datasets.add_empty_mappings(
+                parent, self.client.parameters, self.client.index, count
+            )
         self.client.catch_up()
         for mapping in mappings:
             mapping._p_activate()

@@ -28,6 +28,10 @@ class Conflicting(Benchmark):
     """2 if every second object of the mapping is changed, 1 if all are."""
 
     @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        return replace(super().fitted(parameters), grown=False)
+
+    @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if parameters.blobs:
             return "blobs do not resolve conflicts; leave out --blobs"

@@ -112,6 +112,8 @@ class Reading(Benchmark):
     def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index
         mapping = datasets.find(connection.root(), self.dataset, parameters, index, number)
+        if parameters.grown:  # nodes of the tree are there already, because sets share them
+            connection.cacheMinimize()
         mapping._p_activate()
         connection.getTransferCounts(clear=True)
         items = list(mapping.values())

@@ -8,6 +8,7 @@
         "read/PersistentMapping/1000/300/0.5/0/001/5"    one of several sets to be read
         "conflicts/PersistentMapping/1000/300/0.5/0/000"    one for all clients
         "add/PersistentMapping/1000/300/0.5/0/000"    a holder of the mappings that are added
+        "grown IOBTree"                        the tree of --grown; see :mod:`.grown`
 
 Benchmarks that only read share one dataset.  The others have one for each contender
 ("update/zeo/IOBTree/..."), so that the state of a dataset at the start of a cell depends neither on
@@ -25,6 +26,7 @@ from BTrees.OOBTree import OOBTree
 from persistent.mapping import PersistentMapping
 
 from zodbshootout.client.data.btrees import btree_class
+from zodbshootout.client.data.grown import GrownTree
 from zodbshootout.client.data.objects import BLOCK, Class, Document, Item, Tally, payload
 from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.specification import MappingType, Parameters
@@ -109,9 +111,7 @@ def contents(
 
 def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> str:
     """Return the key of a client's set *number*."""
-    mapping = parameters.mapping.value
-    if parameters.leaf_size or parameters.internal_size:
-        mapping = f"{mapping}({parameters.leaf_size},{parameters.internal_size})"
+    mapping = mapping_name(parameters)
     parts = (
         dataset.value,
         *([parameters.owner] if parameters.owner and dataset is not Dataset.READ else []),
@@ -125,6 +125,14 @@ def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0)
         *([number] if number else []),
     )
     return "/".join(map(str, parts))
+
+
+def mapping_name(parameters: Parameters) -> str:
+    """Return the name of the type of mapping, with what else determines its nodes."""
+    mapping = f"grown {parameters.mapping.value}" if parameters.grown else parameters.mapping.value
+    if parameters.leaf_size or parameters.internal_size:
+        return f"{mapping}({parameters.leaf_size},{parameters.internal_size})"
+    return mapping
 
 
 def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> Any:
@@ -178,7 +186,11 @@ def make(root: Root, dataset: Dataset, parameters: Parameters, client: int, numb
     if dataset is Dataset.ADD:
         ours[key] = IOBTree()
         return 0
-    ours[key] = mapping = new_mapping(parameters)
+    if parameters.grown:
+        mapping = grown_tree(root, parameters).place(parameters.objects)
+    else:
+        mapping = new_mapping(parameters)
+    ours[key] = mapping
     items = [
         new_item(dataset, parameters, content)
         for content in contents(dataset, parameters, client, 0, number)
@@ -188,9 +200,25 @@ def make(root: Root, dataset: Dataset, parameters: Parameters, client: int, numb
     return len(items)
 
 
-def add_empty_mappings(parent: Any, parameters: Parameters, count: int) -> list[Any]:
-    """Replace the mappings in *parent* by *count* new ones; return these.  The caller commits."""
-    mappings = [new_mapping(parameters) for _ in range(count)]
+def grown_tree(root: Root, parameters: Parameters) -> GrownTree:
+    """Return the tree of ``--grown``; make it if it is missing.  The caller commits."""
+    grown: GrownTree = top(root).setdefault(
+        mapping_name(parameters), GrownTree(new_mapping(parameters))
+    )
+    return grown
+
+
+def add_empty_mappings(parent: Any, parameters: Parameters, client: int, count: int) -> list[Any]:
+    """Replace the mappings in *parent*, which a client has, by *count* new ones; return these.
+
+    The caller commits.
+    """
+    if parameters.grown:
+        tree = grown_tree(parent._p_jar.root(), parameters)
+        clients = parameters.crew.size
+        mappings = [tree.vacant(parameters.objects, client, clients) for _ in range(count)]
+    else:
+        mappings = [new_mapping(parameters) for _ in range(count)]
     parent.clear()
     parent.update(dict(enumerate(mappings)))
     return mappings

@@ -22,7 +22,7 @@ from ZODB.blob import Blob
 from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
-from zodbshootout.client.data.datasets import TOP, top
+from zodbshootout.client.data.datasets import TOP, grown_tree, mapping_name, top
 from zodbshootout.client.data.objects import Item, payload, pickled
 from zodbshootout.model.specification import Parameters
 
@@ -67,6 +67,8 @@ def fill_up(
     This ends the transaction of *connection*.  Objects and chunks are stored as records, because
     pickling each object takes longer; another transaction then adds several chunks to the filler.
     """
+    if parameters.grown:
+        return _grow(connection, parameters, note)
     total = before = _filler(connection.root(), parameters).total
     transactions = connection.transaction_manager
     transactions.commit()
@@ -89,6 +91,37 @@ def fill_up(
     return total - before
 
 
+def _grow(connection: Any, parameters: Parameters, note: Callable[[int], None]) -> int:
+    """Add objects to the tree of ``--grown``, as :func:`fill_up` does."""
+    tree, transactions = grown_tree(connection.root(), parameters), connection.transaction_manager
+    total = before = tree.total
+    if total < parameters.min_objects:
+        keys = tree.next_layer(parameters.min_objects - total)
+        tree.layers += 1
+    transactions.commit()
+    content = payload(parameters, _NO_CLIENT)
+    while total < parameters.min_objects:
+        count = min(parameters.min_objects - total, max(1, CHUNK_BYTES // parameters.object_size))
+        contents = content.contents(min(count, CHUNKS_AT_ONCE * CHUNK), 0, total)
+        records = _new_records(connection._storage, contents, parameters)
+        store_records(connection._storage, records)
+        with transactions:
+            tree = grown_tree(connection.root(), parameters)
+            for key, record in zip(keys, records):
+                tree.tree[key] = _ghost(connection, record.oid)
+            tree.total = total = total + len(records)
+        connection.cacheMinimize()
+        note(total)
+    return total - before
+
+
+def _ghost(connection: Any, oid: bytes) -> Item:
+    """Return an item that was stored; ``Connection.get`` would load its record."""
+    item = Item.__new__(Item)
+    connection._cache.new_ghost(oid, item)
+    return item
+
+
 def filled(root: Any, parameters: Parameters) -> int:
     """Return the number of objects that :func:`fill_up` has added so far."""
     filler = root.get(TOP, {}).get(_key(parameters))
@@ -96,6 +129,8 @@ def filled(root: Any, parameters: Parameters) -> int:
 
 
 def _key(parameters: Parameters) -> str:
+    if parameters.grown:
+        return mapping_name(parameters)
     return "filler of blobs" if parameters.blobs else "filler"
 
 
@@ -106,17 +141,20 @@ def _filler(root: Any, parameters: Parameters) -> Filler:
 
 def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes:
     """Store a chunk of objects in one transaction of *storage*; return the chunk's OID."""
+    new = _new_records(storage, contents, parameters)
     chunk: bytes = storage.new_oid()
+    record = chunk_record([record.oid for record in new], Blob if parameters.blobs else Item)
+    store_records(storage, [*new, NewRecord(chunk, record)])
+    return chunk
+
+
+def _new_records(storage: Any, contents: list[bytes], parameters: Parameters) -> list[NewRecord]:
     oids = [storage.new_oid() for _ in contents]
     if parameters.blobs:
         record = pickled(Blob())
-        new = [NewRecord(oid, record, content) for oid, content in zip(oids, contents)]
-    else:
-        before, after = pickled(Item(contents[0])).split(contents[0])
-        new = [NewRecord(oid, before + content + after) for oid, content in zip(oids, contents)]
-    new.append(NewRecord(chunk, chunk_record(oids, Blob if parameters.blobs else Item)))
-    store_records(storage, new)
-    return chunk
+        return [NewRecord(oid, record, content) for oid, content in zip(oids, contents)]
+    before, after = pickled(Item(contents[0])).split(contents[0])
+    return [NewRecord(oid, before + content + after) for oid, content in zip(oids, contents)]
 
 
 class NewRecord(NamedTuple):

@@ -64,7 +64,7 @@ def _delivered(relay: Relay, server: Address, clients: int, echoes: int) -> Iter
         yield info("  p90", 1e6 * (statistics.quantiles(seconds, n=10)[-1] - usual), "{:,.0f} us")
         yield info("  calibrated", 1e6 * one.p50, "{:,.0f} us")
         yield info("  p50 of lateness", 1e6 * lateness[route].p50, "{:,.0f} us")
-        yield info("  mean by lateness", 1e6 * one.delivered(lateness[route]), "{:,.0f} us")
+        yield info("  mean by lateness", 1e6 * one.delivered([lateness[route]]), "{:,.0f} us")
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
+    Distance,
     Parameters,
     Specification,
     Storage,
@@ -87,6 +88,8 @@ class ExactActor:
     asked: list[Any] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     clients: Sequence[int] = ()
+    delivered: float = 0.0
+    """The round-trip time in seconds that its relay has delivered."""
 
     def now(self) -> Answered:
         self.clock.time += self.there
@@ -102,6 +105,8 @@ class ExactActor:
             assert isinstance(start_crew, StartCrew)
             self.clients = start_crew.clients
             return Answered(self.clock.time + self.ahead)
+        if message.name == "delivered":
+            return Answered({DISTANCE: self.delivered})
         assert message.name == "ask"
         order, first_only = message.args
         self.asked.append(order)
@@ -119,6 +124,7 @@ class ExactActor:
         return None
 
 
+DISTANCE = Distance(0.002)
 SPECIFICATION = Specification(Storage("x"), "add", Parameters(CrewShape(3), objects=10))
 
 
@@ -327,6 +333,12 @@ def test_reports_come_in_the_order_of_the_clients() -> None:
     audit = Call("audit", (["a", "b", "c"],))
     assert audit in first.asked
     assert audit not in second.asked
+
+
+def test_what_relays_have_delivered_is_the_mean_over_the_hosts() -> None:
+    clock = ExactClock()
+    crew = exact(clock, *(ExactActor(clock, delivered=one) for one in (0.0021, 0.0023, 0.0025)))
+    assert crew.delivered() == {DISTANCE: pytest.approx(0.0023)}
 
 
 @pytest.mark.parametrize(

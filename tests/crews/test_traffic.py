@@ -11,8 +11,7 @@ from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
-from zodbshootout.crews.local import plan_of
-from zodbshootout.crews.traffic import REPETITIONS, at_distance, count
+from zodbshootout.crews.traffic import REPETITIONS, count, crew_at_distance
 from zodbshootout.model.outcome import Failed, Unsupported
 from zodbshootout.model.specification import (
     CrewShape,
@@ -21,7 +20,8 @@ from zodbshootout.model.specification import (
     Specification,
     Storage,
 )
-from zodbshootout.network.relays import Traffic
+from zodbshootout.network.calibration import Calibration
+from zodbshootout.network.relays import Lateness, Traffic
 
 SERVICE = 0.020
 """Seconds that the server takes for an answer."""
@@ -33,8 +33,13 @@ def talking_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storages, "storage_types", lambda: known)
 
 
+def exact(rtt: float) -> Calibration:
+    """Return the calibration of a relay that needs no correction."""
+    return Calibration(rtt, 0.0, rtt, rtt, rtt, Lateness(0, 0.0, 0.0))
+
+
 def specification(
-    place: Path, server: tuple[str, int], settings: str, distance: Distance | None = None
+    place: Path, server: tuple[str, int], settings: str, *distances: Distance
 ) -> Specification:
     host, port = server
     section = (
@@ -42,7 +47,7 @@ def specification(
         f"<zodb a>\n<talking>\nserver {host}:{port}\n{settings}\n"
         f"<filestorage>\npath {place}/a.fs\n</filestorage>\n</talking>\n</zodb>\n"
     )
-    storage = Storage(section, distance=distance or Distance())
+    storage = Storage(section, distances=distances)
     parameters = Parameters(CrewShape(1), objects=5, owner="a")
     made = Specification(storage, "update", parameters)
     with Database(storage) as database:
@@ -80,12 +85,47 @@ def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:
 def test_an_iteration_takes_its_service_time_and_its_round_trips(tmp_path: Path) -> None:
     rtt, requests = 0.005, 6
     with serving(SERVICE) as server:
-        distance = Distance(rtt, delivered=rtt)
-        far = specification(tmp_path, server, f"requests {requests}", distance)
-        with at_distance(far) as (routed, delivered):
-            assert routed.storage.routes
-            with plan_of(routed).started() as crew:
-                value = crew.measure(4).value
-            # No machine is too slow for a lower bound.
-            assert value >= requests * (SERVICE + 0.95 * rtt)
-            assert delivered() >= 0.9 * rtt
+        far = specification(tmp_path, server, f"requests {requests}", Distance(rtt))
+        with crew_at_distance(far, {rtt: exact(rtt)}) as crew:
+            value = crew.measure(4).value
+            delivered = crew.delivered()
+    # No machine is too slow for a lower bound.
+    assert value >= requests * (SERVICE + 0.95 * rtt)
+    assert delivered.keys() == {Distance(rtt)}
+    assert delivered[Distance(rtt)] >= 0.9 * rtt
+
+
+def test_servers_of_a_storage_have_distances_of_their_own(tmp_path: Path) -> None:
+    near, far = 0.002, 0.004
+    with serving() as first, serving() as second, serving() as third:
+        inner = specification(tmp_path, first, "").storage.section.splitlines()[2:-1]
+        for server in (second, third):
+            host, port = server
+            inner = ["<talking>", f"server {host}:{port}", *inner, "</talking>"]
+        section = "\n".join(["%import tests.talking", "<zodb a>", *inner, "</zodb>"])
+        distances = (
+            Distance(near, "second", second[1]),
+            Distance(0.0, "third", third[1]),
+            Distance(far),
+        )
+        made = Specification(
+            Storage(section, distances=distances), "update",
+            Parameters(CrewShape(1), objects=5, owner="a"),
+        )  # fmt: skip
+        with crew_at_distance(made, {near: exact(near), far: exact(far)}) as crew:
+            value = crew.measure(4).value
+            delivered = crew.delivered()
+    assert value >= 0.95 * (near + far)
+    assert {distance.server: distance.rtt for distance in delivered} == {"second": near, "": far}
+    assert all(seconds >= 0.9 * distance.rtt for distance, seconds in delivered.items())
+
+
+def test_a_storage_without_a_known_server_is_not_put_at_a_distance(tmp_path: Path) -> None:
+    section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
+    storage = Storage(section, distances=(Distance(0.001),))
+    made = Specification(storage, "tpc", Parameters(CrewShape(1)))
+    with (
+        pytest.raises(Unsupported, match="cannot be put at a distance"),
+        crew_at_distance(made, {}),
+    ):
+        pass

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import psutil
 import pyperf
@@ -178,7 +179,7 @@ def names_in(path: Path) -> set[str]:
     return set(pyperf.BenchmarkSuite.load(str(path)).get_benchmark_names())
 
 
-def metadata_of(path: Path, name: str) -> Mapping[str, object]:
+def metadata_of(path: Path, name: str) -> Mapping[str, Any]:
     benchmark = pyperf.BenchmarkSuite.load(str(path)).get_benchmark(name)
     return dict(benchmark.get_metadata())
 

@@ -87,6 +87,21 @@ def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
 
 
 @shares_two_hosts
+def test_each_host_has_a_relay_of_its_own(home: Path, two_hosts: DaskCluster) -> None:
+    words = ("update", "-c", "2", *BRIEF, "--hosts", two_hosts.address, "--rtt", "5ms")
+    done = run(home, "x.conf", *words, "-o", "a.json")
+    assert done.status == 0, done.err + done.out
+    metadata = metadata_of(home / "a.d" / "zeo.json", "update")
+    assert metadata["rtt_s"] == 0.005
+    assert metadata["rtt_delivered_s"] > 0.0045
+    trips = metadata["trips"].split()
+    assert trips == ["2"] * 3  # by one client on this host
+    assert metadata["latency_p50_s"] > 2 * 0.0045
+    assert two_hosts.clients() == []
+    assert left_behind(home) == []
+
+
+@shares_two_hosts
 def test_the_metadata_of_greenlets_on_hosts_name_a_gevent_driver(
     home: Path, two_hosts: DaskCluster
 ) -> None:

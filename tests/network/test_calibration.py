@@ -59,8 +59,10 @@ def test_the_tolerance_is_5_percent_or_30_microseconds(
 
 def test_a_run_delivers_what_was_calibrated_and_what_it_is_later() -> None:
     calibrated = Calibration(0.001, 0.0, 0.001, 0.00101, 0.0012, Lateness(100, 500e-6, 10e-6))
-    assert calibrated.delivered(Lateness(9, 10e-6, 5e-6)) == pytest.approx(0.00101)
-    assert calibrated.delivered(Lateness(9, 60e-6, 5e-6)) == pytest.approx(0.00106)
+    punctual, late, unused = Lateness(9, 10e-6, 5e-6), Lateness(3, 50e-6, 5e-6), Lateness(0, 0, 0)
+    assert calibrated.delivered([punctual]) == pytest.approx(0.00101)
+    assert calibrated.delivered([punctual, unused, late]) == pytest.approx(0.00102)
+    assert calibrated.delivered([unused]) == 0.00101
 
 
 def test_a_relay_of_this_machine_delivers_about_what_is_asked_for() -> None:

@@ -300,7 +300,7 @@ def test_a_relay_that_was_stopped_has_delivered_something_else(relay: Relay) -> 
                 received(client, 1)
     lateness = relay.lateness()[address]
     assert lateness.chunks * lateness.mean > 0.9 * stopped
-    assert not is_within(calibrated.delivered(lateness), rtt)
+    assert not is_within(calibrated.delivered([lateness]), rtt)
 
 
 def test_traffic_adds_up() -> None:

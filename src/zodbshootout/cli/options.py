@@ -389,8 +389,6 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
 
 def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
-    if rtts and given.hosts:
-        raise UserError("--rtt cannot be combined with --hosts")
     if len(rtts) > 1 and given.against:
         raise UserError("--rtt with several times and --against: give one of them")
     if rtts and any(name == RTT for name, _ in given.define):

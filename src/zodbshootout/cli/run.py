@@ -28,6 +28,7 @@ from zodbshootout.contenders.private import with_private_data
 from zodbshootout.contenders.selection import (
     baseline_among,
     named,
+    not_moved,
     only_clients_in_environments,
     refused_unless_alone,
     shared_databases,
@@ -163,11 +164,8 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
     sweep, contenders = options.sweep, plan.contenders
     opened = [contender for contender in contenders if contender.name not in plan.unavailable]
     notes = [*shared_databases(opened), *only_clients_in_environments(contenders)]
-    local = [contender.name for contender in contenders if not contender.has_servers]
-    if any(options.variants.rtts) and local:
-        names = " and ".join(local)
-        verb = "have no server, and are" if len(local) > 1 else "has no server, and is"
-        notes.append(f"--rtt: {names} {verb} measured once")
+    if any(options.variants.rtts):
+        notes += not_moved(contenders)
     if options.private:
         files = " and ".join(map(str, options.paths))
         verb = "name" if len(options.paths) > 1 else "names"

@@ -28,7 +28,7 @@ import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.errors import UserError
-from zodbshootout.model.specification import LatencyLimit
+from zodbshootout.model.specification import LatencyLimit, round_trip_time
 from zodbshootout.recording.recorded import Workload, WorkloadError
 
 N = TypeVar("N", int, float)
@@ -117,9 +117,6 @@ def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
     return read
 
 
-MAX_RTT = 1.0
-"""The longest round-trip time in seconds; to the moon it would be 2.6."""
-_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _number = _multiple(1000)
 _bytes = _multiple(1024, "(?:b|(?<=[kmg])ib)?")
 """A k is 1024 bytes, as in ZConfig."""
@@ -194,15 +191,10 @@ def rtts(text: str) -> Sequence[float]:
 
 
 def _rtt(text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)?", text.lower(), re.ASCII)
-    seconds = float(match[1]) * _TIMES[match[2] or "s"] if match else math.nan
-    if not 0 <= seconds <= MAX_RTT:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a round-trip time up to {MAX_RTT:g}s, such as 0.5ms"
-        )
-    if match and not match[2] and seconds:
-        raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms or {text}us")
-    return seconds
+    try:
+        return round_trip_time(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:

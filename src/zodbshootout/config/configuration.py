@@ -59,6 +59,8 @@ class ServerSection:
         """The address of this host on which the server listens."""
         self.run_as: str | None = getattr(section, "run_as", None)
         """The user that the server runs as, if root starts it."""
+        self.rtt: float | None = getattr(section, "rtt", None)
+        """The round-trip time in seconds between clients and the server, if it says so."""
 
     @property
     def settings(self) -> Mapping[str, str]:

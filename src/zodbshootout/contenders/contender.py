@@ -34,7 +34,7 @@ from zodbshootout.contenders.served import (
 )
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import suggestion
-from zodbshootout.model.specification import Distance, Parameters, Storage
+from zodbshootout.model.specification import Address, Distance, Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
     Durability,
@@ -94,6 +94,8 @@ class Contender:
     advice: tuple[Advice, ...] = ()
     has_servers: bool = False
     """Whether it connects to servers, private or not; true if only another Python can tell."""
+    movable: bool = False
+    """Whether it connects to servers whose distance is that of ``--rtt``."""
     section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment that it is opened in; ``None`` for the Python of the command."""
@@ -112,10 +114,11 @@ class Contender:
     def at_distance(self, rtt: float, variant: str) -> Contender:
         """Return the contender with *rtt* seconds to its servers, as part of a variant.
 
-        A contender without servers is everywhere at no distance.
+        Servers whose sections have a key ``rtt`` keep their distance.
         """
-        distance = Distance(rtt if self.has_servers else 0.0)
-        return replace(self, storage=replace(self.storage, distance=distance), variant=variant)
+        own = self.storage.distances
+        distances = (*own, Distance(rtt)) if self.movable else own
+        return replace(self, storage=replace(self.storage, distances=distances), variant=variant)
 
     def opened(self, info: StorageInfo) -> Contender:
         """Return the contender with the *info* of its storage."""
@@ -215,8 +218,8 @@ class Contender:
         """Everything that its sections say: equal for those that are configured alike."""
         servers = (server.text.whole for server in self.servers.values())
         environments = self.server_environments.values()
-        distance = self.storage.distance
-        own = self.section.whole, self.section.sql, self.environment, distance
+        rtts = tuple(distance.rtt for distance in self.storage.distances)
+        own = self.section.whole, self.section.sql, self.environment, rtts
         return *own, *servers, *environments
 
     @property
@@ -274,7 +277,11 @@ def contenders_of(configuration: Configuration) -> list[Contender]:
     for server in configuration.servers:
         if server.kind == "zeoserver":
             check_storages(server)
-    return [_contender(text, section, configuration) for text, section in configuration.contenders]
+    contenders = [
+        _contender(text, section, configuration) for text, section in configuration.contenders
+    ]
+    _check_distances(contenders, configuration)
+    return contenders
 
 
 def _contender(text: Section, section: Any, configuration: Configuration) -> Contender:
@@ -295,16 +302,20 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     requirements = tuple(need for kind, inner in typed for need in kind.requirements(inner))
     advice = tuple(advice for kind, inner in typed for advice in kind.advice(inner))
     storage = _storage(text, configuration.names)
+    known = _addresses(section, storage)
+    has_servers = bool(servers or known or section is None)
+    distances = tuple(_distances(servers, known, configuration.names))
     return Contender(
         name=text.name,
-        storage=storage,
+        storage=replace(storage, distances=distances),
         settings=settings,
         servers={server.name: server for server in servers},
         served=tuple(served),
         requirements=requirements,
         installation=next(filter(None, installations), None),
         advice=advice,
-        has_servers=bool(servers) or _connects(section, storage),
+        has_servers=has_servers,
+        movable=has_servers and _is_movable(servers, known, distances),
         section=text,
         environment=configuration.environments.get(text.environment),
         server_environments=_server_environments(servers, configuration.environments),
@@ -312,10 +323,45 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     )
 
 
-def _connects(section: Any, storage: Storage) -> bool:
-    """Return whether a section has the address of a server; true if another Python reads it."""
+def _addresses(section: Any, storage: Storage) -> list[Address]:
+    """Return the addresses of servers in a section, none if another Python is to read it."""
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
-    return section is None or bool(of_uri or addresses(lambda route: reroute(section, route)))
+    if of_uri or section is None:
+        return of_uri
+    return addresses(lambda route: reroute(section, route))
+
+
+def _distances(
+    servers: Sequence[ServerSection], known: Sequence[Address], names: Mapping[str, str]
+) -> Iterator[Distance]:
+    """Yield the distances of servers with a key ``rtt``, if their addresses are among the *known*.
+
+    The address of another one is that of a server behind a server, unless none is known.
+    """
+    for server in servers:
+        if server.rtt is not None:
+            distance = Distance(server.rtt, server.name, int(names[f"{server.name}_port"]))
+            if not known or any(map(distance.holds_for, known)):
+                yield distance
+
+
+def _is_movable(
+    servers: Sequence[ServerSection], known: Sequence[Address], distances: Sequence[Distance]
+) -> bool:
+    """Return whether there are servers without a distance of their own."""
+    if not known:
+        return len(distances) < max(1, len(servers))
+    return not all(any(one.holds_for(address) for one in distances) for address in known)
+
+
+def _check_distances(contenders: Sequence[Contender], configuration: Configuration) -> None:
+    """Check that the key ``rtt`` of a server is about a contender, not about another server."""
+    kept = {distance.server for one in contenders for distance in one.storage.distances}
+    needed = {name for contender in contenders for name in contender.servers}
+    for server in configuration.servers:
+        if server.rtt is not None and server.name in needed - kept:
+            flaw = f"no contender connects to server {server.name} itself"
+            raise server.text.mistake(f"rtt: {flaw}", "rtt")
 
 
 def _server_environments(

@@ -71,6 +71,23 @@ def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
     ]
 
 
+def not_moved(contenders: Iterable[Contender]) -> list[str]:
+    """Return sentences that name the contenders whose distance ``--rtt`` does not change."""
+    sentences = []
+    for has_servers, reason in ((False, "no server"), (True, "no server without a key rtt")):
+        names = [
+            contender.name
+            for contender in contenders
+            if not contender.movable and contender.has_servers is has_servers
+        ]
+        if names:
+            has, is_ = ("have", "are") if len(names) > 1 else ("has", "is")
+            sentences.append(
+                f"--rtt: {' and '.join(names)} {has} {reason}, and {is_} measured once"
+            )
+    return sentences
+
+
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
     """Return why every contender refuses these parameters, if not all refuse a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))

@@ -14,6 +14,7 @@ from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Start, Stop, Stretch
 from zodbshootout.client.throughput import throughput
 from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.specification import Distance
 from zodbshootout.model.usage import Used
 
 T = TypeVar("T")
@@ -47,6 +48,8 @@ class Crew(ABC):
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The numbers of the clients on each other host, by its name."""
+        self.delivered: Callable[[], Mapping[Distance, float]] = dict
+        """Returns the mean round-trip time, in seconds, that each distance has had so far."""
         self.clock_uncertainty = 0.0
         """The largest uncertainty, in seconds, of another host's clock at the start of a slice."""
 

@@ -6,18 +6,20 @@ clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stop, Stretch
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.local import plan_of
+from zodbshootout.crews.traffic import crew_at_distance
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import Failed, Failure, failure_of
-from zodbshootout.model.specification import Specification
+from zodbshootout.model.specification import Distance, Specification
+from zodbshootout.network.calibration import Calibration
 
 DRIFT = 1e-3
 """Seconds per second by which two clocks may drift apart: NTP slews them by up to 0.05 %."""
@@ -33,7 +35,7 @@ ATTEMPTS = 3
 """Attempts at a slice that exceeds :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
 """Seconds that a host may take to start its processes; a lost worker never starts one."""
-LEADING_CALLS = frozenset({"start_crew", "ask", "leave"})
+LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
 """The methods of :class:`Leading` that the crew may call."""
 
 
@@ -65,6 +67,8 @@ class StartCrew:
     specification: Specification
     clients: Sequence[int] = ()
     """The numbers of the host's clients."""
+    calibrations: Mapping[float, Calibration] = field(default_factory=dict)
+    """Those of the host's relay, by their round-trip times in seconds."""
 
 
 @dataclass
@@ -76,14 +80,20 @@ class Leading:
 
     def start_crew(self, start: StartCrew) -> None:
         """Start the clients, and wait until all are set up."""
-        plan = plan_of(start.specification, clients=start.clients)
-        self.crew = self.stack.enter_context(plan.started())
+        self.crew = self.stack.enter_context(
+            crew_at_distance(start.specification, start.calibrations, clients=start.clients)
+        )
 
     def ask(self, order: Any, first_only: bool) -> list[Any]:
         """Return the reports of all clients, or only of the first."""
         assert self.crew is not None
         reports = self.crew.ask(order, first_only=first_only)
         return _latencies_together(reports) if isinstance(order, Stop) else reports
+
+    def delivered(self) -> Mapping[Distance, float]:
+        """Return the mean round-trip time in seconds that each distance has had so far."""
+        assert self.crew is not None
+        return self.crew.delivered()
 
     def leave(self) -> None:
         """Have all clients leave, and wait until they have ended."""
@@ -112,6 +122,8 @@ class ClientGroup:
     """The host's end of the connection.  Its ``ask(call)`` returns a future, whose ``result()`` is
     the answer of :class:`Leading` or a :class:`Failure`; ``now()`` is the host's time."""
     clients: Sequence[int]
+    calibrations: Mapping[float, Calibration] = field(default_factory=dict)
+    """Those of the host's relay, by their round-trip times in seconds."""
     offset: Offset = Offset(0.0, 0.0, 0.0)
 
     def on_its_clock(self, order: Any) -> Any:
@@ -142,9 +154,13 @@ class HostsCrew(Crew):
         self._groups = groups
         self._specification = specification
         self._shortest_notice = self._notice
+        self.delivered = self._delivered
 
     def start(self) -> None:
-        starts = [StartCrew(self._specification, group.clients) for group in self._groups]
+        starts = [
+            StartCrew(self._specification, group.clients, group.calibrations)
+            for group in self._groups
+        ]
         self._answers(self._groups, [Call("start_crew", (start,)) for start in starts])
         for group in self._groups:
             group.offset = self._offset(group)
@@ -160,6 +176,14 @@ class HostsCrew(Crew):
 
     def leave(self) -> None:
         self._answers(self._groups, [Call("leave")] * len(self._groups))
+
+    def _delivered(self) -> dict[Distance, float]:
+        """Return the means over the hosts."""
+        of_hosts = self._answers(self._groups, [Call("delivered")] * len(self._groups))
+        return {
+            distance: fmean(delivered[distance] for delivered in of_hosts)
+            for distance in of_hosts[0]
+        }
 
     def _answers(self, groups: Sequence[ClientGroup], calls: Sequence[Call]) -> list[Any]:
         """Send each of *groups* its call, then return the answers of all.

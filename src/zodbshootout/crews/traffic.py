@@ -1,39 +1,44 @@
-"""Count the round trips and the bytes of single iterations, off the clock, through a relay."""
+"""Relays between the clients of a crew and their servers: for a distance, and to count traffic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from zodbshootout.client.database import addresses_of
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import plan_of
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import Address, Distance, Specification, Storage
-from zodbshootout.network.relays import Relay, RelayError, Traffic
+from zodbshootout.network.calibration import Calibration
+from zodbshootout.network.relays import Lateness, Relay, RelayError, Traffic
 
-Delivered = Callable[[], float]
-NO_DISTANCE = Distance()
+HERE = Distance(0.0)
+UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
 REPETITIONS = 3
 """The iterations that are counted."""
+NO_ADDRESSES = "the types of its storages do not name the addresses of servers"
 
 
 @contextmanager
-def relayed(storage: Storage, distance: Distance = NO_DISTANCE) -> Iterator[tuple[Storage, Relay]]:
-    """Start a relay for all servers of a storage; yield the storage that connects through it.
+def relayed(
+    storage: Storage, delays: Mapping[Address, Calibration]
+) -> Iterator[tuple[Storage, Relay]]:
+    """Start a relay for servers of a storage; yield the storage that connects through it.
 
-    The relay adds a *distance*, that of the storage itself left aside.
+    The relay delays what it passes on as *delays* says for the address of each server.
 
     :raises Failed: if the relay ends, or cannot stand in for a server
     """
     with TemporaryDirectory() as directory, Relay.start() as relay:
         try:
             routes: Mapping[Address, Address] = {
-                address: relay.route(
-                    address, distance.rtt, early=distance.early, directory=directory
-                )
-                for address in addresses_of(storage)
+                address: relay.route(address, delay.rtt, early=delay.early, directory=directory)
+                for address, delay in delays.items()
             }
             yield replace(storage, routes=routes), relay
         except RelayError as error:
@@ -45,27 +50,59 @@ def relayed(storage: Storage, distance: Distance = NO_DISTANCE) -> Iterator[tupl
 
 
 @contextmanager
-def at_distance(specification: Specification) -> Iterator[tuple[Specification, Delivered]]:
-    """Put the distance of a storage between its clients and its servers.
+def crew_at_distance(
+    specification: Specification,
+    calibrations: Mapping[float, Calibration],
+    profiles: Path | None = None,
+    clients: Sequence[int] | None = None,
+) -> Iterator[Crew]:
+    """Start a crew as :func:`~zodbshootout.crews.local.plan_of` plans it, at a distance if need be.
 
-    Yield the specification for the clients, and a function that returns the mean round-trip time in
-    seconds that was added so far; 0 without a distance.
-
-    :raises Failed: if the relay ends, or cannot stand in for a server
+    :param calibrations: those of this machine, by their round-trip times in seconds
+    :raises Failed: if a client fails, or the relay does
+    :raises Unsupported: if the storage has no server whose address is known
     """
-    distance = specification.storage.distance
-    if not distance.rtt:
-        yield specification, lambda: 0.0
-        return
+    storage = specification.storage
+    distances = distances_of(storage)
+    with ExitStack() as stack:
+        if distances:
+            delays = {address: calibrations[away.rtt] for address, away in distances.items()}
+            storage, relay = stack.enter_context(relayed(storage, delays))
+            specification = replace(specification, storage=storage)
+        crew = stack.enter_context(plan_of(specification, profiles, clients).started())
+        if distances:
+            crew.delivered = partial(_delivered, relay, distances, calibrations)
+        yield crew
 
-    def delivered() -> float:
-        chunks = [late for late in relay.lateness().values() if late.chunks]
-        number = sum(late.chunks for late in chunks)
-        mean = sum(late.mean * late.chunks for late in chunks) / number if number else 0.0
-        return distance.delivered + mean - distance.lateness
 
-    with relayed(specification.storage, distance) as (storage, relay):
-        yield replace(specification, storage=storage), delivered
+def distances_of(storage: Storage) -> dict[Address, Distance]:
+    """Return the distance to each server that is to be reached through a relay.
+
+    :raises Unsupported: if there is one to servers whose addresses are not known
+    """
+    if not any(distance.rtt for distance in storage.distances):
+        return {}
+    addresses = addresses_of(storage)
+    if not addresses:
+        raise Unsupported(f"it cannot be put at a distance: {NO_ADDRESSES}")
+    distances = {}
+    for address in addresses:
+        fitting = (distance for distance in storage.distances if distance.holds_for(address))
+        distances[address] = next(fitting, HERE)
+    return {address: distance for address, distance in distances.items() if distance.rtt}
+
+
+def _delivered(
+    relay: Relay, distances: Mapping[Address, Distance], calibrations: Mapping[float, Calibration]
+) -> dict[Distance, float]:
+    """Return the mean round-trip time in seconds of each distance so far."""
+    lateness: dict[Distance, list[Lateness]] = {}
+    for distance, late in zip(distances.values(), relay.lateness().values()):
+        lateness.setdefault(distance, []).append(late)
+    return {
+        distance: calibrations[distance.rtt].delivered(routes)
+        for distance, routes in lateness.items()
+    }
 
 
 def count(specification: Specification) -> list[Traffic]:
@@ -76,9 +113,11 @@ def count(specification: Specification) -> list[Traffic]:
     :raises Unsupported: if the storage has no server whose address is known
     :raises Failed: if the client fails
     """
-    with relayed(specification.storage) as (storage, relay):
-        if not storage.routes:
-            raise Unsupported("the types of its storages do not name the addresses of servers")
+    storage = specification.storage
+    addresses = addresses_of(storage)
+    if not addresses:
+        raise Unsupported(NO_ADDRESSES)
+    with relayed(storage, dict.fromkeys(addresses, UNDELAYED)) as (storage, relay):
         plan = plan_of(replace(specification, storage=storage), clients=[0])
         with plan.started() as crew:
 

@@ -6,6 +6,7 @@ All classes here are immutable.  Sizes are in bytes.
 from __future__ import annotations
 
 import enum
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -30,6 +31,9 @@ Address = Union[tuple[str, int], str]
 
 RTT = "rtt"
 """The name of the definition whose values are those of ``--rtt``."""
+MAX_RTT = 1.0
+"""The longest round-trip time in seconds; to the moon it would be 2.6."""
+_IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 
 def duration(seconds: float) -> str:
@@ -39,6 +43,20 @@ def duration(seconds: float) -> str:
     if seconds >= 1:
         return f"{seconds:g}s"
     return f"{seconds * 1e3:g}ms" if seconds >= 1e-4 else f"{seconds * 1e6:g}us"  # noqa: PLR2004
+
+
+def round_trip_time(text: str) -> float:
+    """Return the seconds of a round-trip time as a user writes it, such as ``0`` or ``0.5ms``.
+
+    :raises ValueError: if it is none up to :data:`MAX_RTT`
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)?", text.lower(), re.ASCII)
+    seconds = float(match[1]) / _IN_A_SECOND[match[2] or "s"] if match else math.nan
+    if not 0 <= seconds <= MAX_RTT:
+        raise ValueError(f"{text!r} is not a round-trip time up to {MAX_RTT:g}s, such as 0.5ms")
+    if match and not match[2] and seconds:
+        raise ValueError(f"{text!r} has no unit; write {text}ms or {text}us")
+    return seconds
 
 
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
@@ -273,16 +291,18 @@ def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> d
 
 @dataclass(frozen=True)
 class Distance:
-    """The round-trip time that a relay adds between clients and servers; all in seconds."""
+    """The round-trip time that relays add between clients and a server, or several."""
 
-    rtt: float = 0.0
-    """The time that was asked for; if it is 0, clients connect to their servers."""
-    early: float = 0.0
-    """The correction with which the relay delivers it."""
-    delivered: float = 0.0
-    """The time that the relay delivered when it was calibrated."""
-    lateness: float = 0.0
-    """The median lateness of what it sent meanwhile."""
+    rtt: float
+    """In seconds; if it is 0, clients connect to the server itself."""
+    server: str = ""
+    """The name of the private server whose section asks for it; empty for all other servers."""
+    port: int = 0
+    """The port of that server, which no other server of the run has."""
+
+    def holds_for(self, address: Address) -> bool:
+        """Return whether it is the distance to the server at an address."""
+        return not self.server or (isinstance(address, tuple) and address[1] == self.port)
 
 
 @dataclass(frozen=True)
@@ -301,7 +321,8 @@ class Storage:
     """The statements to run in its database when it has been opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
     """The addresses to connect to in place of those of its servers."""
-    distance: Distance = Distance()
+    distances: tuple[Distance, ...] = ()
+    """The distances to its servers; of those that hold for an address the first one counts."""
     in_memory: bool = False
     """Whether it loses its data when it is closed, whatever the types of its storages say."""
 

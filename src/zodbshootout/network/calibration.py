@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import statistics
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Thread
@@ -47,14 +48,26 @@ class Calibration:
         """Whether the median is within the tolerance."""
         return is_within(self.p50, self.rtt)
 
-    def delivered(self, lateness: Lateness) -> float:
-        """Return the mean round-trip time in seconds of a run in which chunks were so late."""
-        return self.p50 + lateness.mean - self.lateness.p50
+    def delivered(self, routes: Sequence[Lateness]) -> float:
+        """Return the mean round-trip time in seconds of routes on which chunks were so late."""
+        chunks = sum(route.chunks for route in routes)
+        late = sum(route.mean * route.chunks for route in routes)
+        return self.p50 + late / chunks - self.lateness.p50 if chunks else self.p50
 
 
 def is_within(delivered: float, rtt: float) -> bool:
     """Return whether a delivered round-trip time is close enough to the one asked for."""
     return abs(delivered - rtt) <= max(TOLERANCE * rtt, LEAST_TOLERANCE)
+
+
+def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
+    """Calibrate a relay of this machine for several round-trip times, which are the keys.
+
+    :raises OSError: if it cannot be started
+    :raises RelayError: if it ends
+    """
+    with Relay.start() as relay:
+        return {rtt: calibrate(relay, rtt) for rtt in rtts}
 
 
 def calibrate(relay: Relay, rtt: float) -> Calibration:

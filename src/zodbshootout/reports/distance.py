@@ -102,7 +102,8 @@ def trips_of(result: CellResult) -> float | None:
 
 
 def _is_near(result: CellResult) -> bool:
-    return result.timed and not result.paced and not result.metadata.get("rtt_s")
+    is_far = any(name.startswith("rtt_") for name in result.metadata)
+    return result.timed and not result.paced and not is_far
 
 
 def _estimated(result: CellResult | None, rtt: float) -> Entry:

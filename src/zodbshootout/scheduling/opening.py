@@ -15,10 +15,8 @@ from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import Distance, Storage, duration
+from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
-from zodbshootout.network.calibration import calibrate
-from zodbshootout.network.relays import Relay
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.running import RunningServers
@@ -60,32 +58,7 @@ def open_all(
         else contender
         for contender in contenders
     ]
-    contenders = calibrated(contenders, observer)
     return replace(plan, contenders=contenders, unavailable=failures), servers
-
-
-def calibrated(contenders: Sequence[Contender], observer: Observer) -> list[Contender]:
-    """Return the contenders with the corrections by which relays deliver their round-trip times."""
-    rtts = dict.fromkeys(c.storage.distance.rtt for c in contenders if c.storage.distance.rtt)
-    if not rtts:
-        return list(contenders)
-    distances = {Distance(): Distance()}
-    with Relay.start() as relay:
-        for rtt in rtts:
-            observer.note(f"calibrating a round-trip time of {duration(rtt)}")
-            calibration = calibrate(relay, rtt)
-            distances[Distance(rtt)] = Distance(
-                rtt, calibration.early, calibration.p50, calibration.lateness.p50
-            )
-            if not calibration.is_delivered:
-                observer.relay(
-                    f"--rtt: round trips of {duration(rtt)} take {1e3 * calibration.p50:.3g} ms: "
-                    "this machine is too slow or too busy to deliver them"
-                )
-    return [
-        replace(c, storage=replace(c.storage, distance=distances[c.storage.distance]))
-        for c in contenders
-    ]
 
 
 def inspect_all(

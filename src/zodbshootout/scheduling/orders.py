@@ -21,7 +21,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.names import file_name, varied_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.versions import installed_versions
-from zodbshootout.workers.measuring import Measure
+from zodbshootout.workers.measuring import Calibrations, Measure
 from zodbshootout.workers.summary import storable
 
 ZAPPED_BEFORE = "add"
@@ -44,6 +44,7 @@ class Tasks:
     """Hides secrets in the metadata."""
     _sizes: int = field(init=False)
     """How many sizes of databases are measured."""
+    calibrations: Calibrations = field(init=False, default_factory=dict)
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
 
@@ -106,6 +107,7 @@ class Tasks:
             profile,
             self.cluster,
             self.variables,
+            self.calibrations,
         )
 
     def counting(self, cell: Cell) -> Specification:

@@ -16,6 +16,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate
+from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import load_now
 from zodbshootout.scheduling.orders import ZAPPED_BEFORE, Tasks
@@ -59,10 +60,14 @@ class Shootout:
     def run(self) -> None:
         """Measure everything that can be measured.
 
-        :raises UserError: after the first failure, with ``--fail-fast``
+        :raises UserError: after the first failure, with ``--fail-fast``, or if a relay cannot be
+            calibrated
         """
         known = ((cell, self.plan.failure(cell)) for cell in self.plan.cells)
         self.store.fail_cells([(cell, failure) for cell, failure in known if failure is not None])
+        self.tasks.calibrations = calibrations_for(
+            self.plan, self.tasks.cluster, self.store.observer
+        )
         for rows in self._blocks():
             self._measure_rows(rows, self.plan.limit * len(rows) / len(self.plan.rows))
 
@@ -296,7 +301,7 @@ class Shootout:
         Return whether the servers run on.
         """
         is_wanted = self.plan.contender(cell).has_servers and not self.options.debug_single_value
-        if cell in self._traffic or self.tasks.cluster is not None or not is_wanted:
+        if cell in self._traffic or not is_wanted:
             return True
         self.store.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)

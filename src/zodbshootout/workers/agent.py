@@ -23,6 +23,7 @@ from zodbshootout.guardian import Guardian
 from zodbshootout.model.outcome import Failed, Failure, failure_of
 from zodbshootout.model.specification import ClientKind, Specification
 from zodbshootout.workers.coordinator import Launcher, TimeLimit
+from zodbshootout.workers.measuring import Calibrations
 
 PULSE = 0.2
 """Seconds between two checks whether the run still waits for a host's answer."""
@@ -134,10 +135,12 @@ def hosts_crew(
     specification: Specification,
     settings: LogSettings,
     variables: Mapping[str, str],
+    calibrations: Calibrations | None = None,
 ) -> Iterator[Crew]:
     """Start a crew on a Dask cluster's workers and set all clients up; end it with the context.
 
     The environment of the clients has *variables* in addition to those of their host.
+    *calibrations* are those of the hosts' relays.
 
     :raises Failed: if a client fails, or a host is lost
     """
@@ -151,7 +154,10 @@ def hosts_crew(
             raise Failed(Failure(cause, failure_of(error).detail)) from error
         gevent = shape.client_kind is ClientKind.GREENLET
         agent = partial(Agent, settings=settings, equipment=sent, gevent=gevent)
-        groups = _groups(client, cluster, shape.size, agent)
+        groups = [
+            replace(group, calibrations=(calibrations or {}).get(group.host, {}))
+            for group in _groups(client, cluster, shape.size, agent)
+        ]
         with HostsCrew(SystemClock(), groups, specification).started() as crew:
             yield crew
 

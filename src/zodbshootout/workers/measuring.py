@@ -11,7 +11,7 @@ import os
 import random
 import select
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,8 +25,12 @@ from zodbshootout.model.arrivals import KEPT_UP, MIN_ITERATIONS, lead
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import Interpreter, Specification, exactly
+from zodbshootout.network.calibration import Calibration
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 
+Calibrations = Mapping[str, Mapping[float, Calibration]]
+"""The calibrations of relays by the name of the host, empty for this one, and by the round-trip
+time in seconds."""
 LEAKS_PREFIX = "leaks: "
 """The prefix of lines about leaks, which a worker prints for the user."""
 SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
@@ -54,6 +58,7 @@ class Measure:
     """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
     variables: Sequence[str] = ()
     """The names of the environment variables that clients on other hosts need."""
+    calibrations: Calibrations = field(default_factory=dict)
 
     @property
     def interpreter(self) -> Interpreter | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from zodbshootout.crews.crew import Sample, part_of_schedule
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
+from zodbshootout.model.specification import Distance
 from zodbshootout.network.relays import Traffic
 
 PERCENTILES = (50, 90, 99)
@@ -129,6 +130,20 @@ def traffic_metadata(iterations: Sequence[Traffic]) -> Metadata:
         "network_bytes": [traffic.sent + traffic.received for traffic in iterations],
     }
     return {key: " ".join(map(str, values)) for key, values in numbers.items()}
+
+
+def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
+    """Return round-trip times in seconds: those asked for, and those delivered during a run.
+
+    The keys are ``rtt_s`` and ``rtt_delivered_s``, or ``rtt_of_NAME_s`` and
+    ``rtt_delivered_of_NAME_s`` if the section of a server asks for it.
+    """
+    metadata = {}
+    for distance, delivered in distances.items():
+        of_server = f"_of_{distance.server}" if distance.server else ""
+        metadata[f"rtt{of_server}_s"] = distance.rtt
+        metadata[f"rtt_delivered{of_server}_s"] = delivered
+    return metadata
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from io import StringIO
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,14 +22,13 @@ from zodbshootout.client.preparation import TASKS
 from zodbshootout.client.protocol import Call
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import LEADING_CALLS, Leading
-from zodbshootout.crews.local import plan_of
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.crews.traffic import at_distance, count
+from zodbshootout.crews.traffic import count, crew_at_distance
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.workers.measuring import Measure, Measuring, received
-from zodbshootout.workers.summary import latencies_by_name, storable, summarize
+from zodbshootout.workers.summary import distance_metadata, latencies_by_name, storable, summarize
 from zodbshootout.workers.variables import for_storages
 
 PROFILE_PREFIX = "profile: "
@@ -77,26 +75,18 @@ def measure(
     ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.  Return the
     run in pyperf's format, and its latencies by name.
     """
-    with (
-        _directory_for_profiles(task) as profiles,
-        at_distance(task.specification) as (
-            specification,
-            delivered,
-        ),
-    ):
-        task = replace(task, specification=specification)
+    with _directory_for_profiles(task) as profiles:
         with _crew(task, profiles, settings) as crew:
             measuring = Measuring(task, crew, connection)
             connection.send(None)
             run, warmups = measuring.run(runner, options)
             measuring.until("finish")
             crew.verify()
+            distances = crew.delivered()
         samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
         summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
         run.update_metadata(storable(summary))
-        if specification.storage.distance.rtt:
-            distance = {"rtt_s": specification.storage.distance.rtt, "rtt_delivered_s": delivered()}
-            run.update_metadata(distance)
+        run.update_metadata(distance_metadata(distances))
     text = StringIO()
     run.dump(text)
     return text.getvalue(), latencies_by_name(samples)
@@ -142,9 +132,9 @@ def _crew(
     Its clients are profiled if there is a directory for their *profiles*.
     """
     if task.cluster is None:
-        return plan_of(task.specification, profiles).started()
+        return crew_at_distance(task.specification, task.calibrations.get("", {}), profiles)
     # Only the command's Python has Dask, and what starts other processes.
     from zodbshootout.workers.agent import hosts_crew
 
     variables = for_storages(os.environ, task.variables)
-    return hosts_crew(task.cluster, task.specification, settings, variables)
+    return hosts_crew(task.cluster, task.specification, settings, variables, task.calibrations)

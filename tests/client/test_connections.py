@@ -41,7 +41,8 @@ def test_a_server_on_the_loopback_interface_or_a_socket_file_is_here(
         connected(stack, socket.AF_UNIX, path),
     ]
     connections_made = peers() - before
-    assert {str(address) for address in served} <= {peer for peer, _ in connections_made}
+    addresses = {one if isinstance(one, str) else one[:2] for one in served}
+    assert addresses <= {peer for peer, _ in connections_made}
     assert place_of(connections_made) is Place.HERE
 
 

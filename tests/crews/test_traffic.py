@@ -11,7 +11,7 @@ from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
-from zodbshootout.crews.traffic import REPETITIONS, count, crew_at_distance
+from zodbshootout.crews.traffic import REPETITIONS, Counts, count, crew_at_distance
 from zodbshootout.model.outcome import Failed, Unsupported
 from zodbshootout.model.specification import (
     CrewShape,
@@ -66,7 +66,15 @@ def specification(
 )
 def test_trips_and_bytes_are_exact(settings: str, traffic: Traffic, tmp_path: Path) -> None:
     with serving(SERVICE) as server:
-        assert count(specification(tmp_path, server, settings)) == [traffic] * REPETITIONS
+        counted = count(specification(tmp_path, server, settings))
+    assert counted == Counts([traffic] * REPETITIONS, [])
+
+
+def test_a_connection_that_bypasses_the_relay_is_found(tmp_path: Path) -> None:
+    with serving() as server, serving() as other:
+        host, port = other
+        counted = count(specification(tmp_path, server, f"other-server {host}:{port}"))
+    assert counted.elsewhere == [other]
 
 
 def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from tests.runs import Counting, contender, measured, plan_of, run
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.crews.cluster import Cluster
+from zodbshootout.crews.traffic import Counts
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import Interpreter
+from zodbshootout.model.specification import Distance, Interpreter, Specification
 from zodbshootout.model.storage_facts import Advice
+from zodbshootout.network.relays import Traffic
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
 from zodbshootout.scheduling.orders import Tasks
@@ -61,6 +63,7 @@ class Site:
     """The share of its seconds by which each run is slower than the one before."""
     served: set[str] = field(default_factory=set)
     used: ServerUsage = field(default_factory=ServerUsage)
+    counts: Counts = field(default_factory=lambda: Counts([Traffic(2, 30, 4)] * 3))
     ended: Callable[[str], str | None] = lambda contender: None
     """Returns how a server of a contender has ended."""
     events: list[Event] = field(default_factory=list)
@@ -115,6 +118,10 @@ class Site:
         self.note(
             "prepare", specification.benchmark, specification.storage.section, (task.zap, task.pack)
         )
+
+    def count(self, specification: Specification) -> Counts:
+        self.note("count", specification.benchmark, specification.storage.section)
+        return self.counts
 
     @contextmanager
     def measure(self, task: Measure) -> Iterator[FakeWorker]:
@@ -870,3 +877,38 @@ def test_the_costs_of_servers_are_those_of_the_slices_of_their_contender() -> No
     assert costs["a"]["server_written_bytes"] == "30 30 30"
     assert costs["a"]["server_memory_bytes"] == 1000
     assert "server_cpu_s" not in costs["b"]
+
+
+def far(name: str, rtt: float) -> Contender:
+    """Return a contender with a server at a distance."""
+    one = contender(name)
+    storage = replace(one.storage, distances=(Distance(rtt),))
+    return replace(one, storage=storage, has_servers=True)
+
+
+@pytest.mark.parametrize("cluster", [None, Cluster("", [], here=True)])
+def test_traffic_is_counted_once_for_each_cell_with_a_server_before_it_is_set_up(
+    cluster: Cluster | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
+    outcome = run_shootout(plan_of([far("a", 0.0), "b"], ["add", "cold"]), cluster=cluster)
+    calls = [event[:3] for event in outcome.site.did("count", "set up") if event.contender == "a"]
+    assert calls[:2] == [("count", "add", "a"), ("set up", "add", "a")]
+    assert {event[1:3] for event in outcome.site.did("count")} == {("add", "a"), ("cold", "a")}
+    assert len(outcome.site.did("count")) == 2
+    trips = {result.cell: result.metadata.get("trips") for result in outcome.results}
+    assert {(cell.contender, text) for cell, text in trips.items()} == {("a", "2 2 2"), ("b", None)}
+
+
+def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
+    site = Site(counts=Counts([Traffic(2, 30, 4)], [("cache", 11211), "/run/socket"]))
+    outcome = shootout_of(plan_of([far("a", 0.002), far("b", 0.0)], ["add", "cold"]), site)
+    lines: list[str] = []
+    monkeypatch.setattr(outcome.observer, "relay", lines.append)
+    outcome.run()
+    others = "cache:11211 and /run/socket"
+    assert lines == [f"a is also connected with {others}, and that without a round-trip time"]
+    for result in outcome.results:
+        assert "trips" not in result.metadata
+        assert result.metadata["traffic_not_counted"] == f"it is also connected with {others}"

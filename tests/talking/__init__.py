@@ -24,6 +24,9 @@ class TalkingSection(BaseConfig):  # type: ignore[misc]
         vote, close = storage.tpc_vote, storage.close
         server = socket.create_connection(self.config.server)
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connections = [server]
+        if self.config.other_server is not None:
+            connections.append(socket.create_connection(self.config.other_server))
 
         def talking_vote(*arguments: Any) -> Any:
             for _ in range(self.config.requests):
@@ -34,11 +37,12 @@ class TalkingSection(BaseConfig):  # type: ignore[misc]
             _receive(server, ANSWER * self.config.pipelined)
             return vote(*arguments)
 
-        def close_both() -> None:
-            server.close()
+        def close_all() -> None:
+            for connection in connections:
+                connection.close()
             close()
 
-        storage.tpc_vote, storage.close = talking_vote, close_both
+        storage.tpc_vote, storage.close = talking_vote, close_all
         return storage
 
 

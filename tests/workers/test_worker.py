@@ -17,6 +17,7 @@ from zodbshootout.client import preparation
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
 from zodbshootout.client.storage_types.relstorage import RelStorageType
+from zodbshootout.crews import traffic
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.model.outcome import Failure, State, Unsupported
 from zodbshootout.model.specification import (
@@ -299,7 +300,7 @@ def test_a_worker_answers_with_the_failure_if_its_crew_cannot_be_set_up(
     def refuse(*_: Any) -> None:
         raise Unsupported("this one has none")
 
-    monkeypatch.setattr(worker, "plan_of", refuse)
+    monkeypatch.setattr(traffic, "plan_of", refuse)
     failure = answer("measure", Measure(specification(), {}), ())
     assert (failure.cause, failure.state) == ("this one has none", State.UNSUPPORTED)
 

@@ -10,11 +10,12 @@ from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
+from zodbshootout.model.specification import Address
 from zodbshootout.model.storage_facts import Place
 
 _OPEN_FILES = Path("/dev/fd")
 """The directory that lists the open files of a process, on Linux and macOS."""
-Peer = tuple[str, Place]
+Peer = tuple[Address, Place]
 """The other end of a connection: its address, and where it is."""
 
 
@@ -47,4 +48,4 @@ def _peer(descriptor: int) -> Iterator[Peer]:
             yield str(peer), Place.HERE
         elif connection.family in {socket.AF_INET, socket.AF_INET6}:
             is_here = peer[0] == own[0] or ip_address(peer[0]).is_loopback
-            yield str(peer), Place.HERE if is_here else Place.ELSEWHERE
+            yield (str(peer[0]), int(peer[1])), Place.HERE if is_here else Place.ELSEWHERE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from zodbshootout.model.specification import Address
 
-__all__ = ["Address", "Requirement", "accepts", "connect", "host_and_port", "is_here"]
+__all__ = ["Address", "Requirement", "accepts", "connect", "host_and_port", "is_here", "printable"]
 
 TIMEOUT = 3.0
 """The maximum time in seconds for a server to accept a connection, and then for its answer."""
@@ -40,6 +40,14 @@ def is_here(address: Address) -> bool:
 def host_and_port(host: str, port: int | str) -> str:
     """Return ``host:port``, or ``[host]:port`` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def printable(address: Address) -> str:
+    """Return an address as users write it."""
+    if isinstance(address, str):
+        return address
+    host, port = address
+    return host_and_port(host or "localhost", port)
 
 
 def connect(address: Address) -> socket.socket:

@@ -15,6 +15,7 @@ from typing import Any
 
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
+from zodbshootout.client.connections import Peer, peers
 from zodbshootout.client.protocol import Call, Channel, Clock
 from zodbshootout.client.throughput import Progress, kept_indices
 from zodbshootout.client.usage import usage_now
@@ -27,7 +28,9 @@ POLL_INTERVAL = 0.0005
 """Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""
 MAX_NOTED = 2**17
 """The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
-CALLS = frozenset({"verify", "audit", "close_database", "reopen_database", "disk_size", "leave"})
+CALLS = frozenset(
+    {"verify", "audit", "close_database", "reopen_database", "disk_size", "peers", "leave"}
+)
 """The methods of a :class:`Session` that its crew may call."""
 
 
@@ -179,6 +182,10 @@ class Session:
     def disk_size(self) -> int | None:
         """Return the bytes that the database takes on the disk, if its storage knows them."""
         return self._benchmark.client.database.disk_size()
+
+    def peers(self) -> frozenset[Peer]:
+        """Return the other ends of the connections of this process."""
+        return peers()
 
     def verify(self) -> Any:
         """Check the database; return this client's account for the audit."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from zodbshootout.client.connections import peers
 from zodbshootout.client.database import addresses_of
+from zodbshootout.client.reachability import printable
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import plan_of
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
@@ -105,7 +107,16 @@ def _delivered(
     }
 
 
-def count(specification: Specification) -> list[Traffic]:
+@dataclass(frozen=True)
+class Counts:
+    """The traffic of single iterations."""
+
+    iterations: Sequence[Traffic]
+    elsewhere: Sequence[Address] = ()
+    """The other addresses that the client is connected with, whose traffic is not counted."""
+
+
+def count(specification: Specification) -> Counts:
     """Have one client of a crew do single iterations; return the traffic of each.
 
     The first iteration of a client opens connections, and is left out.
@@ -114,7 +125,7 @@ def count(specification: Specification) -> list[Traffic]:
     :raises Failed: if the client fails
     """
     storage = specification.storage
-    addresses = addresses_of(storage)
+    addresses, before = addresses_of(storage), peers()
     if not addresses:
         raise Unsupported(NO_ADDRESSES)
     with relayed(storage, dict.fromkeys(addresses, UNDELAYED)) as (storage, relay):
@@ -126,4 +137,6 @@ def count(specification: Specification) -> list[Traffic]:
 
             crew.single(so_far)
             ends = [crew.single(so_far) for _ in range(REPETITIONS)]
-    return [after - before for before, after in ends]
+            (connected,) = crew.call("peers")
+    others = {address for address, _ in connected - before} - {*storage.routes.values()}
+    return Counts([after - before for before, after in ends], sorted(others, key=printable))

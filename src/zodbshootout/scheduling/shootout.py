@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.reachability import printable
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import Interpreter
+from zodbshootout.model.specification import Address, Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
@@ -54,6 +55,8 @@ class Shootout:
         """The cells whose run is repeated next in this round."""
         self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
         """The metadata about the traffic of each cell for which it was counted."""
+        self._partly_near: set[str] = set()
+        """The contenders of which it was said."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
 
@@ -305,15 +308,26 @@ class Shootout:
             return True
         self.store.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)
+        interpreter = specification.storage.interpreter
         try:
-            traffic = self._fork_server(specification.storage.interpreter, number).count(
-                specification
-            )
+            counts = self._fork_server(interpreter, number).count(specification)
         except Failed as error:
             self._traffic[cell] = storable({"traffic_not_counted": error.failure.cause})
         else:
-            self._traffic[cell] = traffic_metadata(traffic)
+            self._traffic[cell] = traffic_metadata(counts)
+            self._tell_what_is_near(cell, counts.elsewhere)
         return not self._has_lost_server(cell)
+
+    def _tell_what_is_near(self, cell: Cell, addresses: Sequence[Address]) -> None:
+        """Say, once for each contender, which servers are not at the distance of the others."""
+        contender = self.plan.contender(cell)
+        is_far = any(distance.rtt for distance in contender.storage.distances)
+        if is_far and addresses and cell.contender not in self._partly_near:
+            self._partly_near.add(cell.contender)
+            also = (
+                f"{cell.contender} is also connected with {' and '.join(map(printable, addresses))}"
+            )
+            self.store.observer.relay(f"{also}, and that without a round-trip time")
 
     def _restarts(self, benchmark: str) -> bool:
         return self.options.restart and benchmarks()[benchmark].cold

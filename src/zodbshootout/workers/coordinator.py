@@ -22,6 +22,7 @@ import pyperf
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
 from zodbshootout.crews.logs import LogSettings
+from zodbshootout.crews.traffic import Counts
 from zodbshootout.guardian import (
     END_TIMEOUT,
     TAIL_SIZE,
@@ -39,7 +40,6 @@ from zodbshootout.model.specification import (
     for_another_python,
 )
 from zodbshootout.model.storage_facts import StorageInfo
-from zodbshootout.network.relays import Traffic
 from zodbshootout.workers.histograms import histogram
 from zodbshootout.workers.measuring import Measure, Slice
 
@@ -252,10 +252,10 @@ class ForkServer:
         """Have a worker prepare a database."""
         self._result("prepare", preparation, self._launcher.working)
 
-    def count(self, specification: Specification) -> list[Traffic]:
+    def count(self, specification: Specification) -> Counts:
         """Have a worker count the traffic of single iterations."""
-        traffic: list[Traffic] = self._result("count", specification, self._launcher.working)
-        return traffic
+        counts: Counts = self._result("count", specification, self._launcher.working)
+        return counts
 
     def measure(self, task: Measure) -> AbstractContextManager[Worker]:
         """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""

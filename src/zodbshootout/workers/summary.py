@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from zodbshootout.client.reachability import printable
 from zodbshootout.crews.crew import Sample, part_of_schedule
+from zodbshootout.crews.traffic import Counts
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
 from zodbshootout.model.specification import Distance
-from zodbshootout.network.relays import Traffic
 
 PERCENTILES = (50, 90, 99)
 
@@ -121,8 +122,15 @@ def _hosts(
     return metadata
 
 
-def traffic_metadata(iterations: Sequence[Traffic]) -> Metadata:
-    """Return the costs of the traffic of single iterations, a number for each."""
+def traffic_metadata(counts: Counts) -> Metadata:
+    """Return the costs of the traffic of single iterations, a number for each.
+
+    If not all traffic was counted, return the reason.
+    """
+    if counts.elsewhere:
+        others = " and ".join(map(printable, counts.elsewhere))
+        return {"traffic_not_counted": f"it is also connected with {others}"}
+    iterations = counts.iterations
     numbers = {
         "trips": [traffic.trips for traffic in iterations],
         "sent_bytes": [traffic.sent for traffic in iterations],

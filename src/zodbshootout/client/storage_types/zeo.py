@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from zodbshootout.client.reachability import Address, Requirement, connect, host_and_port, is_here
+from zodbshootout.client.reachability import Address, Requirement, connect, is_here, printable
 from zodbshootout.client.routes import Route
 from zodbshootout.client.storage_types import (
     CACHE,
@@ -78,8 +78,8 @@ class ClientStorageType(StorageType):
         addresses = tuple(server.address for server in section.config.server)
         here = next(filter(is_here, addresses), None)
         # Given only a port, runzeo would listen on every interface, and let everybody in.
-        command = f"start one there: runzeo -a {_printable(here)} -f Data.fs" if here else ""
-        names = " or ".join(map(_printable, addresses))
+        command = f"start one there: runzeo -a {printable(here)} -f Data.fs" if here else ""
+        names = " or ".join(map(printable, addresses))
         missing = f"no ZEO server at {names}; {command or 'start one there, or name another one'}"
         reads_only = any(
             str(getattr(section.config, name, False)).lower() in {"true", "yes", "on", "1"}
@@ -170,7 +170,7 @@ class _ServerOfStorage(Requirement):
     def _refusal(self, address: Address) -> str | None:
         """Return why the server at *address* refuses the client, or ``None`` if it does not."""
         error, details = _error_of_registering(address, self.storage, self.reads_only)
-        server = f"the ZEO server at {_printable(address)}"
+        server = f"the ZEO server at {printable(address)}"
         if "unknown storage" in str(details):
             return (
                 f"{server} has no storage {self.storage!r}; write 'storage NAME' with a name that "
@@ -207,13 +207,6 @@ def _error_of_registering(
 def _received(stream: Any) -> bytes:
     size = int.from_bytes(stream.read(4), "big")
     return bytes(stream.read(size))
-
-
-def _printable(address: Address) -> str:
-    if isinstance(address, str):
-        return address
-    host, port = address
-    return host_and_port(host or "localhost", port)
 
 
 STORAGES = (ClientStorageType,)

@@ -10,6 +10,7 @@ import tracemalloc
 from collections import Counter
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -41,8 +42,8 @@ from zodbshootout.client.protocol import SystemClock
 from zodbshootout.client.session import StretchTimer
 from zodbshootout.client.throughput import MAX_POINTS
 from zodbshootout.crews.crew import Crew
-from zodbshootout.crews.local import CrewPlan, ProcessCrew
-from zodbshootout.model.outcome import Failed
+from zodbshootout.crews.local import CrewPlan, LocalCrew, ProcessCrew, ThreadCrew
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import ClientKind, Parameters, Storage
 
 
@@ -125,6 +126,30 @@ def test_a_killed_client_is_named_with_the_signal() -> None:
     expected = pytest.raises(Failed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
     with expected, crew_of_processes(Deadly, 3).started() as crew:
         crew.measure(3)
+
+
+class Waiting(Slow):
+    def run(self) -> None:
+        time.sleep(600)
+
+
+@pytest.mark.parametrize("kind", [ClientKind.PROCESS, ClientKind.THREAD])
+def test_what_watches_over_a_crew_ends_a_wait_in_vain(
+    kind: ClientKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = count()
+
+    def watch() -> None:
+        if next(calls) == 2:
+            raise Failed(Failure("the relay has ended"))
+
+    monkeypatch.setattr("zodbshootout.crews.local.PULSE", 0.01)
+    crew: LocalCrew = crew_of_processes(Waiting, 2)
+    if kind is ClientKind.THREAD:
+        crew = ThreadCrew(2, crew._open_benchmark, SystemClock())
+    crew.watch = watch
+    with pytest.raises(Failed, match="the relay has ended"), crew.started():
+        crew.measure(1)
 
 
 def test_a_client_that_ends_before_it_is_set_up_is_reported() -> None:

@@ -91,6 +91,13 @@ def _kill_command() -> None:
     _ancestor(3).kill()
 
 
+def _kill_relay() -> None:
+    for owner in (psutil.Process(), _ancestor(1)):
+        for child in owner.children():
+            if "relay.py" in " ".join(child.cmdline()):
+                child.kill()
+
+
 def _kill_children(word: str) -> None:
     """Kill the children of the command with *word* in their command line, and their children."""
     for child in _ancestor(3).children():
@@ -129,6 +136,7 @@ def _raise_on_host() -> None:
 FAULTS: dict[str, Callable[[], object]] = {
     "kill-worker": _kill_worker, "kill-fork-server": _kill_fork_server,
     "kill-command": _kill_command, "kill-guardian": lambda: _kill_children("guardian.py"),
+    "kill-relay": _kill_relay,
     "kill-zeo": lambda: _kill_children("runzeo"),
     "kill-postgresql": lambda: _kill_children("postgres"),
     "kill-mariadb": lambda: _kill_children("mariadbd"),

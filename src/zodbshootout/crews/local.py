@@ -31,11 +31,16 @@ from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import ClientKind, Parameters, Specification
 from zodbshootout.model.storage_facts import Sharing
 
+PULSE = 1.0
+"""Seconds between two calls of what watches over a crew."""
 _FORK = multiprocessing.get_context("fork")
 
 
 class LocalCrew(Crew):
     """Sends orders to its clients one by one; client *n* runs ``open_benchmark(n)``."""
+
+    watch: Callable[[], object] | None = None
+    """Called every now and then during a wait for reports; an exception ends the wait."""
 
     def __init__(
         self,
@@ -59,11 +64,13 @@ class LocalCrew(Crew):
         """Send an order to one client."""
 
     @abstractmethod
-    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
+    def receive(
+        self, waiting_for: Sequence[int], seconds: float | None = None
+    ) -> tuple[int, Any] | None:
         """Wait for a report from any of these clients; return the client's number and the report.
 
-        A client that has exited counts as having reported a
-        :class:`~zodbshootout.model.outcome.Failure`.
+        Return ``None`` if none comes in some *seconds*.  A client that has exited counts as having
+        reported a :class:`~zodbshootout.model.outcome.Failure`.
         """
 
     def start(self) -> None:
@@ -88,7 +95,12 @@ class LocalCrew(Crew):
         failures: list[Failure] = []
         waiting = set(clients)
         while waiting:
-            client, report = self.receive(sorted(waiting))
+            received = self.receive(sorted(waiting), PULSE if self.watch else None)
+            if received is None:
+                assert self.watch is not None
+                self.watch()
+                continue
+            client, report = received
             waiting.discard(client)
             reports[client] = report
             if isinstance(report, Failure):
@@ -127,9 +139,13 @@ class ProcessCrew(LocalCrew):
         with suppress(BrokenPipeError, ConnectionResetError):
             self._connections[client].send(order)
 
-    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:
+    def receive(
+        self, waiting_for: Sequence[int], seconds: float | None = None
+    ) -> tuple[int, Any] | None:
         by_connection = {self._connections[client]: client for client in waiting_for}
-        connection = wait(list(by_connection))[0]
+        connection = next(iter(wait(list(by_connection), seconds)), None)
+        if connection is None:
+            return None
         assert isinstance(connection, Connection)
         client = by_connection[connection]
         try:
@@ -204,8 +220,14 @@ class ThreadCrew(LocalCrew):
     def send(self, client: int, order: Any) -> None:
         self._channels[client].orders.put(order)
 
-    def receive(self, waiting_for: Sequence[int]) -> tuple[int, Any]:  # noqa: ARG002
-        return self._reports.get()
+    def receive(
+        self,
+        waiting_for: Sequence[int],  # noqa: ARG002
+        seconds: float | None = None,
+    ) -> tuple[int, Any] | None:
+        with suppress(queue.Empty):
+            return self._reports.get(timeout=seconds)
+        return None
 
     def join(self) -> None:
         for thread in self._threads:
@@ -228,6 +250,8 @@ class CrewPlan:
     profiler: Profiler = field(default_factory=Profiler)
     clients: Sequence[int] | None = None
     """The numbers of the clients that run here; ``None`` if all of the crew do."""
+    watch: Callable[[], object] | None = None
+    """The crew's :attr:`~LocalCrew.watch`."""
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
@@ -240,9 +264,10 @@ class CrewPlan:
         with ExitStack() as stack:
             crew = self._crew(stack)
             crew.most_at_once = self.benchmark.most_at_once(self.parameters)
+            crew.watch = self.watch
             yield stack.enter_context(crew.started())
 
-    def _crew(self, stack: ExitStack) -> Crew:
+    def _crew(self, stack: ExitStack) -> LocalCrew:
         shape, here = self.parameters.crew, self._here
         if shape.client_kind is ClientKind.PROCESS:
             return ProcessCrew(len(here), self.open_benchmark, self.clock, self.profiler)
@@ -288,10 +313,11 @@ def plan_of(
     specification: Specification,
     profiles: Path | None = None,
     clients: Sequence[int] | None = None,
+    watch: Callable[[], object] | None = None,
 ) -> CrewPlan:
     """Return the plan of a cell's crew in this Python, or of some *clients* of it.
 
-    Their profiles go to the directory *profiles*, if one is given.
+    Their profiles go to the directory *profiles*, if one is given; *watch* is that of the crew.
 
     :raises Unsupported: if this Python has no such benchmark, or no gevent for greenlets
     """
@@ -304,5 +330,5 @@ def plan_of(
     profiler = profiler_for(parameters.crew.client_kind, profiles) if profiles else Profiler()
     return CrewPlan(
         benchmark, parameters, partial(Database, specification.storage),
-        profiler=profiler, clients=clients,
+        profiler=profiler, clients=clients, watch=watch,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,13 +42,23 @@ def relayed(
                 address: relay.route(address, delay.rtt, early=delay.early, directory=directory)
                 for address, delay in delays.items()
             }
-            yield replace(storage, routes=routes), relay
+            with _cause_of_failures(relay):
+                yield replace(storage, routes=routes), relay
         except RelayError as error:
             raise Failed(Failure(str(error))) from error
-        except Failed as error:
-            if relay.process.poll() is None:
-                raise
-            raise Failed(Failure("the relay between clients and servers has ended")) from error
+
+
+@contextmanager
+def _cause_of_failures(relay: Relay) -> Iterator[None]:
+    """If the relay has ended, raise that in place of whatever has failed for want of it.
+
+    :raises RelayError: if it has ended
+    """
+    try:
+        yield
+    except Exception:
+        relay.check()
+        raise
 
 
 @contextmanager
@@ -64,17 +74,17 @@ def crew_at_distance(
     :raises Failed: if a client fails, or the relay does
     :raises Unsupported: if the storage has no server whose address is known
     """
-    storage = specification.storage
-    distances = distances_of(storage)
-    with ExitStack() as stack:
-        if distances:
-            delays = {address: calibrations[away.rtt] for address, away in distances.items()}
-            storage, relay = stack.enter_context(relayed(storage, delays))
-            specification = replace(specification, storage=storage)
-        crew = stack.enter_context(plan_of(specification, profiles, clients).started())
-        if distances:
+    distances = distances_of(specification.storage)
+    if not distances:
+        with plan_of(specification, profiles, clients).started() as crew:
+            yield crew
+        return
+    delays = {address: calibrations[distance.rtt] for address, distance in distances.items()}
+    with relayed(specification.storage, delays) as (storage, relay):
+        specification = replace(specification, storage=storage)
+        with plan_of(specification, profiles, clients, relay.check).started() as crew:
             crew.delivered = partial(_delivered, relay, distances, calibrations)
-        yield crew
+            yield crew
 
 
 def distances_of(storage: Storage) -> dict[Address, Distance]:
@@ -129,7 +139,7 @@ def count(specification: Specification) -> Counts:
     if not addresses:
         raise Unsupported(NO_ADDRESSES)
     with relayed(storage, dict.fromkeys(addresses, UNDELAYED)) as (storage, relay):
-        plan = plan_of(replace(specification, storage=storage), clients=[0])
+        plan = plan_of(replace(specification, storage=storage), clients=[0], watch=relay.check)
         with plan.started() as crew:
 
             def so_far() -> Traffic:

@@ -108,6 +108,11 @@ class Relay:
         """Return by how much the chunks of each route were late."""
         return self._by_address(Lateness(*figures) for figures in self._ask("lateness"))
 
+    def check(self) -> None:
+        """Raise :class:`RelayError` if the relay has ended."""
+        if self.process.poll() is not None:
+            raise RelayError("the relay between clients and servers has ended")
+
     def end(self) -> None:
         """End the relay, its connections and the sockets that it has made."""
         with self.process:

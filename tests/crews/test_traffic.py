@@ -35,7 +35,7 @@ def talking_type(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def exact(rtt: float) -> Calibration:
     """Return the calibration of a relay that needs no correction."""
-    return Calibration(rtt, 0.0, rtt, rtt, rtt, Lateness(0, 0.0, 0.0))
+    return Calibration(rtt, 0.0, rtt, rtt, Lateness(0, 0.0, 0.0))
 
 
 def specification(

@@ -18,7 +18,7 @@ def on_a_machine(deliver: Callable[[float, float], float]) -> Measure:
 
     def measure(_: Relay, rtt: float, early: float) -> Calibration:
         delivered = deliver(rtt, early)
-        return Calibration(rtt, early, delivered, delivered, delivered, PUNCTUAL)
+        return Calibration(rtt, early, delivered, delivered, PUNCTUAL)
 
     return measure
 
@@ -58,7 +58,7 @@ def test_the_tolerance_is_5_percent_or_30_microseconds(
 
 
 def test_a_run_delivers_what_was_calibrated_and_what_it_is_later() -> None:
-    calibrated = Calibration(0.001, 0.0, 0.001, 0.00101, 0.0012, Lateness(100, 500e-6, 10e-6))
+    calibrated = Calibration(0.001, 0.0, 0.001, 0.00101, Lateness(100, 500e-6, 10e-6))
     punctual, late, unused = Lateness(9, 10e-6, 5e-6), Lateness(3, 50e-6, 5e-6), Lateness(0, 0, 0)
     assert calibrated.delivered([punctual]) == pytest.approx(0.00101)
     assert calibrated.delivered([punctual, unused, late]) == pytest.approx(0.00102)

@@ -286,7 +286,7 @@ def test_a_relay_that_does_not_answer_is_an_error(
 
 def test_a_relay_that_was_stopped_has_delivered_something_else(relay: Relay) -> None:
     rtt, stopped = 0.001, 0.3
-    calibrated = Calibration(rtt, 0.0, rtt, rtt, rtt, Lateness(0, 0.0, 0.0))
+    calibrated = Calibration(rtt, 0.0, rtt, rtt, Lateness(0, 0.0, 0.0))
     with serving(answering(*[(1, 1)] * 20)) as server:
         address = relay.route(server, rtt)
         with connected(address) as client:

@@ -42,7 +42,7 @@ def delivering(factor: float, rtts: Sequence[float]) -> Mapping[float, Calibrati
     """Return calibrations of a machine on which everything takes longer by a factor."""
     lateness = Lateness(1, 0.0, 0.0)
     times = {rtt: rtt * factor for rtt in rtts}
-    return {rtt: Calibration(rtt, 0.0, time, time, time, lateness) for rtt, time in times.items()}
+    return {rtt: Calibration(rtt, 0.0, time, time, lateness) for rtt, time in times.items()}
 
 
 @dataclass

@@ -112,6 +112,23 @@ def test_a_distance_adds_its_time_to_each_round_trip(other_place: Path) -> None:
     assert left_behind(other_place) == []
 
 
+def test_servers_keep_the_distances_of_their_sections(other_place: Path) -> None:
+    text = CONF.replace("<postgresqlserver pg>", "<postgresqlserver pg>\nrtt 5ms")
+    text = text.replace("<zeoserver main>", "<zeoserver main>\nrtt 0")
+    (other_place / "x.conf").write_text(text)
+    words = ("update", *EFFORT, "--rtt", "1ms", "--only", "zeo,postgresql")
+    done = run(other_place, "x.conf", *words, "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    unmoved = "zeo and postgresql have no server without a key rtt, and are measured once"
+    assert f"--rtt: {unmoved}" in done.err
+    (near, far) = read_results(other_place / "a.json")
+    assert not any(key.startswith("rtt") for key in near.metadata)
+    assert "rtt_s" not in far.metadata
+    assert far.metadata["rtt_of_pg_s"] == 0.005
+    assert far.metadata["rtt_delivered_of_pg_s"] > 0.0045
+    assert far.mean > TRIPS["postgresql"] * 0.005 * 0.95
+
+
 WRONG = {
     "-1": "'-1' is not a round-trip time up to 1s, such as 0.5ms",
     "nan": "'nan' is not a round-trip time up to 1s, such as 0.5ms",

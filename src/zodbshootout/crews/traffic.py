@@ -20,7 +20,7 @@ from zodbshootout.network.calibration import Calibration
 from zodbshootout.network.relays import Lateness, Relay, RelayError, Traffic
 
 HERE = Distance(0.0)
-UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
+UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
 REPETITIONS = 3
 """The iterations that are counted."""
 NO_ADDRESSES = "the types of its storages do not name the addresses of servers"

@@ -40,7 +40,6 @@ class Calibration:
     p10: float
     """The 10th percentile of what was delivered, in seconds; other programs hardly affect it."""
     p50: float
-    p90: float
     lateness: Lateness
 
     @property
@@ -94,10 +93,10 @@ def measure(relay: Relay, rtt: float, early: float) -> Calibration:
             Thread(target=_echo, args=(server.accept()[0],), daemon=True).start()
         pairs = [[_seconds(client) for client in clients] for _ in range(count)]
     direct, relayed = zip(*pairs[count // 10 :])
-    p10, p50, p90 = statistics.quantiles(relayed, n=10)[::4]
-    fast, usual = statistics.quantiles(direct, n=10)[:5:4]
-    lateness = relay.lateness()[address]
-    return Calibration(rtt, early, p10 - fast, p50 - usual, p90 - usual, lateness)
+    (p10, p50), (fast, usual) = (
+        statistics.quantiles(times, n=10)[:5:4] for times in (relayed, direct)
+    )
+    return Calibration(rtt, early, p10 - fast, p50 - usual, relay.lateness()[address])
 
 
 def _connected(address: tuple[str, int]) -> socket.socket:

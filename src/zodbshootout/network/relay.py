@@ -27,7 +27,6 @@ import socket
 import struct
 import sys
 import time
-from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -69,12 +68,14 @@ class Route:
 
     def summarize_lateness(self) -> list[float]:
         """Return the number of chunks, and the mean and the median of their lateness in seconds."""
-        values = sorted(self.lateness)
-        totals = list(itertools.accumulate(self.lateness[value] for value in values)) or [0]
-        number = totals[-1]
+        number = sum(self.lateness.values())
         total = sum(value * times for value, times in self.lateness.items())
-        median = values[bisect_left(totals, number / 2)] if values else 0
-        return [number, 1e-6 * total / max(1, number), 1e-6 * median]
+        left = number / 2
+        for microseconds, times in sorted(self.lateness.items()):
+            left -= times
+            if left <= 0:
+                return [number, 1e-6 * total / number, 1e-6 * microseconds]
+        return [0, 0.0, 0.0]
 
 
 class End:
@@ -320,9 +321,10 @@ class Loop:
                 taken = end.socket.send(chunk) if chunk else end.socket.shutdown(socket.SHUT_WR)
             except BlockingIOError:
                 taken = 0
-            except OSError:
-                self._give_up(end)
-                return
+            except OSError:  # it takes no more; what it has sent itself is still read
+                chunk = None
+                end.queue.clear()
+                end.size = 0
             if not chunk:
                 self._finish(end)
                 return
@@ -334,12 +336,6 @@ class Loop:
                 break
         self._watch(end)
         self._watch(end.peer)
-
-    def _give_up(self, end: End) -> None:
-        """Send no more to an end that takes no more; what it has sent itself is still read."""
-        end.queue.clear()
-        end.size = 0
-        self._finish(end)
 
     def _finish(self, end: End) -> None:
         end.is_written = True

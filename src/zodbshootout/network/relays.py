@@ -17,6 +17,7 @@ Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a Unix socket."""
 ANSWER_TIMEOUT = 30.0
 """The maximum time in seconds for an answer of the relay, which looks up the names of hosts."""
+ENDED = "the relay between clients and servers has ended"
 PROGRAM = Path(__file__).with_name("relay.py")
 
 
@@ -111,7 +112,7 @@ class Relay:
     def check(self) -> None:
         """Raise :class:`RelayError` if the relay has ended."""
         if self.process.poll() is not None:
-            raise RelayError("the relay between clients and servers has ended")
+            raise RelayError(ENDED)
 
     def end(self) -> None:
         """End the relay, its connections and the sockets that it has made."""
@@ -134,7 +135,7 @@ class Relay:
             raise RelayError("the relay between clients and servers does not answer")
         line = self.process.stdout.readline()
         if not line:
-            raise RelayError("the relay between clients and servers has ended")
+            raise RelayError(ENDED)
         answer = json.loads(line)
         if "error" in answer:
             target = arguments[0]

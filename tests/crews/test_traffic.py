@@ -67,7 +67,7 @@ def specification(
 def test_trips_and_bytes_are_exact(settings: str, traffic: Traffic, tmp_path: Path) -> None:
     with serving(SERVICE) as server:
         counted = count(specification(tmp_path, server, settings))
-    assert counted == Counts([traffic] * REPETITIONS, [])
+    assert counted == Counts({False: [traffic] * REPETITIONS}, [])
 
 
 def test_a_connection_that_bypasses_the_relay_is_found(tmp_path: Path) -> None:
@@ -77,9 +77,18 @@ def test_a_connection_that_bypasses_the_relay_is_found(tmp_path: Path) -> None:
     assert counted.elsewhere == [other]
 
 
+def test_the_traffic_with_a_cache_is_apart(tmp_path: Path) -> None:
+    with serving() as server, serving() as (host, port):
+        counted = count(specification(tmp_path, server, f"requests 7\ncache {host}:{port}"))
+    assert counted.iterations == {
+        False: [Traffic(7, 7 * REQUEST, 7 * ANSWER)] * REPETITIONS,
+        True: [Traffic(1, REQUEST, ANSWER)] * REPETITIONS,
+    }
+
+
 def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:
     section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
-    with pytest.raises(Unsupported, match="do not name the addresses"):
+    with pytest.raises(Unsupported, match="names no address of a server"):
         count(Specification(Storage(section), "tpc", Parameters(CrewShape(1))))
 
 

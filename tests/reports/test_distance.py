@@ -75,6 +75,9 @@ def test_times_are_estimated_from_trips() -> None:
         ["12 ms", "4 ms", "-"],
         ["20 ms", "4 ms", "-"],
     ]
+    cached = [columned("zeo", NEAR, trips="2 2", cache_trips="1 1")]
+    (table,) = estimate_tables(cached)
+    assert table.rows[0].entries[0].text == "10.6 ms"
     threads = [columned("zeo", NEAR, size=4, trips="2 2")]
     (table,) = estimate_tables(threads)
     assert table.rows[0].entries[0].text == "up to 10.4 ms"

@@ -22,13 +22,14 @@ class TalkingSection(BaseConfig):  # type: ignore[misc]
     def open(self) -> Any:
         storage = self.config.base.open()
         vote, close = storage.tpc_vote, storage.close
-        server = socket.create_connection(self.config.server)
-        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connections = [server]
-        if self.config.other_server is not None:
-            connections.append(socket.create_connection(self.config.other_server))
+        server = _connected(self.config.server)
+        cache = self.config.cache and _connected(self.config.cache)
+        other = self.config.other_server and _connected(self.config.other_server)
 
         def talking_vote(*arguments: Any) -> Any:
+            if cache:
+                cache.sendall(bytes(REQUEST))
+                _receive(cache, ANSWER)
             for _ in range(self.config.requests):
                 server.sendall(bytes(REQUEST))
                 _receive(server, ANSWER)
@@ -38,7 +39,7 @@ class TalkingSection(BaseConfig):  # type: ignore[misc]
             return vote(*arguments)
 
         def close_all() -> None:
-            for connection in connections:
+            for connection in filter(None, (server, cache, other)):
                 connection.close()
             close()
 
@@ -52,6 +53,8 @@ class TalkingType(StorageType):
     @classmethod
     def reroute(cls, section: Any, route: Route) -> None:
         section.config.server = route(section.config.server)
+        if section.config.cache:
+            section.config.cache = route(section.config.cache, is_cache=True)
 
 
 @contextmanager
@@ -80,6 +83,12 @@ def _answer(connection: socket.socket, seconds: float) -> None:
         while _receive(connection, REQUEST):
             time.sleep(seconds)
             connection.sendall(bytes(ANSWER))
+
+
+def _connected(address: tuple[str, int]) -> socket.socket:
+    connection = socket.create_connection(address)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 def _receive(connection: socket.socket, size: int) -> bool:

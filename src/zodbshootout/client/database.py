@@ -47,7 +47,7 @@ class NotZapped(Exception):  # noqa: N818
 def open_db(storage: Storage) -> Any:
     """Return the open DB; exceptions of ZConfig, ZODB and the storage propagate."""
 
-    def route(address: Address) -> Address:
+    def route(address: Address, *, is_cache: bool = False) -> Address:  # noqa: ARG001
         return storage.routes.get(address, address)
 
     if storage.uri:
@@ -58,14 +58,16 @@ def open_db(storage: Storage) -> Any:
     return section.open()
 
 
-def addresses_of(storage: Storage) -> list[Address]:
-    """Return the addresses of the servers that a contender connects to, without opening anything.
+def addresses_of(storage: Storage) -> dict[Address, bool]:
+    """Return the addresses of a contender's servers, with whether each is that of a cache.
+
+    Nothing is opened.
 
     :raises BadSection: if the section is wrong
     """
     section = _section_of_uri(storage.uri) if storage.uri else section_of(storage)
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
-    return [*of_uri, *addresses(lambda route: reroute(section, route))]
+    return {**of_uri, **addresses(lambda route: reroute(section, route))}
 
 
 def section_of(storage: Storage) -> Any:

@@ -6,12 +6,18 @@ import os.path
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from zodbshootout.client.reachability import Address
 
-Route = Callable[[Address], Address]
-"""Returns the address to connect to in place of that of a server."""
+
+class Route(Protocol):
+    """A function that returns the address to connect to in place of that of a server."""
+
+    def __call__(self, address: Address, *, is_cache: bool = False) -> Address:
+        """Return that address; *is_cache* says that the server caches what a database has."""
+
 
 POSTGRESQL_PORT = 5432
 _DEFAULT_PORTS = {"zeo": 9991, "postgres": POSTGRESQL_PORT, "mysql": 3306}
@@ -21,16 +27,16 @@ _VERIFIES_NAMES = "verify-full"
 """The ``sslmode`` with which the name of the host has to be that of the server's certificate."""
 
 
-def addresses(reroute: Callable[[Route], object]) -> list[Address]:
-    """Return the addresses that *reroute* would have replaced by its argument."""
-    named: dict[Address, None] = {}
+def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
+    """Return the addresses that *reroute* would replace, with whether each is that of a cache."""
+    named: dict[Address, bool] = {}
 
-    def note(address: Address) -> Address:
-        named[address] = None
+    def note(address: Address, *, is_cache: bool = False) -> Address:
+        named[address] = is_cache
         return address
 
     reroute(note)
-    return list(named)
+    return named
 
 
 def in_dsn(dsn: str, route: Route) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 from zodbshootout.client.connections import peers
 from zodbshootout.client.database import addresses_of
@@ -23,7 +23,7 @@ HERE = Distance(0.0)
 UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
 REPETITIONS = 3
 """The iterations that are counted."""
-NO_ADDRESSES = "the types of its storages do not name the addresses of servers"
+NO_ADDRESSES = "its configuration names no address of a server"
 
 
 @contextmanager
@@ -38,10 +38,11 @@ def relayed(
     """
     with TemporaryDirectory() as directory, Relay.start() as relay:
         try:
-            routes: Mapping[Address, Address] = {
-                address: relay.route(address, delay.rtt, early=delay.early, directory=directory)
-                for address, delay in delays.items()
-            }
+            routes: dict[Address, Address] = {}
+            for address, delay in delays.items():
+                # Two servers may have sockets of the same name.
+                own = mkdtemp(dir=directory)
+                routes[address] = relay.route(address, delay.rtt, early=delay.early, directory=own)
             with _cause_of_failures(relay):
                 yield replace(storage, routes=routes), relay
         except RelayError as error:
@@ -121,7 +122,8 @@ def _delivered(
 class Counts:
     """The traffic of single iterations."""
 
-    iterations: Sequence[Traffic]
+    iterations: Mapping[bool, Sequence[Traffic]]
+    """Those with databases under ``False``, those with servers of a cache under ``True``."""
     elsewhere: Sequence[Address] = ()
     """The other addresses that the client is connected with, whose traffic is not counted."""
 
@@ -141,12 +143,26 @@ def count(specification: Specification) -> Counts:
     with relayed(storage, dict.fromkeys(addresses, UNDELAYED)) as (storage, relay):
         plan = plan_of(replace(specification, storage=storage), clients=[0], watch=relay.check)
         with plan.started() as crew:
-
-            def so_far() -> Traffic:
-                return sum(relay.counts().values(), Traffic())
-
-            crew.single(so_far)
-            ends = [crew.single(so_far) for _ in range(REPETITIONS)]
+            crew.single(relay.counts)
+            ends = [crew.single(relay.counts) for _ in range(REPETITIONS)]
             (connected,) = crew.call("peers")
     others = {address for address, _ in connected - before} - {*storage.routes.values()}
-    return Counts([after - before for before, after in ends], sorted(others, key=printable))
+    iterations = {
+        is_cache: [_sum(after, routes) - _sum(before, routes) for before, after in ends]
+        for is_cache, routes in _routes(addresses, storage.routes).items()
+    }
+    return Counts(iterations, sorted(others, key=printable))
+
+
+def _routes(
+    addresses: Mapping[Address, bool], routes: Mapping[Address, Address]
+) -> dict[bool, list[Address]]:
+    """Return the addresses of a relay that stand for databases, and those that do for caches."""
+    kinds: dict[bool, list[Address]] = {}
+    for address, is_cache in addresses.items():
+        kinds.setdefault(is_cache, []).append(routes[address])
+    return kinds
+
+
+def _sum(counts: Mapping[Address, Traffic], routes: Sequence[Address]) -> Traffic:
+    return sum((counts[address] for address in routes), Traffic())

@@ -38,6 +38,8 @@ COSTS = (
     Cost("sent", "sent_bytes", "sent to the server", BYTES),
     Cost("received", "received_bytes", "received from the server", BYTES),
     Cost("bytes", "network_bytes", "sent and received", BYTES),
+    Cost("cache_trips", "cache_trips", "round trips, cache server", NUMBER),
+    Cost("cache_bytes", "cache_network_bytes", "sent and received, cache server", BYTES),
     Cost("cpu", "client_cpu_s", "processor time, client"),
     Cost("server_cpu", "server_cpu_s", "processor time, server", of_server=True),
     Cost("helper_cpu", "helper_cpu_s", "processor time, helpers"),

@@ -22,7 +22,7 @@ from zodbshootout.results.result import CellResult
 DISTANCES = (0.2e-3, 1e-3, 5e-3)
 """The round-trip times in seconds for which times are estimated: within a data centre, between
 two of one city, between two of one country."""
-_TRIPS = BY_NAME["trips"]
+_TRIPS = BY_NAME["trips"], BY_NAME["cache_trips"]
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,14 @@ def measured_crossings(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def trips_of(result: CellResult) -> float | None:
-    """Return the round trips of an iteration, 0 without servers, ``None`` if they are not known."""
-    if not result.metadata.get("server_place"):
-        return 0.0
-    counted = result.with_cost(_TRIPS)
-    return None if counted is None else counted.mean
+    """Return the round trips of an iteration, 0 without servers, ``None`` if they are not known.
+
+    Those to the servers of a cache are included, as if these were as far away as the database.
+    """
+    counted = [figure.mean for figure in map(result.with_cost, _TRIPS) if figure is not None]
+    if counted:
+        return sum(counted)
+    return None if result.metadata.get("server_place") else 0.0
 
 
 def _is_near(result: CellResult) -> bool:

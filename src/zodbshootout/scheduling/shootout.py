@@ -303,7 +303,9 @@ class Shootout:
 
         Return whether the servers run on.
         """
-        is_wanted = self.plan.contender(cell).has_servers and not self.options.debug_single_value
+        contender = self.plan.contender(cell)
+        has_servers = contender.has_servers or contender.info.server_place is not None
+        is_wanted = has_servers and not self.options.debug_single_value
         if cell in self._traffic or not is_wanted:
             return True
         self.store.observer.working_on([cell], "counting round trips")

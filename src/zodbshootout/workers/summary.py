@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from zodbshootout.client.reachability import printable
 from zodbshootout.crews.crew import Sample, part_of_schedule
 from zodbshootout.crews.traffic import Counts
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
 from zodbshootout.model.specification import Distance
+from zodbshootout.network.relays import Traffic
 
 PERCENTILES = (50, 90, 99)
 
 Metadata = Mapping[str, "str | int | float"]
+
+_TRAFFIC: Mapping[str, Callable[[Traffic], int]] = {
+    "trips": lambda traffic: traffic.trips,
+    "sent_bytes": lambda traffic: traffic.sent,
+    "received_bytes": lambda traffic: traffic.received,
+    "network_bytes": lambda traffic: traffic.sent + traffic.received,
+}
+"""The costs of the traffic of an iteration, by their keys."""
 
 
 def latencies_by_name(samples: Sequence[Sample]) -> dict[str, Latencies]:
@@ -130,12 +139,10 @@ def traffic_metadata(counts: Counts) -> Metadata:
     if counts.elsewhere:
         others = " and ".join(map(printable, counts.elsewhere))
         return {"traffic_not_counted": f"it is also connected with {others}"}
-    iterations = counts.iterations
     numbers = {
-        "trips": [traffic.trips for traffic in iterations],
-        "sent_bytes": [traffic.sent for traffic in iterations],
-        "received_bytes": [traffic.received for traffic in iterations],
-        "network_bytes": [traffic.sent + traffic.received for traffic in iterations],
+        f"{'cache_' if is_cache else ''}{key}": map(number, iterations)
+        for is_cache, iterations in counts.iterations.items()
+        for key, number in _TRAFFIC.items()
     }
     return {key: " ".join(map(str, values)) for key, values in numbers.items()}
 

@@ -16,12 +16,14 @@ import pytest
 from zodbshootout.client import reachability
 from zodbshootout.client.database import Database
 from zodbshootout.client.reachability import Address
+from zodbshootout.client.routes import addresses
 from zodbshootout.client.storage_types.relstorage import RelStorageType
 from zodbshootout.client.storage_types.relstorage_servers import (
     address_of,
     memcached_versions,
     product_of,
     promise_of,
+    reroute_memcached,
     version_of,
 )
 from zodbshootout.model.specification import Storage
@@ -219,6 +221,23 @@ def test_memcached_addresses_are_read_as_client_libraries_read_them(
     text: str, address: Address | None
 ) -> None:
     assert address_of(text) == address
+
+
+def test_addresses_of_memcached_are_replaced_as_those_of_a_cache() -> None:
+    words = "mc:11212 localhost:11212:3 /run/mc.sock udp:localhost:11211"
+    settings = SimpleNamespace(cache_servers=words)
+    named = addresses(lambda route: reroute_memcached(settings, route))
+    assert named == {("mc", 11212): True, ("localhost", 11212): True, "/run/mc.sock": True}
+
+    def elsewhere(address: Address, *, is_cache: bool = False) -> Address:
+        assert is_cache
+        return "/relay/mc.sock" if isinstance(address, str) else ("127.0.0.1", address[1] + 1)
+
+    settings = SimpleNamespace(cache_servers=words)
+    reroute_memcached(settings, elsewhere)
+    assert settings.cache_servers.split() == [
+        "127.0.0.1:11213", "127.0.0.1:11213:3", "/relay/mc.sock", "udp:localhost:11211"
+    ]  # fmt: skip
 
 
 Answer = Callable[[bytes], bytes]

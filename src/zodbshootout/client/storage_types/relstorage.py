@@ -28,6 +28,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     memcached_versions,
     product_of,
     promise_of,
+    reroute_memcached,
     reroute_mysql,
     size_of,
 )
@@ -192,6 +193,8 @@ class RelStorageType(StorageType):
             settings.dsn = in_dsn(settings.dsn or "", route)
         elif kind == "MySQLAdapterFactory":
             reroute_mysql(settings, route)
+        if getattr(section.config, "cache_servers", None):
+            reroute_memcached(section.config, route)
 
     def run_sql(self, statements: Sequence[str]) -> bool:
         def run(_: Any, cursor: Any) -> None:

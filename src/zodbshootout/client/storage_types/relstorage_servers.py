@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from zodbshootout.client.reachability import Address, connect
+from zodbshootout.client.reachability import Address, connect, host_and_port
 from zodbshootout.client.routes import Route
 from zodbshootout.model.storage_facts import Durability, Promise
 
@@ -44,7 +44,7 @@ _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 MYSQL_PORT = 3306
 MEMCACHED_PORT = 11211
 _NETWORK = re.compile(
-    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:\d+)?"  # and a weight
+    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(?P<weight>:\d+)?"
 )
 
 
@@ -176,6 +176,23 @@ def reroute_mysql(settings: Any, route: Route) -> None:
     routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
     assert isinstance(routed, tuple)
     settings.host, settings.port = routed
+
+
+def reroute_memcached(settings: Any, route: Route) -> None:
+    """Replace the addresses in ``cache-servers`` by what *route* returns."""
+    words = settings.cache_servers.split()
+    settings.cache_servers = " ".join(_cache_server(word, route) for word in words)
+
+
+def _cache_server(word: str, route: Route) -> str:
+    address = address_of(word)
+    if address is None:
+        return word
+    routed = route(address, is_cache=True)
+    if isinstance(routed, str):
+        return routed
+    weight = _NETWORK.fullmatch(word)["weight"] or ""  # type: ignore[index]
+    return f"{host_and_port(*routed)}{weight}"
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:

@@ -12,6 +12,10 @@ def elsewhere(address: Address, *, is_cache: bool = False) -> Address:
     return f"/relay/{address.rpartition('/')[2]}" if isinstance(address, str) else ("::1", 7)
 
 
+def where_it_is(address: Address, *, is_cache: bool = False) -> Address:
+    return address
+
+
 DSNS = [
     ("dbname=x host=db port=5433", [("db", 5433)], " host='::1' port='7'"),
     ("host='db'", [("db", 5432)], " host='::1' port='7'"),
@@ -19,6 +23,8 @@ DSNS = [
     ("host=a,b", [("a", 5432), ("b", 5432)], " host='::1,::1' port='7,7'"),
     ("host=/run/pg port=9", ["/run/pg/.s.PGSQL.9"], " host='/relay' port='9'"),
     ("host=db sslmode=verify-full", [("db", 5432)], " hostaddr='::1' port='7'"),
+    ("host=db hostaddr=10.0.0.1", [("10.0.0.1", 5432)], " hostaddr='::1' port='7'"),
+    ("hostaddr=10.0.0.1", [("10.0.0.1", 5432)], " hostaddr='::1' port='7'"),
     ("postgresql://u:p@db:5433/x", [("db", 5433)], "?host=::1&port=7"),
     ("postgresql://db/x?sslmode=disable", [("db", 5432)], "&host=::1&port=7"),
     ("dbname=x", [], ""),
@@ -33,6 +39,7 @@ def test_a_dsn_leads_elsewhere_by_its_last_settings(
 ) -> None:
     assert list(addresses(lambda route: in_dsn(dsn, route))) == named
     assert in_dsn(dsn, elsewhere) == dsn + added
+    assert in_dsn(dsn, where_it_is) == dsn
 
 
 URIS = [

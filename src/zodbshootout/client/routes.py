@@ -47,7 +47,7 @@ def in_dsn(dsn: str, route: Route) -> str:
     """
     with suppress(ValueError):
         settings = _settings(dsn)
-        if settings.get("host"):
+        if settings.get("host") or settings.get("hostaddr"):
             return dsn + _routed(settings, route, is_url="://" in dsn, has_query="?" in dsn)
     return dsn
 
@@ -57,12 +57,18 @@ def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_quer
 
     :raises ValueError: if a port is not a number
     """
-    hosts, ports = (settings.get(key, "").split(",") for key in ("host", "port"))
+    # libpq connects to hostaddr, and takes host for the name of the server.
+    address = settings.get("hostaddr") or settings.get("host", "")
+    hosts, ports = address.split(","), settings.get("port", "").split(",")
     ports = ports * len(hosts) if len(ports) == 1 else ports
-    routed = [_of_postgresql(host, port, route) for host, port in zip(hosts, ports)]
+    named = [(host, port or str(POSTGRESQL_PORT)) for host, port in zip(hosts, ports)]
+    routed = [_of_postgresql(host, port, route) for host, port in named]
+    if routed == named:
+        return ""
     host, port = (",".join(part) for part in zip(*routed))
     # With a certificate to be verified, the name of the host is still that of the server.
-    key = "hostaddr" if settings.get("sslmode") == _VERIFIES_NAMES else "host"
+    is_named = "hostaddr" in settings or settings.get("sslmode") == _VERIFIES_NAMES
+    key = "hostaddr" if is_named else "host"
     if is_url:
         return f"{'&' if has_query else '?'}{key}={host}&port={port}"
     return f" {key}='{host}' port='{port}'"
@@ -80,7 +86,6 @@ def _settings(dsn: str) -> Mapping[str, str]:
 
 
 def _of_postgresql(host: str, port: str, route: Route) -> tuple[str, str]:
-    port = port or str(POSTGRESQL_PORT)
     name = f".s.PGSQL.{port}"
     if host.startswith("/"):
         routed = route(os.path.join(host, name))  # noqa: PTH118

@@ -24,6 +24,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     product_of,
     promise_of,
     reroute_memcached,
+    reroute_mysql,
     version_of,
 )
 from zodbshootout.model.specification import Storage
@@ -238,6 +239,18 @@ def test_addresses_of_memcached_are_replaced_as_those_of_a_cache() -> None:
     assert settings.cache_servers.split() == [
         "127.0.0.1:11213", "127.0.0.1:11213:3", "/relay/mc.sock", "udp:localhost:11211"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("host", "named"), [(None, {}), ("db", {("db", 3306): False})]
+)  # fmt: skip
+def test_an_option_file_of_mysql_may_name_the_server(
+    host: str | None, named: dict[Address, bool]
+) -> None:
+    settings = SimpleNamespace(
+        host=host, port=None, unix_socket=None, read_default_file="my.cnf", read_default_group=None
+    )
+    assert addresses(lambda route: reroute_mysql(settings, route)) == named
 
 
 Answer = Callable[[bytes], bytes]

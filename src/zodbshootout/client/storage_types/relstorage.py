@@ -189,10 +189,10 @@ class RelStorageType(StorageType):
     @classmethod
     def reroute(cls, section: Any, route: Route) -> None:
         settings, kind = section.config.adapter.config, _adapter_class(section)
-        if kind == "PostgreSQLAdapterFactory":
-            settings.dsn = in_dsn(settings.dsn or "", route)
-        elif kind == "MySQLAdapterFactory":
+        if kind == "MySQLAdapterFactory":
             reroute_mysql(settings, route)
+        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # Newt DB's, too
+            settings.dsn = in_dsn(settings.dsn or "", route)
         if getattr(section.config, "cache_servers", None):
             reroute_memcached(section.config, route)
 

@@ -172,6 +172,9 @@ def reroute_mysql(settings: Any, route: Route) -> None:
     if path:
         settings.unix_socket = route(path)
         return
+    in_file = settings.read_default_file or settings.read_default_group
+    if in_file and not settings.host:
+        return  # the file of the client library may name one
     # The client library takes localhost for the default socket.
     routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
     assert isinstance(routed, tuple)

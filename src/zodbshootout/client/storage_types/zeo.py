@@ -102,6 +102,12 @@ class ClientStorageType(StorageType):
 
     @classmethod
     def reroute(cls, section: Any, route: Route) -> None:
+        encryption = getattr(section.config, "ssl", None)
+        if encryption and not encryption[1]:
+            # The name to be verified is still that of the server.
+            addresses = (server.address for server in section.config.server)
+            hosts = (address[0] for address in addresses if isinstance(address, tuple))
+            section.config.ssl = encryption[0], next(hosts, None)
         for server in section.config.server:
             server.address = route(server.address)
 

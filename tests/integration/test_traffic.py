@@ -1,0 +1,333 @@
+"""Count round trips and bytes through each driver and each way of connecting with a server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from pwd import getpwnam
+from typing import Any
+
+import pytest
+import trustme
+
+from tests.integration.command import SOURCES, left_behind, metadata_of, open_directory, run
+from zodbshootout.client.reachability import Address, accepts
+from zodbshootout.servers.address import HOST
+from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
+
+# The runs are shared by the tests of the module.
+pytestmark = [pytest.mark.xdist_group("traffic"), pytest.mark.timeout(900)]
+
+OBJECTS, SIZE = 10, 300
+BRIEF = ("update", "--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "1", "-o", "a.json")
+NO_ADDRESS = "its configuration names no address of a server"
+Metadata = Mapping[str, object]
+Facts = Mapping[str, Metadata]
+"""The metadata of an update, by contender."""
+
+
+def relstorage(name: str, adapter: str, *options: str) -> str:
+    lines = "".join(f"{option}\n" for option in options)
+    return (
+        f"<zodb {name}>\n<relstorage>\nkeep-history false\n{lines}{adapter}</relstorage>\n</zodb>\n"
+    )
+
+
+def postgresql(name: str, driver: str, dsn: str = "host='$pg_host'", *options: str) -> str:
+    settings = f"{dsn} dbname='{name}' user='zodbshootout' password='$pg_password'"
+    port = "" if "port=" in dsn else " port='$pg_port'"
+    adapter = f"<postgresql>\ndriver {driver}\ndsn {settings}{port}\n</postgresql>\n"
+    return relstorage(name, adapter, *options)
+
+
+def mysql(name: str, driver: str, *settings: str) -> str:
+    lines = "".join(f"{setting}\n" for setting in settings or ("host $my_host", "port $my_port"))
+    account = "user zodbshootout\npasswd $my_password\n"
+    adapter = f"<mysql-or-mariadb>\ndriver {driver}\ndb {name}\n{lines}{account}"
+    return relstorage(name, f"{adapter}</mysql-or-mariadb>\n")
+
+
+def zeo(name: str, *settings: str) -> str:
+    lines = "".join(f"{setting}\n" for setting in settings)
+    return f"<zodb {name}>\n<clientstorage>\n{lines}</clientstorage>\n</zodb>\n"
+
+
+def uri(name: str, text: str) -> str:
+    return f"<zodburi {name}>\nuri {text}\n</zodburi>\n"
+
+
+PYLIBMC = "cache-module-name relstorage.pylibmc_wrapper"
+CACHED = ("cache-servers $mc", PYLIBMC)
+SQLITE = "<sqlite3>\ndata-dir $scratch/sqlite\n</sqlite3>\n"
+CONTENDERS = {
+    "zeo": zeo("zeo", "server $main"),
+    "zeo_several": zeo("zeo_several", f"server {HOST}:1", "server $main", "storage several"),
+    "zeo_ssl": zeo(
+        "zeo_ssl", "server localhost:$safe_port", "<ssl>", "certificate $safe_certificate",
+        "key $safe_key", "authenticate $safe_authority", "check-hostname true", "</ssl>",
+    ),
+    "zeo_uri": uri("zeo_uri", "zeo://$main?storage=uri"),
+    # libpq would encrypt by default.
+    "pg_psycopg2": postgresql("pg_psycopg2", "psycopg2", "host='$pg_host' sslmode=disable"),
+    "pg_psycopg2cffi": postgresql("pg_psycopg2cffi", "psycopg2cffi"),
+    "pg_pg8000": postgresql("pg_pg8000", "pg8000"),
+    "pg_require": postgresql("pg_require", "psycopg2", "host='$pg_host' sslmode=require"),
+    "pg_full": postgresql(
+        "pg_full", "psycopg2", "host=localhost sslmode=verify-full sslrootcert=$authority"
+    ),
+    "pg_by_number": postgresql("pg_by_number", "psycopg2", "hostaddr=$pg_host"),
+    "pg_uri": uri("pg_uri", "postgres://zodbshootout:$pg_password@$pg/pg_uri?keep_history=false"),
+    "pg_mc": postgresql("pg_mc", "psycopg2", "host='$pg_host'", *CACHED),
+    "sqlite_mc": relstorage("sqlite_mc", SQLITE, *CACHED),
+    "my_mysqldb": mysql("my_mysqldb", "MySQLdb"),
+    "my_pymysql": mysql("my_pymysql", "PyMySQL"),
+    "my_connector": mysql("my_connector", "Py MySQL Connector/Python"),
+    "my_ssl": mysql(
+        "my_ssl", "MySQLdb", "host $my_host", "port $my_port", "read_default_file $options"
+    ),
+}  # fmt: skip
+TRIPS = {
+    **dict.fromkeys(("zeo", "zeo_several", "zeo_ssl", "zeo_uri"), "2"),
+    **dict.fromkeys(("pg_psycopg2", "pg_require", "pg_full", "pg_by_number", "pg_mc"), "12"),
+    "pg_uri": "12",
+    "pg_psycopg2cffi": "11",
+    "pg_pg8000": "26",
+    **dict.fromkeys(("my_mysqldb", "my_pymysql", "my_connector", "my_ssl"), "14"),
+}
+"""The round trips of an update, however many objects it has."""
+NEEDED = {"pg_psycopg2cffi": "psycopg2cffi", "my_connector": "mysql"}
+"""The modules of drivers that may be missing."""
+INSTALLED = [name for name in CONTENDERS if find_spec(NEEDED.get(name, "ZODB"))]
+
+
+@pytest.fixture(scope="module")
+def counted() -> Iterator[Facts]:
+    """The metadata of one run of all contenders."""
+    with open_directory() as place:
+        certificate, key, authority = certificates(place)
+        (place / "my.cnf").write_text(f"[client]\nssl-ca={authority}\n")
+        contenders = [CONTENDERS[name] for name in INSTALLED]
+
+        def databases(prefix: str) -> str:
+            return "".join(f"database {name}\n" for name in INSTALLED if name.startswith(prefix))
+
+        (place / "x.conf").write_text(
+            "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
+            f"%define authority {authority}\n%define options {place}/my.cnf\n"
+            "<zeoserver main>\n<mappingstorage>\n</mappingstorage>\n"
+            "<mappingstorage several>\n</mappingstorage>\n"
+            "<mappingstorage uri>\n</mappingstorage>\n</zeoserver>\n"
+            "<zeoserver safe>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
+            "<memcachedserver mc>\n</memcachedserver>\n"
+            f"<postgresqlserver pg>\n{databases('pg_')}<settings>\nssl on\n"
+            f"ssl_cert_file {certificate}\nssl_key_file {key}\n</settings>\n</postgresqlserver>\n"
+            f"<mysqlserver my>\n{databases('my_')}<settings>\nssl-cert {certificate}\n"
+            f"ssl-key {place}/readable.pem\n</settings>\n</mysqlserver>\n{''.join(contenders)}"
+        )
+        # The folder tests/mysql would hide MySQL Connector/Python.
+        done = run(place, "x.conf", "-c", "1", *BRIEF, PYTHONPATH=str(SOURCES))
+        assert done.status == 0, done.out + done.err
+        assert left_behind(place) == []
+        yield facts(place, INSTALLED)
+
+
+def certificates(place: Path) -> Sequence[Path]:
+    """Make a certificate for localhost, not for its number; return it, its key and its issuer's."""
+    certificate, key, authority = (place / f"{name}.pem" for name in ("cert", "key", "ca"))
+    issuer = trustme.CA()
+    issued = issuer.issue_cert("localhost")
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    issuer.cert_pem.write_to_path(authority)
+    shutil.copy(key, place / "readable.pem")
+    key.chmod(0o600)
+    if os.geteuid() == 0:
+        shutil.chown(key, account("postgres"))
+    return certificate, key, authority
+
+
+def account(name: str) -> str:
+    """Return the system user that runs a server started by root."""
+    try:
+        return getpwnam(name).pw_name
+    except KeyError:
+        return "nobody"
+
+
+def facts(place: Path, names: Sequence[str]) -> Facts:
+    return {name: metadata_of(place / "a.d" / f"{name}.json", "update") for name in names}
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_traffic_is_counted_however_a_server_is_reached(name: str, counted: Facts) -> None:
+    metadata = counted[name]
+    assert "traffic_not_counted" not in metadata
+    if name in TRIPS:
+        assert set(str(metadata["trips"]).split()) == {TRIPS[name]}
+        assert all(size > OBJECTS * SIZE for size in numbers(metadata, "sent_bytes"))
+    assert ("cache_trips" in metadata) == name.endswith("_mc")
+
+
+def test_each_object_of_a_commit_is_a_round_trip_of_pylibmc_to_memcached(counted: Facts) -> None:
+    assert "trips" not in counted["sqlite_mc"]
+    for name in ("pg_mc", "sqlite_mc"):
+        assert set(numbers(counted[name], "cache_trips")) == {OBJECTS}
+        assert min(numbers(counted[name], "cache_sent_bytes")) > OBJECTS * SIZE
+
+
+@pytest.mark.parametrize(
+    ("plain", "encrypted"),
+    [
+        ("zeo", "zeo_ssl"),
+        ("pg_psycopg2", "pg_require"),
+        ("pg_psycopg2", "pg_full"),
+        ("my_mysqldb", "my_ssl"),
+    ],
+)
+def test_encryption_adds_bytes(plain: str, encrypted: str, counted: Facts) -> None:
+    sent = min(numbers(counted[encrypted], "sent_bytes"))
+    assert sent > max(numbers(counted[plain], "sent_bytes"))
+
+
+def numbers(metadata: Metadata, key: str) -> list[int]:
+    return [int(number) for number in str(metadata[key]).split()]
+
+
+@pytest.mark.parametrize(
+    ("words", "contenders", "trips"),
+    [
+        (
+            ("--gevent",),
+            [
+                postgresql("pg_gevent", "gevent psycopg2"),
+                postgresql("pg_pg8000", "pg8000"),
+                mysql("my_gevent", "gevent MySQLdb"),
+            ],
+            {"pg_gevent": 11, "pg_pg8000": 26, "my_gevent": 14},
+        ),
+        (
+            ("--threads", "shared"),
+            [zeo("zeo", "server $main"), postgresql("pg_psycopg2", "psycopg2")],
+            {"zeo": 2, "pg_psycopg2": 12},
+        ),
+    ],
+)
+def test_one_client_of_several_in_a_process_is_counted(
+    words: Sequence[str], contenders: Sequence[str], trips: Mapping[str, int], place: Path
+) -> None:
+    def databases(prefix: str) -> str:
+        return "".join(f"database {name}\n" for name in trips if name.startswith(prefix))
+
+    (place / "x.conf").write_text(
+        "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
+        "<zeoserver main>\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
+        f"<postgresqlserver pg>\n{databases('pg')}</postgresqlserver>\n"
+        f"<mysqlserver my>\n{databases('my')}</mysqlserver>\n{''.join(contenders)}"
+    )
+    done = run(place, "x.conf", "-c", "2", *words, *BRIEF)
+    assert done.status == 0, done.out + done.err
+    counted = facts(place, list(trips))
+    assert {name: set(numbers(counted[name], "trips")) for name in trips} == {
+        name: {number} for name, number in trips.items()
+    }
+    assert left_behind(place) == []
+
+
+@contextmanager
+def server(place: Path, user: str, command: Sequence[object], address: Address) -> Iterator[None]:
+    """Run a server, as *user* if this is root, until the end of the context."""
+    words = [str(word) for word in command]
+    with (place / "server.log").open("ab") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log, cwd=place, **as_user(user))
+        try:
+            deadline = time.monotonic() + 60
+            while not accepts(address):
+                assert process.poll() is None, (place / "server.log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def as_user(name: str) -> dict[str, Any]:
+    return {"user": account(name)} if os.geteuid() == 0 else {}
+
+
+def open_to(user: str, directory: Path) -> Path:
+    """Make a directory that belongs to the user of a server; return it."""
+    directory.mkdir()
+    if os.geteuid() == 0:
+        shutil.chown(directory, account(user))
+    return directory
+
+
+@contextmanager
+def postgresql_socket(place: Path) -> Iterator[str]:
+    """Run PostgreSQL on a Unix socket alone; yield the lines of its client."""
+    data, socket = (open_to("postgres", place / name) for name in ("pg", "pg.run"))
+    initdb, postgres = (POSTGRESQL.program(name, given=None) for name in ("initdb", "postgres"))
+    words = [initdb, "-D", str(data), "-A", "trust", "-U", "zodbshootout", "--no-sync"]
+    subprocess.run(words, check=True, capture_output=True, cwd=place, **as_user("postgres"))
+    command = [postgres, "-D", data, "-k", socket, "-c", "listen_addresses="]
+    with server(place, "postgres", command, str(socket / ".s.PGSQL.5432")):
+        yield f"<postgresql>\ndsn host={socket} user=zodbshootout dbname=postgres\n</postgresql>\n"
+
+
+@contextmanager
+def mysql_socket(place: Path) -> Iterator[str]:
+    """Run MariaDB on a Unix socket alone; yield the lines of its client."""
+    data, socket = open_to("mysql", place / "my"), place / "my" / "mysql.sock"
+    names = ("mariadb-install-db", "mariadbd")
+    install, mariadbd = (MYSQL.program(name, given=None) for name in names)
+    words = [install, "--no-defaults", f"--datadir={data}", "--force", "--skip-test-db"]
+    subprocess.run(words, check=True, capture_output=True, cwd=place, **as_user("mysql"))
+    accounts = "CREATE DATABASE a; CREATE USER u@localhost; GRANT ALL ON a.* TO u@localhost;"
+    (place / "accounts.sql").write_text(accounts.replace("; ", ";\n"))
+    command = [mariadbd, "--no-defaults", f"--datadir={data}", f"--socket={socket}",
+               "--skip-networking", f"--init-file={place}/accounts.sql"]  # fmt: skip
+    with server(place, "mysql", command, str(socket)):
+        lines = f"unix_socket {socket}\ndb a\nuser u\npasswd\n"
+        yield f"<mysql-or-mariadb>\n{lines}</mysql-or-mariadb>\n"
+
+
+def test_sockets_are_counted_like_ports(place: Path) -> None:
+    # The other server of ZEO is not there.
+    zeo_address, lost_address = (f"{place}/{name}/zeo.sock" for name in ("here", "gone"))
+    Path(zeo_address).parent.mkdir()
+    memcached_address = str(open_to("memcache", place / "mc") / "mc.sock")
+    with ExitStack() as stack:
+        runzeo = [sys.executable, "-m", "ZEO.runzeo", "-a", zeo_address, "-f", place / "zeo.fs"]
+        stack.enter_context(server(place, "root", runzeo, zeo_address))
+        memcached = [
+            MEMCACHED.program("memcached", given=None),
+            "-s",
+            memcached_address,
+            "-a",
+            "777",
+        ]
+        stack.enter_context(server(place, "memcache", memcached, memcached_address))
+        cached = (f"cache-servers {memcached_address}", PYLIBMC)
+        contenders = {
+            "zeo": zeo("zeo", f"server {lost_address}", f"server {zeo_address}"),
+            "pg": relstorage("pg", stack.enter_context(postgresql_socket(place)), *cached),
+            "my": relstorage("my", stack.enter_context(mysql_socket(place))),
+        }
+        imports = "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
+        (place / "x.conf").write_text(f"{imports}{''.join(contenders.values())}")
+        done = run(place, "x.conf", "-c", "1", *BRIEF)
+    assert done.status == 0, done.out + done.err
+    counted = facts(place, list(contenders))
+    assert {name: set(numbers(counted[name], "trips")) for name in contenders} == {
+        "zeo": {2}, "pg": {12}, "my": {14}
+    }  # fmt: skip
+    assert set(numbers(counted["pg"], "cache_trips")) == {OBJECTS}
+    assert left_behind(place) == []

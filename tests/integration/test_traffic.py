@@ -63,6 +63,8 @@ def uri(name: str, text: str) -> str:
     return f"<zodburi {name}>\nuri {text}\n</zodburi>\n"
 
 
+NAMELESS = "<postgresql>\ndsn user=zodbshootout dbname=template1\n</postgresql>\n"
+"""A database whose host an environment variable names."""
 PYLIBMC = "cache-module-name relstorage.pylibmc_wrapper"
 CACHED = ("cache-servers $mc", PYLIBMC)
 SQLITE = "<sqlite3>\ndata-dir $scratch/sqlite\n</sqlite3>\n"
@@ -320,13 +322,17 @@ def test_sockets_are_counted_like_ports(place: Path) -> None:
             "zeo": zeo("zeo", f"server {lost_address}", f"server {zeo_address}"),
             "pg": relstorage("pg", stack.enter_context(postgresql_socket(place)), *cached),
             "my": relstorage("my", stack.enter_context(mysql_socket(place))),
+            "elsewhere": relstorage("elsewhere", NAMELESS),
         }
         imports = "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
         (place / "x.conf").write_text(f"{imports}{''.join(contenders.values())}")
-        done = run(place, "x.conf", "-c", "1", *BRIEF)
+        done = run(place, "x.conf", "-c", "1", *BRIEF, PGHOST=str(place / "pg.run"))
     assert done.status == 0, done.out + done.err
     counted = facts(place, list(contenders))
-    assert {name: set(numbers(counted[name], "trips")) for name in contenders} == {
+    assert counted["elsewhere"]["traffic_not_counted"] == NO_ADDRESS
+    shown = run(place, "show", "a.json", "--costs").out
+    assert f"round trips of elsewhere were not counted: {NO_ADDRESS}" in shown
+    assert {name: set(numbers(counted[name], "trips")) for name in ("zeo", "pg", "my")} == {
         "zeo": {2}, "pg": {12}, "my": {14}
     }  # fmt: skip
     assert set(numbers(counted["pg"], "cache_trips")) == {OBJECTS}

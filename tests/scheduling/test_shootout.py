@@ -63,7 +63,7 @@ class Site:
     """The share of its seconds by which each run is slower than the one before."""
     served: set[str] = field(default_factory=set)
     used: ServerUsage = field(default_factory=ServerUsage)
-    counts: Counts = field(default_factory=lambda: Counts([Traffic(2, 30, 4)] * 3))
+    counts: Counts = field(default_factory=lambda: Counts({False: [Traffic(2, 30, 4)] * 3}))
     ended: Callable[[str], str | None] = lambda contender: None
     """Returns how a server of a contender has ended."""
     events: list[Event] = field(default_factory=list)
@@ -902,7 +902,7 @@ def test_traffic_is_counted_once_for_each_cell_with_a_server_before_it_is_set_up
 
 def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
-    site = Site(counts=Counts([Traffic(2, 30, 4)], [("cache", 11211), "/run/socket"]))
+    site = Site(counts=Counts({False: [Traffic(2, 30, 4)]}, [("cache", 11211), "/run/socket"]))
     outcome = shootout_of(plan_of([far("a", 0.002), far("b", 0.0)], ["add", "cold"]), site)
     lines: list[str] = []
     monkeypatch.setattr(outcome.observer, "relay", lines.append)

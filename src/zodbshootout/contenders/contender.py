@@ -327,8 +327,8 @@ def _addresses(section: Any, storage: Storage) -> list[Address]:
     """Return the addresses of servers in a section, none if another Python is to read it."""
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
     if of_uri or section is None:
-        return of_uri
-    return addresses(lambda route: reroute(section, route))
+        return list(of_uri)
+    return list(addresses(lambda route: reroute(section, route)))
 
 
 def _distances(

@@ -912,3 +912,14 @@ def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.M
     for result in outcome.results:
         assert "trips" not in result.metadata
         assert result.metadata["traffic_not_counted"] == f"it is also connected with {others}"
+
+
+def test_a_database_is_asked_for_its_size_around_slices_that_write_and_by_no_server_used() -> None:
+    site = Site(served={"a"})
+    outcome = run_shootout(plan_of("a", ["add", "cold"], processes=1, loops=2, values=1), site)
+    asked = [event.benchmark for event in site.did("size_before_slice", "size_after_slice")]
+    assert asked == ["add", "add"]
+    calls = [event.call for event in site.events if event.benchmark == "add"]
+    first = calls.index("size_before_slice")
+    assert calls[first : first + 3] == ["size_before_slice", "slice", "size_after_slice"]
+    assert len(outcome.results) == 2

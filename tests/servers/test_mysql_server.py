@@ -58,10 +58,12 @@ def test_database_and_user_names_are_quoted_in_statements(
         f"ALTER USER 'we\\'ird'@'127.0.0.1' IDENTIFIED BY '{password}';",
         "GRANT ALL ON `we``ird`.* TO 'we\\'ird'@'127.0.0.1';",
         "GRANT ALL ON `a\\_b\\%c`.* TO 'we\\'ird'@'127.0.0.1';",
+        "GRANT PROCESS ON *.* TO 'we\\'ird'@'127.0.0.1';",
         "CREATE USER IF NOT EXISTS 'back\\\\slash'@'127.0.0.1';",
         f"ALTER USER 'back\\\\slash'@'127.0.0.1' IDENTIFIED BY '{password}';",
         "GRANT ALL ON `we``ird`.* TO 'back\\\\slash'@'127.0.0.1';",
         "GRANT ALL ON `a\\_b\\%c`.* TO 'back\\\\slash'@'127.0.0.1';",
+        "GRANT PROCESS ON *.* TO 'back\\\\slash'@'127.0.0.1';",
     ]
 
 

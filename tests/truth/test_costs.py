@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.command import run
+from tests.integration.command import open_directory, run
 from zodbshootout.model.costs import BY_NAME
 from zodbshootout.results.files import read_results
 
@@ -22,15 +22,48 @@ SERVED = "%import faulty\n" + "".join(
     f"<zodb {name}>\n<zeoclient>\nserver $server_{name}\n</zeoclient>\n</zodb>\n"
     for name, settings in SPENDING.items()
 )
+DATABASES = """
+%import relstorage
+%import zodbshootout.mysql
+<postgresqlserver pg>
+database x
+user x
+</postgresqlserver>
+<mysqlserver my>
+database x
+user x
+</mysqlserver>
+<zodb postgresql>
+<relstorage>
+blob-dir $scratch/of-postgresql
+<postgresql>
+dsn host='$pg_host' port='$pg_port' dbname='x' user='x' password='$pg_password'
+</postgresql>
+</relstorage>
+</zodb>
+<zodb mariadb>
+<relstorage>
+blob-dir $scratch/of-mariadb
+<mysql-or-mariadb>
+host $my_host
+port $my_port
+db x
+user x
+passwd $my_password
+</mysql-or-mariadb>
+</relstorage>
+</zodb>
+"""
 PADDING = 10_000
 LOCAL = "%import faulty\n" + "".join(
-    f"<zodb {name}>\n<spending>\npadding {padding}\ncpu-milliseconds {milliseconds}\n"
+    f"<zodb {name}>\n<spending>\n{spending}"
     f"<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</spending>\n</zodb>\n"
-    for name, padding, milliseconds in [
-        ("plain", 0, 0), ("equal", 0, 0), ("padded", PADDING, 0), ("busy", 0, 20)
-    ]
+    for name, spending in {
+        "plain": "", "equal": "", "padded": f"padding {PADDING}\n",
+        "busy": "cpu-milliseconds 20\n",
+    }.items()
 )  # fmt: skip
-EFFORT = ("-c", "1", "--object-counts", "50", "-n", "3", "-l", "3")
+EFFORT = ("--object-counts", "50", "-n", "3", "-l", "3")
 
 Costs = Mapping[tuple[str, str, str], float]
 """The mean of a cost by the contender, the benchmark and the name of the cost."""
@@ -52,11 +85,11 @@ def measured(place: Path, configuration: str, *words: str) -> Costs:
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Costs]:
     place = tmp_path_factory.mktemp("local")
-    return place, measured(place, LOCAL, "add", "update", "-p", "5")
+    return place, measured(place, LOCAL, "add", "update", "-c", "1", "-p", "5")
 
 
 def test_what_a_server_uses_is_found_within_a_tenth(tmp_path: Path) -> None:
-    costs = measured(tmp_path, SERVED, "update", "-p", "3")
+    costs = measured(tmp_path, SERVED, "update", "-c", "1", "-p", "3")
     plain, busy, keeping = (
         {name: costs[contender, "update", name] for name in ("server_cpu", "cpu", "server_memory")}
         for contender in SPENDING
@@ -79,6 +112,23 @@ def test_what_a_client_uses_is_found_within_a_tenth(local: tuple[Path, Costs]) -
     written = {name: costs[name, "add", "written"] for name in ("plain", "padded")}
     assert written["padded"] - written["plain"] > 50 * PADDING * 0.9
     assert ("plain", "add", "server_cpu") not in costs
+
+
+def test_records_blobs_and_the_log_of_a_server_grow_by_what_is_stored() -> None:
+    words = ("add", "-s", "8192", "--compressibility", "0", "-c", "1", "-p", "1")
+    with open_directory() as place:
+        records = measured(place, DATABASES, *words)
+    with open_directory() as place:
+        blobs = measured(place, DATABASES, *words, "--blobs")
+    for name in ("postgresql", "mariadb"):
+        assert 8192 < records[name, "add", "log"] < 4 * 8192
+        # A blob is an object that refers to one, and a file or a row.
+        assert 4096 * 0.9 < blobs[name, "add", "log"] < 4 * 8192
+        assert 1 < records[name, "add", "amplification"] < 40
+    assert 8192 < records["postgresql", "add", "disk"] < 2 * 8192
+    assert blobs["postgresql", "add", "disk"] < 1000
+    assert 4096 < blobs["postgresql", "add", "blobs"] < 3 * 4096
+    assert ("postgresql", "add", "blobs") not in records
 
 
 def verdicts(place: Path, base: str, new: str, cost: str) -> list[Any]:

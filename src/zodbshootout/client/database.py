@@ -36,7 +36,14 @@ from zodbshootout.client.storage_types import (
 from zodbshootout.client.storage_types.relstorage import check_driver, suitable_driver
 from zodbshootout.model.outcome import BadSection, CheckFailed, describe
 from zodbshootout.model.specification import Storage
-from zodbshootout.model.storage_facts import PICKLE_CACHE, CacheUse, Sharing, StorageInfo, narrowest
+from zodbshootout.model.storage_facts import (
+    PICKLE_CACHE,
+    CacheUse,
+    DiskSize,
+    Sharing,
+    StorageInfo,
+    narrowest,
+)
 from zodbshootout.versions import installed_versions
 
 
@@ -383,9 +390,12 @@ class Database:
             return ()
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
-    def disk_size(self) -> int | None:
-        """Return the bytes that the database takes on the disk, if its storage knows them."""
-        return self._outermost.disk_size()
+    def disk_size(self, *, blobs: bool) -> DiskSize:
+        """Return the bytes that the database takes on the disk, as far as its storage knows them.
+
+        Those of *blobs* are looked for only if that is wanted, as there may be many files.
+        """
+        return self._outermost.disk_size(blobs=blobs)
 
     def cache_use(self) -> CacheUse | None:
         """Return the hits and misses of the storage's cache, or ``None`` if it counts none."""

@@ -22,6 +22,7 @@ from zodbshootout.client.usage import usage_now
 from zodbshootout.model.arrivals import instants, lead
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
+from zodbshootout.model.storage_facts import DiskSize
 from zodbshootout.model.usage import Period
 
 POLL_INTERVAL = 0.0005
@@ -179,9 +180,10 @@ class Session:
         client.neighbours.together(lambda: None)
         client.disconnect()
 
-    def disk_size(self) -> int | None:
-        """Return the bytes that the database takes on the disk, if its storage knows them."""
-        return self._benchmark.client.database.disk_size()
+    def disk_size(self) -> DiskSize:
+        """Return the bytes that the database takes on the disk, as far as they are known."""
+        client = self._benchmark.client
+        return client.database.disk_size(blobs=client.parameters.blobs)
 
     def peers(self) -> frozenset[Peer]:
         """Return the other ends of the connections of this process."""

@@ -5,10 +5,15 @@ A new cost is a line here, and a number in the metadata of each run under its ke
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-SECONDS, BYTES, NUMBER = "seconds", "bytes", "number"
+SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 """The units of costs."""
+
+
+Metadata = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,10 +32,37 @@ class Cost:
     of_server: bool = False
     """Whether only private servers have it."""
 
+    derive: Callable[[Metadata], Sequence[float] | None] | None = None
+    """The function that finds its values in the metadata of a run, if they are not recorded."""
+
+    def values(self, metadata: Metadata) -> Sequence[float] | None:
+        """Return its values for a run with this *metadata*, if they are known."""
+        return self.derive(metadata) if self.derive else _recorded(metadata, self.key)
+
     @property
     def caption(self) -> str:
         """Its title, and what it is counted for."""
         return f"{self.title} per {self.per}" if self.per else self.title
+
+
+def _recorded(metadata: Metadata, key: str) -> Sequence[float] | None:
+    numbers = metadata.get(key)
+    return None if numbers is None else tuple(map(float, str(numbers).split()))
+
+
+def _amplification(metadata: Metadata) -> Sequence[float] | None:
+    """Return the bytes written by client and private servers for a byte of the objects stored.
+
+    Objects count with the size that was asked for, so it is not known for replays.
+    """
+    stores_objects = metadata.get("stores") and metadata.get("benchmark_counted") == "objects"
+    stored = metadata["work_per_iteration"] * metadata["object_size_bytes"] if stores_objects else 0
+    by_client = _recorded(metadata, "client_written_bytes")
+    by_server = _recorded(metadata, "server_written_bytes")
+    if not stored or by_client is None or (metadata.get("server_place") and by_server is None):
+        return None
+    written = map(sum, zip(by_client, by_server or [0.0] * len(by_client)))
+    return [amount / stored for amount in written]
 
 
 COSTS = (
@@ -46,7 +78,11 @@ COSTS = (
     Cost("written", "client_written_bytes", "written to disks, client", BYTES),
     Cost("server_written", "server_written_bytes", "written to disks, server", BYTES,
          of_server=True),
+    Cost("amplification", "write_amplification", "written per byte stored", RATIO, "",
+         derive=_amplification),
     Cost("disk", "disk_bytes", "larger database", BYTES, "object stored"),
+    Cost("blobs", "blob_bytes", "larger blobs", BYTES, "object stored"),
+    Cost("log", "log_bytes", "written to the server's log", BYTES, "object stored"),
     Cost("memory", "client_memory_bytes", "memory, client (peak)", BYTES, ""),
     Cost("server_memory", "server_memory_bytes", "memory, server", BYTES, "", of_server=True),
 )  # fmt: skip

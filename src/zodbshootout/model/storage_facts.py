@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from zodbshootout.model.specification import ClientKind, CrewShape
@@ -88,6 +89,30 @@ class CacheUse:
         if self.misses is not None and other.misses is not None:
             misses = self.misses + other.misses
         return CacheUse(self.hits + other.hits, misses, self.per_opening + other.per_opening)
+
+
+@dataclass(frozen=True)
+class DiskSize:
+    """The bytes that a database takes on the disk; a part that is not known is ``None``."""
+
+    records: int | None = None
+    """Those of records and their indexes."""
+    blobs: int | None = None
+    """Those of blobs."""
+    log: int | None = None
+    """Those that its server has written to its log so far; it may have removed them since."""
+
+    def __add__(self, other: DiskSize) -> DiskSize:
+        return self._with(other, operator.add)
+
+    def __sub__(self, other: DiskSize) -> DiskSize:
+        return self._with(other, operator.sub)
+
+    def _with(self, other: DiskSize, combine: Callable[[int, int], int]) -> DiskSize:
+        pairs = zip((self.records, self.blobs, self.log), (other.records, other.blobs, other.log))
+        return DiskSize(
+            *(None if one is None or two is None else combine(one, two) for one, two in pairs)
+        )
 
 
 def clients_together(shape: CrewShape, hosts_together: int) -> int:

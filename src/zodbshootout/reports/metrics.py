@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.filesize import decimal
 
-from zodbshootout.model.costs import BYTES, SECONDS, Cost
+from zodbshootout.model.costs import BYTES, RATIO, SECONDS, Cost
 from zodbshootout.results.result import REACHED, CellResult
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -53,6 +53,8 @@ def cost_text(cost: Cost, value: float) -> str:
     if cost.unit == SECONDS:
         scale, unit = next((time for time in _TIMES if value >= time[0]), _TIMES[-1])
         return f"{three_digits(value / scale)} {unit}"
+    if cost.unit == RATIO:
+        return f"{three_digits(value)}×"
     return f"{value:,.4g}"
 
 

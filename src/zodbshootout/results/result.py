@@ -188,11 +188,9 @@ class CellResult:
 
         Values are in the unit of the cost.
         """
-        recorded = [run.get_metadata().get(cost.key) for run in self.runs]
-        if None in recorded or not recorded:
-            return None
-        figures = (tuple(map(float, str(numbers).split())) for numbers in recorded)
-        return replace(self, figures=tuple(figures), cost=cost)
+        figures = [cost.values(run.get_metadata()) for run in self.runs]
+        known = tuple(tuple(values) for values in figures if values is not None)
+        return replace(self, figures=known, cost=cost) if len(known) == len(figures) > 0 else None
 
     @property
     def servers_restarted(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -28,6 +28,7 @@ from zodbshootout.scheduling.server_meter import ServerMeter
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, ForkServers, Worker
+from zodbshootout.workers.measuring import Slice
 from zodbshootout.workers.summary import storable, traffic_metadata
 
 MAX_CLIENTS = 128
@@ -248,7 +249,7 @@ class Shootout:
                 workers,
                 self._fail,
                 before_slice=lambda cell: self._restart_servers(cell, workers[cell]),
-                take=meter.take,
+                take=lambda cell, take: self._take(workers[cell], meter, cell, take),
             )
             for cell, run in turns.run(calibration, order, first):
                 if not self._has_lost_server(cell):
@@ -257,6 +258,19 @@ class Shootout:
                     run.update_metadata(self._traffic.get(cell, {}))
                     self.store.add_run(cell, run)
         return later
+
+    def _take(
+        self, worker: Worker, meter: ServerMeter, cell: Cell, take: Callable[[], Slice]
+    ) -> Slice:
+        """Take a slice; if it writes, ask for the size of its database, which a server answers."""
+        if not benchmarks()[cell.benchmark].writes:
+            return meter.take(cell, take)
+        worker.start("size_before_slice")
+        worker.wait()
+        taken = meter.take(cell, take)
+        worker.start("size_after_slice")
+        worker.wait()
+        return taken
 
     def _set_up(
         self, cells: Sequence[Cell], number: int, stack: ExitStack

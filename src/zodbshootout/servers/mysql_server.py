@@ -58,6 +58,7 @@ class MySQLServer(DatabaseServer):
                 f"CREATE USER IF NOT EXISTS {name}",
                 f"ALTER USER {name} IDENTIFIED BY '{self.password}'",
                 *(f"GRANT ALL ON {_pattern(database)}.* TO {name}" for database in self.databases),
+                f"GRANT PROCESS ON *.* TO {name}",  # to see the sizes of its files
             ]
         self.directory.write(_ACCOUNTS_FILE, "".join(f"{statement};\n" for statement in statements))
 

@@ -26,6 +26,7 @@ from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import Interpreter, Specification, exactly
 from zodbshootout.network.calibration import Calibration
+from zodbshootout.workers.disk_growth import DiskGrowth
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 
 Calibrations = Mapping[str, Mapping[float, Calibration]]
@@ -33,7 +34,12 @@ Calibrations = Mapping[str, Mapping[float, Calibration]]
 time in seconds."""
 LEAKS_PREFIX = "leaks: "
 """The prefix of lines about leaks, which a worker prints for the user."""
-SLICE_CALLS = frozenset({"attempt", "prepare_slice", "close_databases", "reopen_databases"})
+SLICE_CALLS = frozenset(
+    {
+        "attempt", "prepare_slice", "close_databases", "reopen_databases",
+        "size_before_slice", "size_after_slice",
+    }
+)  # fmt: skip
 """The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
 MAX_SHIFT = 1.03
 """The largest factor by which a search begins above or below the result of an earlier run."""
@@ -106,11 +112,11 @@ class Measuring:
         """The latest slice of the search that held the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
-        self._writes = benchmarks()[task.specification.benchmark].writes
-        self._disk_bytes: float | None = None
-        """The growth of the database for each object stored, if that is known."""
+        self.disk_growth = DiskGrowth(crew)
         self.loops = 0
         """Iterations of each client in a slice that is not coarse."""
+        self._latest: Sample | None = None
+        """The sample of the latest slice."""
         self.samples: list[Sample] = []
         self.numbers: list[int] = []
         """The number of the slice of each of :attr:`samples`."""
@@ -136,8 +142,6 @@ class Measuring:
         batch = benchmark.batch(specification.parameters)
         metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
         run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
-        if self._disk_bytes is not None:
-            run.update_metadata({"disk_bytes": self._disk_bytes})
         return run, warmups
 
     def until(self, name: str) -> tuple[Any, ...]:
@@ -167,7 +171,7 @@ class Measuring:
         """Take slices, each in its turn, until there is a value; return it times *loops*."""
         while True:
             (number,) = self.until("take_slice")
-            sample = self._measured(*self._slice(number))
+            sample = self._latest = self._crew.measure(*self._slice(number))
             if not self._limit.percentile or self._ends_search(sample):
                 break
             self._connection.send(_slice(sample, goes_on=True))
@@ -181,23 +185,6 @@ class Measuring:
         self._search = self._held = None
         self._connection.send(replace(_slice(sample), value=value))
         return value * loops
-
-    def _measured(self, iterations: int, first: int, rate: float) -> Sample:
-        """Take a prepared slice; around one slice of the run, ask for the size of the database.
-
-        To ask before and after each one would take longer than many slices.
-        """
-        asks = self._writes and self._disk_bytes is None
-        before = self._disk_size() if asks else None
-        sample = self._crew.measure(iterations, first, rate)
-        stored = sample.counts["stores"]
-        if before is not None and stored and iterations <= self._crew.most_at_once:
-            self._disk_bytes = ((self._disk_size() or before) - before) / stored
-        return sample
-
-    def _disk_size(self) -> int | None:
-        size: int | None = self._crew.call("disk_size", first_only=True)[0]
-        return size
 
     def _slice(self, number: int) -> tuple[int, int, float]:
         """Return the number of iterations of a slice, the number of the first, and their rate."""
@@ -249,6 +236,15 @@ class Measuring:
 
     def prepare_slice(self, number: int) -> None:
         self._crew.prepare(*self._slice(number))
+
+    def size_before_slice(self) -> None:
+        """Ask for the size of the database right before a slice, unless that takes too long."""
+        self.disk_growth.before()
+
+    def size_after_slice(self) -> None:
+        """Ask for it again right after that slice, if it is known from before."""
+        assert self._latest is not None
+        self.disk_growth.after(self._latest)
 
     def close_databases(self) -> None:
         self._crew.call("close_database")

@@ -85,7 +85,7 @@ def measure(
             distances = crew.delivered()
         samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
         summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
-        run.update_metadata(storable(summary))
+        run.update_metadata({**storable(summary), **measuring.disk_growth.metadata()})
         run.update_metadata(distance_metadata(distances))
     text = StringIO()
     run.dump(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from zodbshootout.client.routes import Route
 from zodbshootout.model.storage_facts import (
     Advice,
     CacheUse,
+    DiskSize,
     Durability,
     Limit,
     Promise,
@@ -229,14 +231,13 @@ class StorageType:
             total += use
         return total
 
-    def disk_size(self) -> int | None:
-        """Return the bytes that its database takes on the disk, blobs apart, if it knows them.
+    def disk_size(self, *, blobs: bool) -> DiskSize:
+        """Return the bytes that its database takes on the disk; of *blobs* only if they are used.
 
         A wrapper's database is that of the storages which get what is written to it.
         """
-        sizes = [keeper.disk_size() for keeper in self.keepers()]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if sizes and len(known) == len(sizes) else None
+        sizes = [keeper.disk_size(blobs=blobs) for keeper in self.keepers()]
+        return functools.reduce(operator.add, sizes) if sizes else DiskSize()
 
     def keeps_blobs(self) -> bool:
         """Return whether it is configured to keep blobs, if its interfaces do not say so."""
@@ -349,6 +350,16 @@ def remove_cached_blobs(fshelper: Any, blobs: Iterable[BlobRevision]) -> None:
     """Remove the files of these blobs from a directory that caches them."""
     for oid, serial in blobs:
         Path(fshelper.getBlobFilename(oid, serial)).unlink(missing_ok=True)
+
+
+def size_of_blobs(directory: str) -> int:
+    """Return the bytes of all blobs in *directory*."""
+    return sum(
+        (Path(inner) / name).stat().st_size
+        for inner, _, names in os.walk(directory)
+        for name in names
+        if name.endswith(BLOB_SUFFIX)
+    )
 
 
 def remove_blobs(directory: str) -> None:

@@ -13,13 +13,14 @@ from zodbshootout.client.storage_types import (
 )
 from zodbshootout.client.storage_types.relstorage_servers import (
     POSTGRESQL,
-    SIZE_QUERIES,
     VERSION_QUERIES,
     promise_of_product,
+    size_of_product,
 )
 from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
     CacheUse,
+    DiskSize,
     Limit,
     Promise,
     server_cache,
@@ -88,9 +89,9 @@ class PGJsonbStorageType(StorageType):
     def promise(self) -> Promise:
         return promise_of_product(POSTGRESQL, self._answers)
 
-    def disk_size(self) -> int | None:
-        answers = self._answers(*SIZE_QUERIES[POSTGRESQL])
-        return None if answers is None else int(answers[0])
+    def disk_size(self, *, blobs: bool) -> DiskSize:
+        in_tables = blobs and self.storage._s3_client is None
+        return size_of_product(POSTGRESQL, self._answers, blobs=in_tables)
 
     def own_caches(self) -> tuple[str, ...]:
         return ("zodb-pgjsonb cache",)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from zodbshootout.client.storage_types import (
     StorageType,
     class_names,
     remove_cached_blobs,
+    size_of_blobs,
 )
 from zodbshootout.client.storage_types.relstorage_servers import (
     SQLITE,
@@ -37,6 +39,7 @@ from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
     Advice,
     CacheUse,
+    DiskSize,
     Promise,
     server_cache,
 )
@@ -211,8 +214,11 @@ class RelStorageType(StorageType):
         # RelStorage drops the setting with SQLite.
         return "cache-local-dir" if self.storage._options.cache_local_dir else ""
 
-    def disk_size(self) -> int | None:
-        return size_of(self.storage._adapter)
+    def disk_size(self, *, blobs: bool) -> DiskSize:
+        options = self.storage._options
+        in_files = blobs and options.shared_blob_dir
+        size = size_of(self.storage._adapter, blobs=blobs and not in_files)
+        return replace(size, blobs=size_of_blobs(options.blob_dir)) if in_files else size
 
     def own_caches(self) -> tuple[str, ...]:
         memcached = ("memcached",) if self.storage._options.cache_servers else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from zodbshootout.client.reachability import Address, connect, host_and_port
 from zodbshootout.client.routes import Route
-from zodbshootout.model.storage_facts import Durability, Promise
+from zodbshootout.model.storage_facts import DiskSize, Durability, Promise
 
 SQLITE = "SQLite"
 POSTGRESQL = "PostgreSQL"
@@ -28,16 +27,31 @@ VERSION_QUERIES = {
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
 }
 """The queries for the version of a server, by product."""
-_MYSQL_SIZE = (
-    "SELECT sum(data_length + index_length) FROM information_schema.tables "
-    "WHERE table_schema = database()"
+# The sizes in information_schema.tables are estimates that are renewed now and then.
+_MYSQL_FILES = (
+    "SELECT sum(file_size) FROM /*M! information_schema.innodb_sys_tablespaces */ "
+    "/*!80000 information_schema.innodb_tablespaces */ "
+    "WHERE substring_index(name, '/', 1) = database()"
 )
-SIZE_QUERIES = {
-    SQLITE: ("PRAGMA page_count", "PRAGMA page_size"),
-    POSTGRESQL: ("SELECT pg_database_size(current_database())",),
-    "MySQL": (_MYSQL_SIZE,),
+_SIZE_QUERIES = {
+    SQLITE: {
+        "whole": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+        "blobs": "SELECT coalesce(sum(length(chunk)), 0) FROM blob_chunk",
+    },
+    POSTGRESQL: {
+        "whole": "SELECT pg_database_size(current_database())",
+        "blobs": "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(ARRAY["
+        "'pg_catalog.pg_largeobject', 'blob_chunk', 'blob_state', 'blob_history']) AS name",
+        "log": "SELECT pg_current_wal_insert_lsn() - '0/0'",
+    },
+    "MySQL": {
+        "whole": _MYSQL_FILES,
+        "blobs": f"{_MYSQL_FILES} AND substring_index(name, '/', -1) = 'blob_chunk'",
+        "log": "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'",
+    },
 }
-"""The queries whose answers, multiplied, are the size of a database in bytes, by product."""
+"""The queries for the bytes of a database, those of its blobs and those written to the log of its
+server, by product."""
 _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
 
@@ -81,10 +95,24 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
     return name, version
 
 
-def size_of(adapter: Any) -> int | None:
+def size_of(adapter: Any, *, blobs: bool) -> DiskSize:
     """Return the bytes that the database of an open adapter takes on the disk, if it says so."""
-    answers = _answers(adapter, *SIZE_QUERIES.get(kind_of(adapter) or "", ("SELECT NULL",)))
-    return None if answers is None or "None" in answers else math.prod(map(int, answers))
+    return size_of_product(kind_of(adapter), partial(_answers, adapter), blobs=blobs)
+
+
+def size_of_product(
+    product: str | None, ask: Callable[..., list[str] | None], *, blobs: bool
+) -> DiskSize:
+    """Return the bytes that a database takes on the disk; *ask* returns the answers to queries."""
+    queries = dict(_SIZE_QUERIES.get(product or "", {}))
+    if not blobs:
+        queries.pop("blobs", None)
+    answers = ask(*queries.values()) or ()
+    sizes = {name: int(text) for name, text in zip(queries, answers) if text != "None"}
+    if "whole" not in sizes:
+        return DiskSize()
+    in_tables = sizes.get("blobs")
+    return DiskSize(sizes["whole"] - (in_tables or 0), in_tables, sizes.get("log"))
 
 
 def promise_of(adapter: Any) -> Promise:
@@ -162,7 +190,7 @@ def _answers(adapter: Any, *queries: str) -> list[str] | None:
 
 def _answer(cursor: Any, query: str) -> str:
     cursor.execute(query)
-    value = cursor.fetchone()[0]
+    value = cursor.fetchone()[-1]  # SHOW STATUS returns the name before it
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -15,12 +15,14 @@ from zodbshootout.client.storage_types import (
     PrivateSection,
     StorageType,
     remove_cached_blobs,
+    size_of_blobs,
 )
 from zodbshootout.model.specification import ClientKind
 from zodbshootout.model.storage_facts import (
     OPERATING_SYSTEM,
     Advice,
     CacheUse,
+    DiskSize,
     Durability,
     Limit,
     Promise,
@@ -124,9 +126,11 @@ class ClientStorageType(StorageType):
         # The file that "client" names is called after the storage, too.
         return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
 
-    def disk_size(self) -> int:
+    def disk_size(self, *, blobs: bool) -> DiskSize:
         # getSize() returns the size at the time of the connection.
-        return int(self.storage._call("get_info")["size"])
+        size = int(self.storage._call("get_info")["size"])
+        shared = self.storage.blob_dir if self.storage.shared_blob_dir else None
+        return DiskSize(size, size_of_blobs(shared) if blobs and shared else None)
 
     def own_caches(self) -> tuple[str, ...]:
         return ("ZEO client cache",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from zodbshootout.client.storage_types import (
     StorageType,
     inner_sections,
     remove_blobs,
+    size_of_blobs,
 )
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.storage_facts import (
     EMPTY_AND_READ_ONLY,
     OPERATING_SYSTEM,
     Advice,
+    DiskSize,
     Durability,
     Limit,
     Sharing,
@@ -44,8 +47,9 @@ class FileStorageType(StorageType):
     def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
 
-    def disk_size(self) -> int:
-        return int(self.storage.getSize())
+    def disk_size(self, *, blobs: bool) -> DiskSize:
+        directory = self.storage.blob_dir if blobs else None
+        return DiskSize(int(self.storage.getSize()), directory and size_of_blobs(directory))
 
     def zap(self, db: Any) -> bool:
         db.close()
@@ -138,6 +142,10 @@ class BlobStorageType(StorageType):
 
     def caches_left(self) -> tuple[str, ...]:
         return (OPERATING_SYSTEM,)
+
+    def disk_size(self, *, blobs: bool) -> DiskSize:
+        size = super().disk_size(blobs=False)
+        return replace(size, blobs=size_of_blobs(self.storage.fshelper.base_dir)) if blobs else size
 
     def keeps_blobs(self) -> bool:
         # It takes the transaction's ID from the storage that it wraps.

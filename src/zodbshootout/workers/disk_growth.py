@@ -1,0 +1,55 @@
+"""The growth of a database on the disk for each object stored, slice by slice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from zodbshootout.crews.crew import Crew, Sample
+from zodbshootout.model.storage_facts import DiskSize
+
+SHARE = 0.01
+"""The time for asking, as a part of that of the slices, above which a slice is left out."""
+
+
+class DiskGrowth:
+    """Asks for the size of a database around slices; around the first one in any case.
+
+    Databases grow by pages and extents, so that one slice says little.
+    """
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._before: DiskSize | None = None
+        self._grown = DiskSize(0, 0, 0)
+        self._stored = 0
+        self._asking = self._sliced = 0.0
+        """Seconds for asking, and those of slices."""
+
+    def before(self) -> None:
+        """Ask for the size before a slice, if there is time for that."""
+        self._before = self._size() if self._asking <= SHARE * self._sliced else None
+
+    def after(self, sample: Sample) -> None:
+        """Add the growth in the slice of a *sample*."""
+        self._sliced += sample.on_clock
+        stored = sample.counts["stores"]
+        # Between the stretches of a longer slice clients may prepare more.
+        whole = sample.iterations <= self._crew.most_at_once * sample.clients
+        if self._before is not None and stored and whole:
+            self._grown += self._size() - self._before
+            self._stored += stored
+
+    def _size(self) -> DiskSize:
+        began = time.perf_counter()
+        size: DiskSize = self._crew.call("disk_size", first_only=True)[0]
+        self._asking += time.perf_counter() - began
+        return size
+
+    def metadata(self) -> Mapping[str, float]:
+        """Return the growth for each object stored, by its key in the metadata."""
+        grown = self._grown
+        parts = {"disk_bytes": grown.records, "blob_bytes": grown.blobs, "log_bytes": grown.log}
+        if not self._stored:
+            return {}
+        return {key: part / self._stored for key, part in parts.items() if part is not None}

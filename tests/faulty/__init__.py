@@ -166,13 +166,37 @@ class SlowingSection(BaseConfig):  # type: ignore[misc]
         return storage
 
 
+HELPER = """
+import sys, time
+for seconds in sys.stdin:
+    until = time.process_time() + float(seconds)
+    while time.process_time() < until:
+        pass
+    print(flush=True)
+"""
+"""A program that uses as many seconds of processor time as each line says, and lives on."""
+
+
 class SpendingSection(BaseConfig):  # type: ignore[misc]
     def open(self) -> Any:
         storage = self.config.base.open()
         vote, store = storage.tpc_vote, storage.store
         storage.kept = bytearray(os.urandom(1) * (self.config.megabytes * 1_000_000))
+        helpers: list[subprocess.Popen[str]] = []
+
+        def have_helped() -> None:
+            if not helpers:
+                command = [sys.executable, "-c", HELPER]
+                pipe = subprocess.PIPE
+                helpers.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
+            (helper,) = helpers
+            print(self.config.helper_milliseconds / 1000, file=helper.stdin, flush=True)
+            assert helper.stdout is not None
+            helper.stdout.readline()
 
         def busy_vote(*arguments: Any) -> Any:
+            if self.config.helper_milliseconds:
+                have_helped()
             until = time.thread_time() + self.config.cpu_milliseconds / 1000
             while time.thread_time() < until:
                 pass

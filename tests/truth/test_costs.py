@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -60,7 +60,7 @@ LOCAL = "%import faulty\n" + "".join(
     f"<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</spending>\n</zodb>\n"
     for name, spending in {
         "plain": "", "equal": "", "padded": f"padding {PADDING}\n",
-        "busy": "cpu-milliseconds 20\n",
+        "busy": "cpu-milliseconds 20\n", "helped": "helper-milliseconds 20\n",
     }.items()
 )  # fmt: skip
 EFFORT = ("--object-counts", "50", "-n", "3", "-l", "3")
@@ -129,6 +129,15 @@ def test_records_blobs_and_the_log_of_a_server_grow_by_what_is_stored() -> None:
     assert blobs["postgresql", "add", "disk"] < 1000
     assert 4096 < blobs["postgresql", "add", "blobs"] < 3 * 4096
     assert ("postgresql", "add", "blobs") not in records
+
+
+@pytest.mark.parametrize("clients", [("-c", "1"), ("-c", "3", "--threads", "shared")])
+def test_helpers_are_counted_while_they_run(tmp_path: Path, clients: Sequence[str]) -> None:
+    contenders = ("--only", "plain", "--only", "helped")
+    costs = measured(tmp_path, LOCAL, "add", "-p", "1", *contenders, *clients)
+    assert costs["helped", "add", "helper_cpu"] == pytest.approx(0.020, rel=0.1)
+    assert costs["plain", "add", "helper_cpu"] == 0.0
+    assert costs["helped", "add", "cpu"] - costs["plain", "add", "cpu"] < 0.005
 
 
 def verdicts(place: Path, base: str, new: str, cost: str) -> list[Any]:

@@ -13,6 +13,7 @@ from zodbshootout.client.connections import peers
 from zodbshootout.client.database import addresses_of
 from zodbshootout.client.reachability import printable
 from zodbshootout.crews.crew import Crew
+from zodbshootout.client.usage import not_helpers
 from zodbshootout.crews.local import plan_of
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import Address, Distance, Specification, Storage
@@ -37,6 +38,7 @@ def relayed(
     :raises Failed: if the relay ends, or cannot stand in for a server
     """
     with TemporaryDirectory() as directory, Relay.start() as relay:
+        not_helpers.add(relay.process.pid)
         try:
             routes: dict[Address, Address] = {}
             for address, delay in delays.items():

@@ -17,7 +17,7 @@ class Usage:
     cpu: float = 0.0
     """Seconds of processor time."""
     helpers: float = 0.0
-    """Seconds of processor time of the processes that it has started, and that have ended."""
+    """Seconds of processor time of the processes that it has started."""
     written: int = 0
     """Bytes that it, and those processes, had the operating system write to disks."""
     memory: int = 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from zodbshootout.client.usage import children, cpu_of
 
 _GONE = (psutil.Error, OSError)
 """The errors of asking about a process that has ended, or that another user has started."""
@@ -65,22 +66,21 @@ def _tree(root: int) -> Iterator[psutil.Process]:
 
 
 def _children(parent: int) -> list[int]:
-    threads = Path(f"/proc/{parent}/task")
-    if not (threads / str(parent) / "children").exists():
+    if not Path(f"/proc/{parent}/task/{parent}/children").exists():
         return [child.pid for child in psutil.Process(parent).children()]
-    # psutil would look at every process of the machine, which takes as long as a short slice.
-    texts = [(thread / "children").read_text() for thread in threads.iterdir()]
-    return [int(number) for text in texts for number in text.split()]
+    return list(children(parent))
 
 
 def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    # Those of children that have ended; their seconds are known in hundredths.
-    ended = float(getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0))
     if sys.platform == "linux":
-        # The clock that clock_getcpuclockid(3) returns has nanoseconds.
-        return ended + time.clock_gettime((~process.pid << 3) | 2)
-    return ended + float(times.user + times.system)
+        return cpu_of(process.pid)
+    times = process.cpu_times()
+    return float(
+        times.user
+        + times.system
+        + getattr(times, "children_user", 0.0)
+        + getattr(times, "children_system", 0.0)
+    )
 
 
 def _written(process: psutil.Process) -> int:

@@ -144,13 +144,13 @@ class Site:
     def how_ended(self, contender: str) -> str | None:
         return self.ended(contender)
 
-    def usage(self, contender: str) -> ServerUsage:
-        """Return what is 3 s and 60 bytes more each time."""
-        self.used += ServerUsage(3.0, 60)
-        return self.used
+    def usage(self, contender: str) -> dict[str, ServerUsage]:
+        """Return what is 3 s and 60 bytes more each time, half of it of each of two servers."""
+        self.used += ServerUsage(1.5, 30)
+        return {"pg": self.used, "cache": self.used}
 
-    def memory(self, contender: str) -> int:
-        return 1000
+    def memory(self, contender: str) -> dict[str, int]:
+        return {"pg": 900, "cache": 100}
 
 
 NOTES = {"prepare_slice": "get ready", "close_databases": "close", "reopen_databases": "reopen"}
@@ -876,6 +876,9 @@ def test_the_costs_of_servers_are_those_of_the_slices_of_their_contender() -> No
     assert costs["a"]["server_cpu_s"] == "1.5 1.5 1.5"
     assert costs["a"]["server_written_bytes"] == "30 30 30"
     assert costs["a"]["server_memory_bytes"] == 1000
+    assert costs["a"]["server_cpu_s_pg"] == "0.75 0.75 0.75"
+    assert costs["a"]["server_written_bytes_cache"] == "15 15 15"
+    assert costs["a"]["server_memory_bytes_cache"] == 100
     assert "server_cpu_s" not in costs["b"]
 
 

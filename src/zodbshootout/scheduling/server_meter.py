@@ -19,8 +19,8 @@ class ServerMeter:
     """
 
     servers: RunningServers
-    _used: dict[Cell, list[tuple[ServerUsage, int]]] = field(default_factory=dict)
-    """The use by the servers of each cell for its values so far, and the iterations of these."""
+    _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
+    """The use by each server of a cell for its values so far, and the iterations of these."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 
@@ -30,25 +30,40 @@ class ServerMeter:
             return take()
         before = self.servers.usage(cell.contender)
         taken = take()
-        used, done = self.servers.usage(cell.contender).since(before), taken.done
+        after, done = self.servers.usage(cell.contender), taken.done
+        used = {name: after[name].since(usage) for name, usage in before.items() if name in after}
         values = self._used.setdefault(cell, [])
         if cell in self._unfinished:
             earlier, earlier_done = values.pop()
-            used, done = earlier + used, earlier_done + done
+            used = {name: earlier[name] + usage for name, usage in used.items()}
+            done += earlier_done
         values.append((used, done))
         (self._unfinished.add if taken.goes_on else self._unfinished.discard)(cell)
         return taken
 
     def metadata(self, cell: Cell, warmups: int) -> dict[str, str | int | float]:
-        """Return the costs of a run, which had this number of *warmups* before its values."""
+        """Return the costs of a run, which had this number of *warmups* before its values.
+
+        They are those of all servers together and, if there are several, of each one.
+        """
         values = self._used.get(cell, [])[warmups:]
         if not values:
             return {}
-        return {
-            "server_cpu_s": _numbers([used.cpu / done for used, done in values]),
-            "server_written_bytes": _numbers([used.written / done for used, done in values]),
-            "server_memory_bytes": self.servers.memory(cell.contender),
-        }
+        memory = self.servers.memory(cell.contender)
+        together = [(sum(used.values(), ServerUsage()), done) for used, done in values]
+        metadata = _costs(together, sum(memory.values()))
+        for name in memory if len(memory) > 1 else ():
+            own = _costs([(used[name], done) for used, done in values], memory[name])
+            metadata |= {f"{key}_{name}": value for key, value in own.items()}
+        return metadata
+
+
+def _costs(values: Sequence[tuple[ServerUsage, int]], memory: int) -> dict[str, str | int | float]:
+    return {
+        "server_cpu_s": _numbers([used.cpu / done for used, done in values]),
+        "server_written_bytes": _numbers([used.written / done for used, done in values]),
+        "server_memory_bytes": memory,
+    }
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -108,16 +108,17 @@ class RunningServers:
                 return f"server {server.name} {ended}"
         return None
 
-    def usage(self, contender: str) -> ServerUsage:
-        """Return what the servers that a contender needs have used so far."""
-        return usage_of(self._process_ids(contender))
+    def usage(self, contender: str) -> dict[str, ServerUsage]:
+        """Return what each server that a contender needs has used so far, by its name."""
+        return {name: usage_of(pid) for name, pid in self._process_ids(contender).items()}
 
-    def memory(self, contender: str) -> int:
-        """Return the bytes of memory that the servers which a contender needs have now."""
-        return memory_of(self._process_ids(contender))
+    def memory(self, contender: str) -> dict[str, int]:
+        """Return the bytes of memory that each server which a contender needs has now."""
+        return {name: memory_of(pid) for name, pid in self._process_ids(contender).items()}
 
-    def _process_ids(self, contender: str) -> list[int]:
-        return [pid for server in self._needed_by(contender) if (pid := server.pid) is not None]
+    def _process_ids(self, contender: str) -> dict[str, int]:
+        needed = self._needed_by(contender)
+        return {server.name: pid for server in needed if (pid := server.pid) is not None}
 
     def _needed_by(self, contender: str) -> list[Server]:
         return [server for server, users in self.users.items() if contender in users]

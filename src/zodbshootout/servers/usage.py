@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ _GONE = (psutil.Error, OSError)
 
 @dataclass(frozen=True)
 class ServerUsage:
-    """The use of the machine by the processes of servers since they were started."""
+    """The use of the machine by the processes of a server since they were started."""
 
     cpu: float = 0.0
     """Seconds of processor time, that of processes which have ended included."""
@@ -33,27 +33,25 @@ class ServerUsage:
         return ServerUsage(max(0.0, self.cpu - before.cpu), max(0, self.written - before.written))
 
 
-def usage_of(process_ids: Iterable[int]) -> ServerUsage:
-    """Return what the processes with these ids, and all that they have started, have used."""
+def usage_of(root: int) -> ServerUsage:
+    """Return what the process with the id *root*, and all that it has started, have used."""
     total = ServerUsage()
-    for root in process_ids:
-        for process in _tree(root):
-            with suppress(*_GONE):
-                total += ServerUsage(_cpu(process), _written(process))
+    for process in _tree(root):
+        with suppress(*_GONE):
+            total += ServerUsage(_cpu(process), _written(process))
     return total
 
 
-def memory_of(process_ids: Iterable[int]) -> int:
-    """Return the bytes of memory that these processes, and all that they have started, have now.
+def memory_of(root: int) -> int:
+    """Return the bytes of memory that a process, and all that it has started, have now.
 
     Pages that several of them share count once in all.
     """
     total = 0
-    for root in process_ids:
-        for process in _tree(root):
-            with suppress(*_GONE):
-                memory = process.memory_full_info()
-                total += getattr(memory, "pss", memory.uss)
+    for process in _tree(root):
+        with suppress(*_GONE):
+            memory = process.memory_full_info()
+            total += getattr(memory, "pss", memory.uss)
     return total
 
 

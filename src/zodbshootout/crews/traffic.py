@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 from zodbshootout.client.connections import peers
 from zodbshootout.client.database import addresses_of
 from zodbshootout.client.reachability import printable
-from zodbshootout.crews.crew import Crew
 from zodbshootout.client.usage import not_helpers
+from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import plan_of
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import Address, Distance, Specification, Storage

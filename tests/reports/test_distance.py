@@ -1,4 +1,4 @@
-"""The tables of estimates at a distance, and the sentences about crossings."""
+"""Times at a distance, measured and estimated, and the sentences and pictures of crossings."""
 
 from __future__ import annotations
 
@@ -7,29 +7,60 @@ from typing import Any
 import pytest
 
 from tests.runs import cell_with, measured
-from zodbshootout.model.specification import CrewShape, Parameters, duration
-from zodbshootout.reports.distance import crossings, estimate_tables, measured_crossings
-from zodbshootout.reports.headings import Columned
+from zodbshootout.model.specification import (
+    CrewShape,
+    Parameters,
+    duration,
+    variant_name,
+    without_rtt,
+)
+from zodbshootout.reports.distance import (
+    crossings,
+    distance_charts,
+    measured_crossings,
+    tables_of_times,
+)
+from zodbshootout.reports.drawing import draw
+from zodbshootout.reports.headings import Columned, ResultSet, in_columns
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.result import CellResult
 
 NEAR = 0.010, 0.0101, 0.0099
 """Seconds of an iteration with few round trips, in three runs."""
 QUICK = 0.004, 0.0041, 0.0039
+RTTS = (0.0, 0.5e-3, 2e-3)
 
 
-def columned(
+def timed(
     name: str, seconds: tuple[float, ...], size: int = 1, place: str = "elsewhere", **metadata: Any
-) -> Columned:
+) -> CellResult:
     cell = cell_with("update", name, Parameters(CrewShape(size)))
     facts = {"server_place": place, **metadata} if place else metadata
-    return name, measured(cell, *([value] for value in seconds), **facts)
+    return measured(cell, *([value] for value in seconds), **facts)
 
 
-def at(rtt: float, trips: int, seconds: tuple[float, ...], name: str) -> Columned:
+def columned(name: str, *args: Any, **kwargs: Any) -> Columned:
+    return name, timed(name, *args, **kwargs)
+
+
+def at(rtt: float, trips: int, seconds: tuple[float, ...], name: str) -> CellResult:
     text = duration(rtt)
-    distance: dict[str, Any] = {"rtt_s": rtt} if rtt else {}
+    facts: dict[str, Any] = {"rtt_s": rtt, "variant_of": f"{name} [0]"} if rtt else {}
+    facts |= {"definitions": f'{{"rtt": "{text}"}}', "trips": f"{trips} {trips}"}
     there = tuple(value + trips * rtt for value in seconds)
-    definitions = f'{{"rtt": "{text}"}}'
-    return columned(f"{name} [{text}]", there, definitions=definitions, **distance)
+    return timed(f"{name} [{text}]", there, **facts)
+
+
+def at_all(*sides: tuple[str, int, tuple[float, ...]]) -> list[CellResult]:
+    return [at(rtt, trips, seconds, name) for name, trips, seconds in sides for rtt in RTTS]
+
+
+def crossing_at_600_us() -> list[CellResult]:
+    return at_all(("zeo", 2, NEAR), ("pg", 12, QUICK))
+
+
+def cells_of(results: list[CellResult]) -> list[Columned]:
+    return in_columns([ResultSet(results)])
 
 
 def test_contenders_cross_where_their_trips_outweigh_their_time() -> None:
@@ -56,31 +87,122 @@ def test_without_a_crossing_within_reach_nothing_is_said(
 
 
 def test_a_crossing_is_measured_between_two_round_trip_times() -> None:
-    cells = [at(rtt, 2, NEAR, "zeo") for rtt in (0.0, 0.5e-3, 2e-3)]
-    cells += [at(rtt, 12, QUICK, "pg") for rtt in (0.0, 0.5e-3, 2e-3)]
-    (line,) = measured_crossings(cells)
+    (line,) = measured_crossings(cells_of(crossing_at_600_us()))
     assert line.startswith("update: pg is faster below 0.6 ms (")
     assert line.endswith(", zeo above")
+
+
+def test_equal_contenders_do_not_cross() -> None:
+    other = tuple(seconds + shift for seconds, shift in zip(NEAR, (1e-5, -2e-5, 2e-5), strict=True))
+    results = at_all(("one", 2, NEAR))
+    results += [at(rtt, 2, other if rtt else NEAR[::-1], "two") for rtt in RTTS]
+    results += [at(rtt, 2, NEAR if rtt else other, "three") for rtt in RTTS]
+    assert measured_crossings(cells_of(results)) == []
 
 
 def test_times_are_estimated_from_trips() -> None:
     local = columned("fs", QUICK, place="")
     cells = [columned("zeo", NEAR, trips="2 2"), local, columned("pg", QUICK)]
-    (table,) = estimate_tables(cells)
+    (table,) = tables_of_times(cells)
     assert [row.title for row in table.rows] == [
-        "update at 0.2ms", "update at 1ms", "update at 5ms"
+        "update at 0.2 ms", "update at 1 ms", "update at 5 ms"
     ]  # fmt: skip
     assert [[entry.text for entry in row.entries] for row in table.rows] == [
-        ["10.4 ms", "4 ms", "-"],
-        ["12 ms", "4 ms", "-"],
-        ["20 ms", "4 ms", "-"],
+        ["10.4", "4", "-"],
+        ["12", "4", "-"],
+        ["20", "4", "-"],
     ]
     cached = [columned("zeo", NEAR, trips="2 2", cache_trips="1 1")]
-    (table,) = estimate_tables(cached)
-    assert table.rows[0].entries[0].text == "10.6 ms"
-    threads = [columned("zeo", NEAR, size=4, trips="2 2")]
-    (table,) = estimate_tables(threads)
-    assert table.rows[0].entries[0].text == "up to 10.4 ms"
+    (table,) = tables_of_times(cached)
+    assert table.rows[0].entries[0].text == "10.6"
+
+
+@pytest.mark.parametrize("facts", [{"size": 4, "trips": "2 2"}, {"trips": "1 2"}])
+def test_an_estimate_is_a_bound_if_requests_overlap(facts: dict[str, Any]) -> None:
+    (table,) = tables_of_times([columned("zeo", NEAR, **facts)])
+    assert table.rows[0].entries[0].text == "up to 10.4"
+
+
+def test_measured_times_stand_beside_estimated_ones() -> None:
+    results = [*crossing_at_600_us(), timed("fs", QUICK, place="")]
+    (table,) = tables_of_times(cells_of(results))
+    assert list(table.columns) == ["zeo", "pg", "fs"]
+    assert [[row.title, *(entry.line() for entry in row.entries)] for row in table.rows] == [
+        ["update at 0", "10", "4", "4"],
+        ["update at 0.5 ms", "11 (11)", "10 (10)", "4"],
+        ["update at 2 ms", "14 (14)", "28 (28)", "4"],
+    ]
+
+
+def test_a_table_has_a_row_for_each_round_trip_time() -> None:
+    report = make_report([ResultSet(crossing_at_600_us())])
+    (table,) = report.tables
+    assert list(table.columns) == ["zeo", "pg"]
+    assert [row.title for row in table.rows] == [
+        "update at 0", "update at 0.5 ms", "update at 2 ms"
+    ]  # fmt: skip
+    assert [row.entries[0].ratio for row in table.rows] == [None] * 3
+    ratios = [row.entries[1].ratio for row in table.rows]
+    assert [ratio and ratio.value for ratio in ratios] == pytest.approx(
+        [10 / 4, 11 / 10, 14 / 28], rel=0.01
+    )
+
+
+def test_contenders_are_compared_at_the_same_round_trip_time() -> None:
+    notes = make_report([ResultSet(crossing_at_600_us())]).notes
+    sentences = [note for note in notes if " times as fast as " in note]
+    assert [sentence.split(" (")[0] for sentence in sentences] == [
+        "pg is 2.5 times as fast as zeo",
+        "pg is 1.10 times as fast as zeo",
+        "zeo is 2.00 times as fast as pg",
+    ]
+    assert [sentence.split(") ")[1] for sentence in sentences] == ["at 0", "at 0.5 ms", "at 2 ms"]
+
+
+def test_the_curves_of_a_chart_are_the_contenders_and_its_mark_the_crossing() -> None:
+    cells = cells_of(crossing_at_600_us())
+    (chart,) = distance_charts(cells, ["fs", "zeo", "pg"])
+    assert chart.drawn() == ["zeo", "pg"]
+    assert [(point.x, point.low is not None) for point in chart.of("pg")] == [
+        (0.0, True), (0.5, True), (2.0, True)
+    ]  # fmt: skip
+    (mark,) = chart.marks
+    assert (mark.x, mark.y) == pytest.approx((0.6, 0.0112), rel=0.01)
+    assert mark.text == "0.6 ms"
+    assert mark.sentence in chart.summary()
+    assert not chart.estimated
+    draw(chart).to_dict()
+
+
+def test_estimated_curves_are_dashed() -> None:
+    cells = [columned("zeo", NEAR, trips="2 2"), columned("pg", QUICK, trips="12 12")]
+    (chart,) = distance_charts(cells, ["zeo", "pg"])
+    assert chart.estimated
+    assert "estimate" in chart.y_title
+    assert [point.y for point in chart.of("pg")] == pytest.approx([0.004, 0.0064, 0.016, 0.064])
+    assert "strokeDash" in str(draw(chart).to_dict())
+
+
+def test_storages_without_round_trips_have_no_chart() -> None:
+    assert not list(distance_charts([columned("fs", QUICK, place="")], ["fs"]))
+
+
+@pytest.mark.parametrize(
+    ("definitions", "rest"),
+    [
+        ({"rtt": "0.5ms"}, "pg"),
+        ({"cache": "1, 2", "rtt": "0.5ms"}, "pg [cache=1, 2]"),
+        ({"rtt": "500us"}, "pg"),
+    ],
+)
+def test_the_time_is_read_from_a_name(definitions: dict[str, str], rest: str) -> None:
+    name, seconds = without_rtt(variant_name("pg", definitions))
+    assert (name, seconds) == (rest, 0.5e-3)
+
+
+def test_other_names_have_no_time() -> None:
+    for name in ("pg", "pg [cache=5ms]", "pg@new"):
+        assert without_rtt(name) == (name, None)
 
 
 def test_durations_are_read_back() -> None:

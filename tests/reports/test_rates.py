@@ -189,9 +189,9 @@ def with_tails(contender: str, tails: Sequence[float], rate: float = 20, **more:
 
 
 def test_a_rate_takes_rounds_until_the_latencies_that_are_shown_are_precise() -> None:
-    steady = {"a": with_tails("a", [1.0] * RUNS)}
+    steady = [with_tails("a", [1.0] * RUNS)]
     assert rounds_needed(steady, None, 0.05) == RUNS
-    scattered = {"a": with_tails("a", [0.5, 1.5, 0.7, 1.3])}
+    scattered = [with_tails("a", [0.5, 1.5, 0.7, 1.3])]
     assert rounds_needed(scattered, None, 0.05) > 100
 
 
@@ -200,7 +200,7 @@ def test_a_contender_that_cannot_keep_up_takes_no_more_rounds() -> None:
     overloaded = with_tails("b", [0.5, 1.5, 0.7, 1.3], part_of_schedule=0.5)
     for run, seconds in zip(overloaded.runs, [0.5, 1.5, 0.7, 1.3], strict=True):
         run._values = (seconds,)
-    assert rounds_needed({"a": steady, "b": overloaded}, None, 0.05) == RUNS
+    assert rounds_needed([steady, overloaded], None, 0.05) == RUNS
 
 
 def test_what_never_becomes_precise_is_not_counted_as_imprecise() -> None:

@@ -18,6 +18,7 @@ from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
+from zodbshootout.results.distances import at_distances
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
@@ -51,6 +52,8 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
     contenders = options.contender
     if not (contenders or options.environment):
         contenders = _default_contenders(base, new, files)
+    if contenders and not {*contenders} <= {*_contenders(base), *_contenders(new)}:
+        base, new = at_distances(base), at_distances(new)
     if names := contenders or options.environment:
         select = _of_contender if contenders else _of_environment
         base = select(names[0], base, files[0])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.output import Streams, project_url
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.costs import costs_report
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.metrics import METRICS, OBJECTS
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import damage_of, read_results
@@ -48,9 +49,10 @@ def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
         return
     files = " ".join(shlex.quote(str(path)) for path in paths)
     yield "Next:"
+    unlabelled = [replace(results, label="") for results in result_sets]
     first, *others = (
-        list(dict.fromkeys(result.cell.contender for result in results.results if result.timed))
-        for results in result_sets
+        list(dict.fromkeys(column for column, result in in_columns([results]) if result.timed))
+        for results in unlabelled
     )
     if len(others) == 1 and set(first) & set(others[0]):
         yield f"  zodbshootout compare {files}"

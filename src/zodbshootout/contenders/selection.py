@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError, suggestion
-from zodbshootout.model.specification import Parameters
+from zodbshootout.model.specification import Parameters, without_rtt
 from zodbshootout.model.storage_facts import Sharing
 
 
@@ -26,14 +26,13 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the contender that ``--baseline`` names, ignoring case."""
+    """Return the contender that ``--baseline`` names, ignoring case and ``--rtt``."""
     if baseline is None:
         return None
-    names = {name.lower(): name for name in measured}
+    names = {name.lower(): name for name, _ in map(without_rtt, measured)}
     if baseline.lower() not in names:
-        raise UserError(
-            f"--baseline: {baseline!r} is not measured; {suggestion(baseline, measured)}"
-        )
+        advice = suggestion(baseline, list(names.values()))
+        raise UserError(f"--baseline: {baseline!r} is not measured; {advice}")
     return names[baseline.lower()]
 
 

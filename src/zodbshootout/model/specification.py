@@ -67,6 +67,23 @@ def variant_name(section: str, definitions: Mapping[str, str]) -> str:
     return f"{section} [{values}]" if values else section
 
 
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 0.0}
+_NAME_AT_A_DISTANCE = re.compile(r"(.+) \[(?:(.*), )?(?:0|([\d.e-]+)(us|ms|s))\]")
+
+
+def without_rtt(contender: str) -> tuple[str, float | None]:
+    """Split a name of :func:`variant_name` into one without :data:`RTT` and its time in seconds.
+
+    The time is ``None`` if the name has none.
+    """
+    match = _NAME_AT_A_DISTANCE.fullmatch(contender)
+    if match is None:
+        return contender, None
+    section, others, number, unit = match.groups(default="")
+    seconds = float(number or 0) * _UNITS[unit]
+    return f"{section} [{others}]" if others else section, seconds
+
+
 class ClientKind(enum.Enum):
     """The unit of execution in which a client runs."""
 
@@ -257,6 +274,9 @@ class Parameters:
     """Whether iterations at a rate come at equal intervals, not at random."""
     limit: LatencyLimit = LatencyLimit()
     """The limit of latencies within which the highest rate is searched."""
+    rtt: float | None = None
+    """The round-trip time in seconds, if a run has measured several: reports have it here, files in
+    the contender's name."""
 
 
 @dataclass(frozen=True)

@@ -209,16 +209,17 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
     """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.  Round-trip times
-    of ``--rtt`` are such numbers, too, in milliseconds and without a circle.
+    A circle marks the smallest number that no greater number beats significantly.
     """
-    names = dict.fromkeys(name for _, result in cells for name in result.definitions)
+    names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
     for name in names:
         for _, result in cells:
-            number = _value_of(name, result)
+            number = _number(result.definitions.get(name, ""))
             if number is not None:
-                others = {key: text for key, text in result.definitions.items() if key != name}
+                others = {
+                    key: text for key, text in result.definitions.items() if key not in {name, RTT}
+                }
                 curves = groups.setdefault((name, _key(result)), {})
                 curves.setdefault(variant_name(result.section, others), []).append((number, result))
     for (name, _), curves in groups.items():
@@ -228,14 +229,11 @@ def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
 
 def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> Chart:
     _, first = next(iter(curves.values()))[0]
-    is_distance = name == RTT
-    is_size = not is_distance and not first.definitions[name].replace(".", "").isdigit()
+    is_size = not first.definitions[name].replace(".", "").isdigit()
     points = []
     for column, curve in curves.items():
         ordered = sorted(curve, key=itemgetter(0))
-        enough = None
-        if not is_distance:
-            enough = _first_that_suffices([result for _, result in ordered])
+        enough = _first_that_suffices([result for _, result in ordered])
         for number, result in ordered:
             rate = result.objects_per_second
             text = OBJECTS.text(result, rate)
@@ -245,8 +243,8 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
     return Chart(
         ChartKind.CURVES,
         title_of(first),
-        subtitle=description(first) if is_distance else f"{description(first)}; {ENOUGH}",
-        x_title="round-trip time (ms)" if is_distance else f"{name} (MB)" if is_size else name,
+        subtitle=f"{description(first)}; {ENOUGH}",
+        x_title=f"{name} (MB)" if is_size else name,
         y_title=f"{rate_caption(first)} (more is better)",
         points=points,
         columns=list(curves),
@@ -261,13 +259,6 @@ def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
         if Verdict.FASTER not in verdicts(ratios):
             return result
     return None
-
-
-def _value_of(name: str, result: CellResult) -> float | None:
-    """Return the number that is the value of a definition, ``None`` if it is none."""
-    if name == RTT and RTT in result.definitions:
-        return 1e3 * float(result.metadata.get("rtt_s", 0.0))
-    return _number(result.definitions.get(name, ""))
 
 
 def _number(text: str) -> float | None:

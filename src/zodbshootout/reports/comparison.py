@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zodbshootout.reports.elements import Entry, Listing, Report, Row, Style, Table
@@ -19,7 +19,14 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.metrics import OBJECTS, cost_text
-from zodbshootout.reports.ratios import SIGNIFICANT, interval, multiple, sentence, winner
+from zodbshootout.reports.ratios import (
+    SIGNIFICANT,
+    by_distance,
+    interval,
+    multiple,
+    sentence,
+    winner,
+)
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
@@ -64,6 +71,11 @@ class ColumnComparison:
         """The sentence on what *new* is better and worse at; empty if no ratio is known."""
         return sentence(self.comparison, self.base, self.new)
 
+    @property
+    def by_distance(self) -> list[ColumnComparison]:
+        """The comparisons at each round-trip time."""
+        return [replace(self, comparison=there) for there in by_distance(self.comparison)]
+
 
 def comparisons_of_columns(
     result_sets: Sequence[ResultSet], baseline: str | None = None
@@ -75,7 +87,7 @@ def comparisons_of_columns(
     timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
     originals: dict[str, str] = {}
     for results in result_sets:
-        for result in results.results:
+        for result in results.at_distances:
             if result.timed:
                 title = results.column(result.cell.contender)
                 timed[title].append(result)
@@ -194,8 +206,8 @@ def in_minutes(minutes: float) -> str:
 
 def _notes(sides: ColumnComparison, *, verbose: bool) -> Iterator[str]:
     comparison = sides.comparison
-    if len(comparison.pairs) > 1 and (sentence := sides.sentence):
-        yield sentence
+    if len(comparison.pairs) > 1:
+        yield from filter(None, (there.sentence for there in sides.by_distance))
     yield from _method(comparison.pairs)
     yield from _differences(comparison, verbose=verbose)
     for side, results in ((sides.base, comparison.only_base), (sides.new, comparison.only_new)):
@@ -294,6 +306,7 @@ def _record(pair: Pair) -> dict[str, Any]:
         "crew": cell.parameters.crew.code,
         "objects": cell.parameters.objects,
         "object_size_bytes": cell.parameters.object_size,
+        "rtt_s": cell.parameters.rtt,
         "base_per_second": None if cost else pair.base.objects_per_second,
         "new_per_second": None if cost else pair.new.objects_per_second,
         "cost": cost and cost.name,

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.costs import COSTS, NUMBER, Cost
+from zodbshootout.model.costs import BY_NAME, COSTS, NUMBER, Cost
 from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
-from zodbshootout.reports.distance import crossings, estimate_tables
-from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
+from zodbshootout.reports.distance import distance_notes, tables_of_times
+from zodbshootout.reports.elements import (
+    DASH,
+    Chart,
+    ChartKind,
+    Entry,
+    Point,
+    Report,
+    Row,
+    Style,
+    Table,
+)
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.headings import (
     Columned,
@@ -19,21 +29,42 @@ from zodbshootout.reports.headings import (
     group_of,
     in_columns,
     rows_of,
+    spaced,
     title_of,
 )
-from zodbshootout.reports.metrics import cost_text
-from zodbshootout.reports.tables import TILDE
+from zodbshootout.reports.metrics import TILDE, cost_text
+from zodbshootout.results.distances import at_distance
 from zodbshootout.results.result import IMPRECISE, CellResult
 
+COSTS_TITLE = "Costs"
+TABLED = [cost for cost in COSTS if cost.name != "bytes"]
+"""The costs in tables, which have what is sent and what is received in rows of their own."""
+DRAWN = [
+    BY_NAME[name]
+    for name in (
+        "server_cpu", "cpu", "trips", "bytes", "server_written", "disk", "server_memory", "memory",
+    )
+]  # fmt: skip
+"""The costs that have a chart, first what a server takes."""
 NOT_OURS = "of servers that the run has not started, no costs are known but those of their clients"
 
 
 def costs_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return the tables of costs, and the records of all cells."""
     cells = in_columns(result_sets)
-    tables = [*cost_tables(cells), *estimate_tables(cells)]
-    notes = [*crossings(cells), *_notes(cells)]
-    return Report(tables, notes, records=Records(result_sets), title="Costs")
+    tables = [*cost_tables(cells), *tables_of_times(cells)]
+    notes = [*distance_notes(cells), *_notes(cells)]
+    return Report(tables, notes, records=Records(result_sets), title=COSTS_TITLE)
+
+
+def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
+    """Return the part of a page on costs: charts, and the tables folded."""
+    tables = list(cost_tables(cells))
+    if not tables:
+        return Report()
+    figures = Report(tables, title="All costs")
+    charts = list(cost_charts(cells, columns))
+    return Report(notes=list(_notes(cells)), title=COSTS_TITLE, charts=charts, parts=[figures])
 
 
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
@@ -41,11 +72,7 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
     A cost that is 0 for all contenders has no row.
     """
-    groups: dict[tuple[object, ...], list[Columned]] = {}
-    for column, result in cells:
-        if result.timed:
-            groups.setdefault(group_of(result), []).append((column, result))
-    for group in sorted(groups.values(), key=lambda group: extent(group[0][1])):
+    for group in _groups(cells):
         results = [result for _, result in group]
         axis = data_axis(results)
         columns = list(dict.fromkeys(column for column, _ in group))
@@ -56,9 +83,47 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
             yield Table(f"Costs (less is better): {description(results[0], axis)}", columns, rows)
 
 
+def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+    """Yield a chart for each cost: in each benchmark, a bar for each contender.
+
+    The longest bar of a benchmark is that of the contender that takes most.
+    """
+    for group in _groups(cells):
+        results = [result for _, result in group]
+        for cost in DRAWN:
+            points = [
+                Point(column, entry.value / most, entry.value, entry.text, part=title)
+                for title, row in rows_of(group).items()
+                if (most := max(_entry(each, cost).value or 0.0 for each in row.values()))
+                for column, result in row.items()
+                if (entry := _entry(result, cost)).value is not None
+            ]
+            if points:
+                yield Chart(
+                    ChartKind.GROUPS,
+                    cost.caption,
+                    subtitle=description(results[0], data_axis(results)),
+                    x_title="",
+                    y_title="less is better, each benchmark on a scale of its own",
+                    points=points,
+                    columns=columns,
+                )
+
+
+def _groups(cells: Sequence[Columned]) -> list[list[Columned]]:
+    """Return the timed cells of each table; of several round-trip times, those at the shortest."""
+    timed = [(column, result) for column, result in cells if result.timed]
+    shortest = min((result.cell.parameters.rtt or 0.0 for _, result in timed), default=0.0)
+    groups: dict[tuple[object, ...], list[Columned]] = {}
+    for column, result in timed:
+        if (result.cell.parameters.rtt or 0.0) == shortest:
+            groups.setdefault(group_of(result), []).append((column, at_distance(result, None)))
+    return sorted(groups.values(), key=lambda group: extent(group[0][1]))
+
+
 def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a benchmark, whose results are given by column."""
-    lines = [(cost, [_entry(row.get(column), cost) for column in columns]) for cost in COSTS]
+    lines = [(cost, [_entry(row.get(column), cost) for column in columns]) for cost in TABLED]
     lines = [(cost, entries) for cost, entries in lines if any(entry.value for entry in entries)]
     if lines:
         first = next(iter(row.values()))
@@ -86,6 +151,9 @@ def _notes(cells: Sequence[Columned]) -> Iterator[str]:
         "log are those of an object stored; memory is that of a client at its peak, and of the "
         "server at the end of a run"
     )
+    rtts = sorted({rtt for _, result in cells if (rtt := result.cell.parameters.rtt) is not None})
+    if rtts:
+        yield f"costs are those at {spaced(rtts[0])}; CSV and JSON have those at other distances"
     reasons: dict[str, dict[str, None]] = {}
     for column, result in cells:
         if reason := result.metadata.get("traffic_not_counted"):

@@ -103,6 +103,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "state": result.state.value,
         "reason": result.reason or None,
         **{one.key: _parameter(one, cell.parameters) for one in _COLUMNS},
+        "rtt_s": result.metadata.get("rtt_s"),
         "keeps_up": result.keeps_up if cell.parameters.rate and result.measured else None,
         "objects_per_second": iterations and iterations * result.work_per_iteration,
         "iterations_per_second": iterations,

@@ -7,21 +7,48 @@ trips, the round-trip time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 from zodbshootout.model.costs import BY_NAME
-from zodbshootout.model.specification import RTT, duration, variant_name
-from zodbshootout.reports.elements import DASH, Entry, Row, Style, Table
-from zodbshootout.reports.headings import Columned, data_axis, description, group_of, rows_of
-from zodbshootout.reports.metrics import three_digits
+from zodbshootout.model.specification import Parameters
+from zodbshootout.reports.elements import (
+    DASH,
+    Chart,
+    ChartKind,
+    Entry,
+    Mark,
+    Point,
+    Report,
+    Row,
+    Style,
+    Table,
+)
+from zodbshootout.reports.headings import (
+    Columned,
+    data_axis,
+    description,
+    group_of,
+    rows_of,
+    title_of,
+)
+from zodbshootout.reports.metrics import TILDE, three_digits
+from zodbshootout.results.distances import at_distance
 from zodbshootout.results.estimate import Estimate
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import IMPRECISE, CellResult
 
-DISTANCES = (0.2e-3, 1e-3, 5e-3)
-"""The round-trip times in seconds for which times are estimated: within a data centre, between
-two of one city, between two of one country."""
+DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
+"""The round-trip times in seconds for which times are estimated: here, within a data centre,
+between two of one city, between two of one country."""
+DISTANCE = "At a distance"
+OVERLAP = 1.2
+"""The ratio of the most round trips counted to the fewest from which requests must overlap."""
+IN_PARENTHESES = (
+    "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
+    "time; up to: requests overlap, and it may be less"
+)
 _TRIPS = BY_NAME["trips"], BY_NAME["cache_trips"]
 
 
@@ -32,38 +59,68 @@ class Crossing:
     rtt: float
     low: float
     high: float
-    """The ends of its 95 % confidence interval, of which the lower one is not below 0."""
+    """The ends of its 95 % confidence interval."""
     near: str
     """The contender that is faster below it."""
     far: str
+    seconds: float = 0.0
+    """The time that an iteration of both takes there."""
 
     def __str__(self) -> str:
         low, high = (_milliseconds(end) for end in (self.low, self.high))
-        return (
-            f"{self.near} is faster below {_milliseconds(self.rtt)} ms ({low} to {high}), "
-            f"{self.far} above"
-        )
+        return f"{self.near} is faster below {self.label} ({low} to {high}), {self.far} above"
+
+    @property
+    def label(self) -> str:
+        """The round-trip time in words."""
+        return f"{_milliseconds(self.rtt)} ms"
 
 
-def estimate_tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield tables of the times that iterations would take at :data:`DISTANCES`, by estimate."""
+_Curve = Mapping[float, CellResult]
+"""The results of a contender in one benchmark, by round-trip time in seconds."""
+
+
+def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
+    """Yield tables of the time of an iteration at a distance, measured and estimated.
+
+    If no distance was measured, it is estimated for :data:`DISTANCES`.
+    """
+    measured = _are_measured(cells)
+    near = {(column, *_key(result)): result for column, result in cells if _is_near(result)}
     groups: dict[tuple[object, ...], list[Columned]] = {}
     for column, result in cells:
-        if _is_near(result):
-            groups.setdefault(group_of(result), []).append((column, result))
+        if _has_time(result) and (measured or _is_near(result)):
+            there = [result] if measured else [at_distance(result, rtt) for rtt in DISTANCES[1:]]
+            groups.setdefault(group_of(result), []).extend((column, each) for each in there)
     for group in groups.values():
-        results = [result for _, result in group]
         columns = list(dict.fromkeys(column for column, _ in group))
-        rows = [
-            Row(f"{title} at {duration(rtt)}", [_estimated(row.get(c), rtt) for c in columns])
-            for title, row in rows_of(group).items()
-            if any(map(trips_of, row.values()))
-            for rtt in DISTANCES
-        ]
+        rows = []
+        for title, row in rows_of(group).items():
+            bases = {column: near.get((column, *_key(result))) for column, result in row.items()}
+            if any(base and trips_of(base) for base in bases.values()):
+                entries = [_entry(row.get(c), bases.get(c), measured=measured) for c in columns]
+                rows.append(Row(title, entries))
         if rows:
+            results = [result for _, result in group]
             about = description(results[0], data_axis(results))
-            caption = f"Estimate: time of an iteration at a distance (less is better): {about}"
+            how = "measured and (estimated)" if measured else "estimated from the round trips"
+            caption = f"Milliseconds per iteration, {how}, less is better: {about}"
             yield Table(caption, columns, rows)
+
+
+def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
+    """Return the part of a page on distance; it is empty if no storage makes round trips."""
+    tables = list(tables_of_times(cells))
+    charts = list(distance_charts(cells, columns))
+    notes = list(distance_notes(cells)) if tables else []
+    return Report(tables, notes, title=DISTANCE, charts=charts)
+
+
+def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
+    """Yield the crossings and, if times were measured, what stands in parentheses."""
+    yield from crossings(cells)
+    if _are_measured(cells) and any(map(trips_of, (r for _, r in cells if _is_near(r)))):
+        yield IN_PARENTHESES
 
 
 def crossings(cells: Sequence[Columned]) -> Iterator[str]:
@@ -71,73 +128,177 @@ def crossings(cells: Sequence[Columned]) -> Iterator[str]:
 
     With ``--rtt`` of several times it is measured, else estimated.
     """
-    rows: dict[tuple[object, ...], dict[str, list[CellResult]]] = {}
-    for column, result in cells:
-        if result.timed and not result.paced:
-            parameters = result.cell.parameters
-            section = variant_name(column.partition(" [")[0], _others(result))
-            row = rows.setdefault((result.cell.benchmark, parameters), {})
-            row.setdefault(section, []).append(result)
-    for (benchmark, _), row in rows.items():
-        for (one, ones), (other, others) in combinations(row.items(), 2):
-            measured = len(ones) > 1 and len(others) > 1
-            points = _measured(ones, others) if measured else _extrapolated(ones[0], others[0])
-            for crossing in _found(points, one, other):
-                how = "" if measured else "estimate: "
-                yield f"{how}{benchmark}: {crossing}"
+    how = "" if _are_measured(cells) else "estimate: "
+    for (benchmark, _), curves in _curves(cells).items():
+        for crossing in _crossings_of(curves):
+            yield f"{how}{benchmark}: {crossing}"
 
 
-def measured_crossings(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield :func:`crossings` if contenders were measured at several round-trip times."""
-    if any(RTT in result.definitions for _, result in cells):
-        yield from crossings(cells)
+def measured_crossings(cells: Sequence[Columned]) -> list[str]:
+    """Return :func:`crossings` if contenders were measured at several round-trip times."""
+    return list(crossings(cells)) if _are_measured(cells) else []
+
+
+def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+    """Yield a chart for each benchmark: the time of an iteration over the round-trip time.
+
+    There is none of a benchmark without round trips.
+    """
+    measured = _are_measured(cells)
+    for curves in _curves(cells).values():
+        points = [
+            point
+            for column, curve in curves.items()
+            for point in (_measured_points if measured else _estimated_points)(column, curve)
+        ]
+        served = any(trips_of(result) for curve in curves.values() for result in curve.values())
+        if not points or not (served or measured):
+            continue
+        first = next(iter(next(iter(curves.values())).values()))
+        how = "" if measured else ", an estimate from the round trips"
+        yield Chart(
+            ChartKind.DISTANCES,
+            title_of(at_distance(first, None)),
+            subtitle=description(first),
+            x_title="round-trip time (ms)",
+            y_title=f"time of an iteration (less is better){how}",
+            points=points,
+            columns=columns,
+            in_seconds=True,
+            estimated=not measured,
+            marks=[
+                Mark(
+                    1e3 * crossing.rtt,
+                    crossing.seconds,
+                    crossing.label,
+                    str(crossing),
+                    1e3 * crossing.low,
+                    1e3 * crossing.high,
+                    (crossing.near, crossing.far),
+                )
+                for crossing in _crossings_of(curves)
+            ],
+        )
 
 
 def trips_of(result: CellResult) -> float | None:
     """Return the round trips of an iteration, 0 without servers, ``None`` if they are not known.
 
-    Those to the servers of a cache are included, as if these were as far away as the database.
+    Those to the servers of a cache are included, as if these were as far away as the database.  If
+    they vary because requests overlap, it is the greatest number that was counted.
     """
-    counted = [figure.mean for figure in map(result.with_cost, _TRIPS) if figure is not None]
-    if counted:
-        return sum(counted)
-    return None if result.metadata.get("server_place") else 0.0
+    counted = _counted(result)
+    if not counted:
+        return None if result.metadata.get("server_place") else 0.0
+    return max(counted) if _overlaps(result) else statistics.fmean(counted)
+
+
+def _counted(result: CellResult) -> list[float]:
+    """Return the round trips of the iterations that were counted, none if that is not known."""
+    figures = [figure.values for figure in map(result.with_cost, _TRIPS) if figure is not None]
+    return [math.fsum(trips) for trips in zip(*figures, strict=True)]
+
+
+def _overlaps(result: CellResult) -> bool:
+    """Return whether requests are sent while others are under way."""
+    counted = _counted(result)
+    varies = bool(counted) and max(counted) > OVERLAP * min(counted)
+    return varies or result.cell.parameters.crew.size > 1
+
+
+def _are_measured(cells: Sequence[Columned]) -> bool:
+    return any(result.cell.parameters.rtt is not None for _, result in cells)
+
+
+def _has_time(result: CellResult) -> bool:
+    return result.timed and not result.paced
 
 
 def _is_near(result: CellResult) -> bool:
     is_far = any(name.startswith("rtt_") for name in result.metadata)
-    return result.timed and not result.paced and not is_far
+    return _has_time(result) and not _rtt(result) and not is_far
 
 
-def _estimated(result: CellResult | None, rtt: float) -> Entry:
-    trips = None if result is None else trips_of(result)
-    if result is None or trips is None:
-        return Entry(DASH, style=Style.DIM)
-    seconds = result.mean + trips * rtt
-    bound = "up to " if trips and result.cell.parameters.crew.size > 1 else ""
-    return Entry(f"{bound}{three_digits(1e3 * seconds)} ms", seconds)
+def _rtt(result: CellResult) -> float:
+    return result.cell.parameters.rtt or float(result.metadata.get("rtt_s", 0.0))
 
 
-def _others(result: CellResult) -> Mapping[str, str]:
-    return {name: value for name, value in result.definitions.items() if name != RTT}
+def _key(result: CellResult) -> tuple[str, Parameters]:
+    """Return what the results of one benchmark at all distances have in common."""
+    return result.cell.benchmark, replace(result.cell.parameters, rtt=None)
+
+
+def _curves(cells: Sequence[Columned]) -> dict[tuple[str, Parameters], dict[str, _Curve]]:
+    """Return the curves of each benchmark, by column."""
+    curves: dict[tuple[str, Parameters], dict[str, dict[float, CellResult]]] = {}
+    for column, result in cells:
+        if _has_time(result):
+            curve = curves.setdefault(_key(result), {}).setdefault(column, {})
+            curve[_rtt(result)] = result
+    return {key: dict(of_columns) for key, of_columns in curves.items()}
+
+
+def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool) -> Entry:
+    rtt = None if result is None else result.cell.parameters.rtt
+    seconds = _estimated(near, rtt) if near and rtt else None
+    estimate = "" if near is None or seconds is None else f"{_up_to(near)}{_text(seconds)}"
+    if not measured:
+        return Entry(estimate, seconds) if estimate else Entry(DASH, style=Style.DIM)
+    if result is None:
+        return Entry()
+    mean, mark = result.mean, ""
+    if result.half_width is None or result.half_width > IMPRECISE:
+        mean, mark = float(f"{mean:.2g}"), TILDE
+    beside = Entry(f"({estimate})", seconds, Style.DIM) if near and trips_of(near) else None
+    return Entry(f"{mark}{_text(mean)}", result.mean, ratio=beside if estimate else None)
+
+
+def _up_to(near: CellResult) -> str:
+    """Return the words before an estimate that is a bound."""
+    return "up to " if trips_of(near) and _overlaps(near) else ""
+
+
+def _text(seconds: float) -> str:
+    return three_digits(1e3 * seconds)
+
+
+def _estimated(near: CellResult, rtt: float) -> float | None:
+    trips = trips_of(near)
+    return None if trips is None else near.mean + trips * rtt
+
+
+def _measured_points(column: str, curve: _Curve) -> Iterator[Point]:
+    for rtt, result in sorted(curve.items()):
+        low, high = result.interval or (None, None)
+        low = None if low is None else max(0.0, low)
+        yield Point(column, 1e3 * rtt, result.mean, f"{_text(result.mean)} ms", low, high)
+
+
+def _estimated_points(column: str, curve: _Curve) -> Iterator[Point]:
+    near = curve.get(0.0)
+    for rtt in DISTANCES:
+        if near and (seconds := _estimated(near, rtt)) is not None:
+            bound = _up_to(near) if rtt else ""
+            yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
 
 
 _Points = Sequence[tuple[float, Estimate]]
 """Round-trip times in seconds, and by how many seconds one contender is slower than another."""
 
 
-def _measured(ones: Iterable[CellResult], others: Iterable[CellResult]) -> _Points:
-    by_rtt = [
-        {float(result.metadata.get("rtt_s", 0.0)): result for result in results}
-        for results in (ones, others)
-    ]
-    common = sorted(by_rtt[0].keys() & by_rtt[1].keys())
-    return [(rtt, by_rtt[0][rtt].estimate - by_rtt[1][rtt].estimate) for rtt in common]
+def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Crossing]:
+    for (one, ones), (other, others) in combinations(curves.items(), 2):
+        common = sorted(ones.keys() & others.keys())
+        points = [(rtt, ones[rtt].estimate - others[rtt].estimate) for rtt in common]
+        if len(common) > 1:
+            yield from _found(points, one, other, ones)
+        elif common == [0.0]:
+            yield from _found(_extrapolated(ones[0.0], others[0.0]), one, other, ones)
 
 
 def _extrapolated(one: CellResult, other: CellResult) -> _Points:
     trips = trips_of(one), trips_of(other)
-    if None in trips or trips[0] == trips[1] or not (_is_near(one) and _is_near(other)):
+    if None in trips or trips[0] == trips[1]:
         return []
     here = one.estimate - other.estimate
     more = float(trips[0] or 0) - float(trips[1] or 0)
@@ -145,7 +306,11 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
     return [(0.0, here), (far, replace(here, mean=here.mean + more * far))]
 
 
-def _found(points: _Points, one: str, other: str) -> Iterator[Crossing]:
+def _found(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Crossing]:
+    """Yield the crossings whose whole interval lies within what was measured.
+
+    Contenders that are equally fast cross by chance, anywhere.
+    """
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
             continue
@@ -154,8 +319,15 @@ def _found(points: _Points, one: str, other: str) -> Iterator[Crossing]:
         # The error of the difference at the crossing, between those at both ends.
         part = (rtt - near) / (far - near)
         width = math.hypot((1 - part) * first.half_width, part * second.half_width) / abs(slope)
+        is_measured = len(curve) > 1
+        if rtt - width <= points[0][0] or (is_measured and rtt + width >= points[-1][0]):
+            continue
+        ends = [curve[near].mean, curve[far].mean] if is_measured else []
+        seconds = (
+            (1 - part) * ends[0] + part * ends[1] if ends else _estimated(curve[0.0], rtt) or 0.0
+        )
         faster, slower = (one, other) if first.mean < 0 else (other, one)
-        yield Crossing(rtt, max(0.0, rtt - width), rtt + width, faster, slower)
+        yield Crossing(rtt, rtt - width, rtt + width, faster, slower, seconds)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -25,6 +25,11 @@ DARK = (
 SHOWN = "shown"
 """The parameter of a chart that holds the names of the visible columns."""
 BAR_STEP = 28
+GROUP_STEP = 15
+"""The height of a bar in a group of bars."""
+GROUP_GAP = 12
+ROOM_FOR_FIGURES = 1.5
+"""The end of an axis of groups, as a multiple of the longest bar; the figures are behind bars."""
 HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page it is that of its container."""
@@ -52,7 +57,9 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
     layers = {
         ChartKind.BARS: _bars,
         ChartKind.STACKS: _stacks,
+        ChartKind.GROUPS: _groups,
         ChartKind.CURVES: _curves,
+        ChartKind.DISTANCES: _distances,
         ChartKind.PERCENTILES: _percentiles,
         ChartKind.TIMES: _times,
     }
@@ -60,10 +67,10 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
     base = alt.Chart(data)
     if not in_picture:
         base = base.transform_filter(f"indexof({SHOWN}, datum.column) >= 0")
-    has_bars = chart.kind in {ChartKind.BARS, ChartKind.STACKS}
-    drawn = alt.layer(*layers[chart.kind](base, chart)).properties(
+    parts = [*layers[chart.kind](base, chart), *_marks(chart, in_picture=in_picture)]
+    drawn = alt.layer(*parts).properties(
         width=WIDTH if in_picture else "container",
-        height=BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT,
+        height=_height(chart),
     )
     if chart.kind is ChartKind.BARS:
         drawn = drawn.resolve_axis(y="independent")
@@ -72,11 +79,19 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
     return drawn
 
 
+def _height(chart: Chart) -> int:
+    if chart.kind is ChartKind.GROUPS:
+        groups = len({point.part for point in chart.points})
+        return groups * (GROUP_GAP + GROUP_STEP * len(chart.drawn()))
+    has_bars = chart.kind in {ChartKind.BARS, ChartKind.STACKS}
+    return BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT
+
+
 def _row(chart: Chart, point: Point) -> dict[str, Any]:
     row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y), "text": point.text}
     if point.part:
         row["part"] = point.part
-    elif chart.kind is not ChartKind.BARS:
+    if chart.kind is not ChartKind.STACKS and chart.kind is not ChartKind.BARS:
         row["x"] = _rounded(point.x)
     if point.low is not None and point.high is not None:
         limit = _limit(chart)
@@ -152,6 +167,21 @@ def _stacks(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     return [bars.transform_calculate(place=f"indexof({json.dumps(parts)}, datum.part)")]
 
 
+def _groups(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
+    groups = list(dict.fromkeys(point.part for point in chart.points))
+    names = alt.Axis(labelLimit=200, domain=False, ticks=False)
+    scale = alt.Scale(paddingInner=GROUP_GAP / (GROUP_GAP + GROUP_STEP * len(chart.drawn())))
+    bars = base.encode(
+        y=alt.Y("part:N", sort=groups, title=None, axis=names, scale=scale),
+        yOffset=alt.YOffset("column:N", sort=chart.drawn()),
+        x=alt.X("x:Q", scale=alt.Scale(domain=[0, ROOM_FOR_FIGURES]), title=None, axis=None),
+    )
+    return [
+        bars.mark_bar().encode(color=_colour(chart)),
+        bars.mark_text(align="left", baseline="middle", dx=4).encode(text="text:N"),
+    ]
+
+
 _HATCHES: Any = {
     "gradient": "linear",
     "x1": 0, "y1": 0, "x2": 1, "y2": 1,
@@ -193,6 +223,61 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     return layers
 
 
+def _distances(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
+    across = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(tickCount=6, labelExpr=_NUMBER))
+    figure = _measured(chart)
+    lines = base.encode(x=across, y=figure, color=_colour(chart))
+    layers = [
+        lines.mark_line(strokeDash=[6, 4]) if chart.estimated else lines.mark_line(),
+        lines.mark_point(filled=True, size=60, opacity=1).encode(shape=_shape(chart)),
+        lines.mark_circle(size=400, opacity=0).encode(tooltip=_tooltip(chart)),
+    ]
+    # Vega warns on the console about an empty layer.
+    if any(point.low is not None for point in chart.points):
+        intervals = base.transform_filter(_KNOWN).mark_rule(strokeWidth=2, clip=True)
+        low = alt.Y("low:Q", title=None)
+        layers.insert(0, intervals.encode(x=across, y=low, y2="high:Q", color=_colour(chart)))
+    return layers
+
+
+def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
+    """Return the layers of the places at which curves cross: interval, point and label."""
+    if not chart.marks:
+        return []
+    values = [
+        {"x": mark.x, "y": mark.y, "low": mark.low, "high": mark.high, "label": mark.text,
+         "sentence": mark.sentence, "one": mark.columns[0], "other": mark.columns[1],
+         "number": number}
+        for number, mark in enumerate(chart.marks)
+    ]  # fmt: skip
+    base = alt.Chart(alt.InlineData(values=values))
+    if not in_picture:
+        base = base.transform_filter(
+            f"indexof({SHOWN}, datum.one) >= 0 && indexof({SHOWN}, datum.other) >= 0"
+        )
+    place = base.encode(y=alt.Y("y:Q", title=None))
+    across = alt.X("x:Q", title=chart.x_title)
+    sentence = alt.Tooltip("sentence:N", title="crossing")
+    return [
+        place.mark_rule(strokeWidth=1.5, clip=True).encode(x=alt.X("low:Q"), x2="high:Q"),
+        place.mark_point(shape="diamond", size=110, strokeWidth=2).encode(
+            x=across, tooltip=[sentence]
+        ),
+        *(
+            place.transform_filter(f"datum.number === {number}")
+            .mark_text(dy=_offset(number), fontWeight="bold")
+            .encode(x=across, text="label:N")
+            for number in range(len(values))
+        ),
+    ]
+
+
+def _offset(number: int) -> int:
+    """Return by how many pixels the label of a mark is below it: in turn above and below."""
+    distance = 14 + 14 * (number // 2)
+    return distance if number % 2 else -distance
+
+
 def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     last = max(4.0, *(point.x for point in chart.points))
     across = alt.X(
@@ -224,8 +309,11 @@ def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _measured(chart: Chart) -> alt.Y:
-    """Return the vertical axis: from 0 on for rates, logarithmic for times, which differ widely."""
-    if not chart.in_seconds:
+    """Return the vertical axis: logarithmic for times, which differ widely, else from 0 on.
+
+    Over distances, times are straight lines only if the axis is linear.
+    """
+    if not chart.in_seconds or chart.kind is ChartKind.DISTANCES:
         scale = alt.Scale(domain=[0, _limit(chart)], nice=False)
         return alt.Y("y:Q", scale=scale, title=None, axis=_axis(chart, 5))
     seconds = [point.y for point in chart.points if point.y > 0] or [SHORTEST]
@@ -299,6 +387,10 @@ def write_png(report: Report, console: Console) -> None:
     file.buffer.write(picture)
 
 
+def _subtitle(chart: Chart) -> list[str]:
+    return [chart.y_title, chart.subtitle, *(mark.sentence for mark in chart.marks)]
+
+
 def _picture(report: Report) -> str:
     """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite.
 
@@ -311,7 +403,7 @@ def _picture(report: Report) -> str:
         raise UserError("no chart can be drawn: there are no figures")
     drawn = [
         draw(chart, in_picture=True).properties(
-            title=alt.Title(chart.title, subtitle=[chart.y_title, chart.subtitle])
+            title=alt.Title(chart.title, subtitle=_subtitle(chart))
         )
         for chart in charts
     ]

@@ -100,6 +100,10 @@ class ChartKind(Enum):
     """A bar for each column, which consists of parts."""
     PERCENTILES = "percentiles"
     """A line for each column, over the fraction of iterations that took longer."""
+    GROUPS = "groups"
+    """A bar for each column in each part, on a scale of the part's own."""
+    DISTANCES = "distances"
+    """A line for each column, over the round-trip time."""
     TIMES = "times"
     """A line for each column, over the time at which it was measured."""
 
@@ -112,7 +116,8 @@ class Point:
     """The title of the table's column that has the same figure."""
     x: float
     """The value of the parameter; 0 for bars.  For percentiles 1 / the fraction of iterations that
-    took longer: 2 for the median, 100 for the 99th percentile."""
+    took longer: 2 for the median, 100 for the 99th percentile.  For groups the length of the bar,
+    as a part of the longest one."""
     y: float
     """Objects per second, or seconds."""
     text: str
@@ -123,7 +128,24 @@ class Point:
     knee: bool = False
     """Whether the curve bends here."""
     part: str = ""
-    """The name of the part of a bar."""
+    """The name of the part of a bar, or of the group."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in a chart at which two curves cross."""
+
+    x: float
+    y: float
+    text: str
+    """Its label."""
+    sentence: str
+    """What it means."""
+    low: float
+    high: float
+    """The ends of the 95 % confidence interval of :attr:`x`."""
+    columns: tuple[str, str]
+    """The columns of the two curves."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +167,9 @@ class Chart:
     x_logarithmic: bool = False
     percentile: str = ""
     """The metric shown, as in :attr:`Table.percentile`."""
+    estimated: bool = False
+    """Whether the curves are estimates: they are dashed."""
+    marks: Sequence[Mark] = ()
 
     def drawn(self) -> list[str]:
         """Return the columns that have points, in order."""
@@ -157,15 +182,14 @@ class Chart:
 
     def summary(self) -> str:
         """Describe the chart in words."""
-        return f"{self.title}, {self.y_title}, {self.subtitle}: " + "; ".join(
-            self._summary_of(column) for column in self.drawn()
-        )
+        parts = [*map(self._summary_of, self.drawn()), *(mark.sentence for mark in self.marks)]
+        return f"{self.title}, {self.y_title}, {self.subtitle}: {'; '.join(parts)}"
 
     def _summary_of(self, column: str) -> str:
         points = self.of(column)
         if self.kind is ChartKind.BARS:
             return f"{column} {points[0].text}"
-        if self.kind is ChartKind.STACKS:
+        if self.kind in {ChartKind.STACKS, ChartKind.GROUPS}:
             return f"{column} {', '.join(f'{point.part} {point.text}' for point in points)}"
         first, last = points[0], points[-1]
         if self.kind is ChartKind.PERCENTILES:

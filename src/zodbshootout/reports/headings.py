@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import PurePath
 
 from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
-from zodbshootout.model.specification import MappingType, Parameters, exactly
+from zodbshootout.model.specification import (
+    MappingType,
+    Parameters,
+    duration,
+    exactly,
+    without_rtt,
+)
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.distances import at_distances
 from zodbshootout.results.result import REACHED, CellResult
 
 Columned = tuple[str, CellResult]
@@ -26,6 +35,11 @@ class ResultSet:
     path: PurePath | None = None
     """The file; ``None`` for results that are in none."""
 
+    @cached_property
+    def at_distances(self) -> Sequence[CellResult]:
+        """The results, with round-trip times of ``--rtt`` as a parameter."""
+        return at_distances(self.results)
+
     @property
     def name(self) -> str:
         """The name of the file."""
@@ -41,7 +55,7 @@ def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
     return [
         (results.column(result.cell.contender), result)
         for results in result_sets
-        for result in results.results
+        for result in results.at_distances
     ]
 
 
@@ -114,7 +128,8 @@ def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
     for key, group in sorted(groups.items(), key=lambda item: extent(item[1][0])):
         for result in sorted(group, key=lambda result: result.cell.parameters.rate):
             parameters = result.cell.parameters
-            row = (*key, result.cell.benchmark, parameters.objects, parameters.rate)
+            _, rtt = without_rtt(result.cell.contender)
+            row = (*key, result.cell.benchmark, parameters.objects, parameters.rate, rtt)
             listed.setdefault(row, []).append(result)
     first: list[CellResult] = []
     for cells in listed.values():
@@ -149,7 +164,19 @@ def _row_title(result: CellResult, axis: Parameter | None) -> str:
     parameters = result.cell.parameters
     count = f"n={parameters.objects}" if axis else ""
     rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
-    return " ".join(filter(None, [result.cell.benchmark, count, rate, result.measure]))
+    words = [result.cell.benchmark, count, rate, distance_of(result), result.measure]
+    return " ".join(filter(None, words))
+
+
+def distance_of(result: CellResult) -> str:
+    """Return the round-trip time in words, ``at 0.5 ms``; empty unless a run has several."""
+    rtt = result.cell.parameters.rtt
+    return "" if rtt is None else f"at {spaced(rtt)}"
+
+
+def spaced(seconds: float) -> str:
+    """Return a duration as :func:`duration` does, with a blank before the unit: ``0.5 ms``."""
+    return re.sub(r"(?<=\d)(?=[mu]?s$)", " ", duration(seconds))
 
 
 def data_axis(results: Iterable[CellResult]) -> Parameter | None:
@@ -167,7 +194,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     count = "" if axis is OBJECTS else str(parameters.objects)
     title = " ".join(result.cell.words.title.replace("{objects}", count).split())
     paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis is not RATE else ""
-    return ", ".join(filter(None, [title, paced, result.measure]))
+    return ", ".join(filter(None, [title, paced, distance_of(result), result.measure]))
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:

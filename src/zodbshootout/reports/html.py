@@ -14,6 +14,8 @@ from markupsafe import Markup, escape
 from rich.console import Console
 
 from zodbshootout.reports.comparison import NOT_SIGNIFICANT
+from zodbshootout.reports.costs import COSTS_TITLE
+from zodbshootout.reports.distance import DISTANCE
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
@@ -21,6 +23,8 @@ from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
 
 _RESULTS = "Results"
+_FIRST = {COSTS_TITLE, DISTANCE}
+"""The parts before the results."""
 SHADES = (0.5, 2.0)
 """The powers of 2 at which a ratio gets the second and the third shade of its colour."""
 
@@ -28,7 +32,9 @@ SHADES = (0.5, 2.0)
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
     views = [report, *report.alternatives]
-    parts = [replace(report, title=_RESULTS, parts=()), *report.parts]
+    results = replace(report, title=_RESULTS, parts=())
+    # The sort is stable.
+    parts = sorted([results, *report.parts], key=lambda part: part.title not in _FIRST)
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
     # Each chart is a document of its own.
@@ -53,7 +59,8 @@ def write(report: Report, console: Console) -> None:
         comparisons=_comparisons(report),
         which_is_faster=WHICH_IS_FASTER,
         notes=_common_notes(views),
-        open={_RESULTS, BY_BENCHMARK},
+        results=_RESULTS,
+        open={*_FIRST, _RESULTS, BY_BENCHMARK},
         percentiles=_percentiles(parts),
         source=[fact for fact in report.facts if fact][1:2],
         contenders=list(dict.fromkeys(column for chart in charts for column in chart.columns)),
@@ -111,8 +118,9 @@ def _shade(entry: Entry) -> str:
 
 def figures_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
-    is_stack = chart.kind is ChartKind.STACKS
-    columns = ["step" if is_stack else chart.x_title, "figure"]
+    of_parts = {ChartKind.STACKS: "step", ChartKind.GROUPS: "benchmark"}
+    is_stack = chart.kind in of_parts
+    columns = [of_parts.get(chart.kind, chart.x_title), "figure"]
     rows = [
         Row(
             point.column,

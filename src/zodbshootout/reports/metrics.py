@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from rich.filesize import decimal
 
 from zodbshootout.model.costs import BYTES, RATIO, SECONDS, Cost
 from zodbshootout.results.result import REACHED, CellResult
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 """Units of times, as pyperf writes them, with their seconds."""
+TILDE = "~"
+"""The mark before an imprecise figure."""
+_SIZES = ("B", "kB", "MB", "GB", "TB")
+"""Units of sizes, each of which is a thousand of the one before."""
 MILLIONS = 10_000_000
 """The rate, in objects per second, from which rates are printed in millions."""
 
@@ -49,7 +52,8 @@ class Metric:
 def cost_text(cost: Cost, value: float) -> str:
     """Return an amount of a cost as it is printed."""
     if cost.unit == BYTES:
-        return decimal(round(value)).replace("bytes", "B") if value >= 0 else f"{value:,.0f} B"
+        power = min(int(math.log10(value)) // 3, len(_SIZES) - 1) if value >= 1 else 0
+        return f"{three_digits(value / 1000.0**power)} {_SIZES[power]}"
     if cost.unit == SECONDS:
         scale, unit = next((time for time in _TIMES if value >= time[0]), _TIMES[-1])
         return f"{three_digits(value / scale)} {unit}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from zodbshootout.model.specification import exactly
+from zodbshootout.reports.headings import distance_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     Comparison,
@@ -35,8 +37,16 @@ _LATENCY = {**_SPEED, Verdict.SLOWER: "higher latency at", Verdict.FASTER: "lowe
 _COST = {**_SPEED, Verdict.SLOWER: "more at", Verdict.FASTER: "less at"}
 
 
+def by_distance(comparison: Comparison) -> list[Comparison]:
+    """Divide a comparison into those at each round-trip time."""
+    groups = _grouped(comparison.pairs, lambda pair: pair.base.cell.parameters.rtt)
+    return [replace(comparison, pairs=pairs) for pairs in groups.values()]
+
+
 def sentence(comparison: Comparison, base: str, new: str) -> str:
-    """Return the sentence on the columns *base* and *new*; empty if no ratio is known.
+    """Return the sentence on the columns *base* and *new*, at one distance.
+
+    It is empty if no ratio is known.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is there
     only if all of them differ significantly and in the same direction, so that it hides nothing.
@@ -44,11 +54,13 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
     if not pairs:
         return ""
+    distance = f" {distance_of(pairs[0].base)}".rstrip()
     asking = [pair for pair in pairs if pair.base.cell.words.topic]
     if len(comparison.pairs) == 1:
         (pair,) = pairs
         alike = f"{new} and {base}: {pair.verdict.value} {interval(pair.speed)}"
-        clauses = [winner(pair, base, new) if pair.verdict in SIGNIFICANT else alike]
+        words = winner(pair, base, new) if pair.verdict in SIGNIFICANT else alike
+        clauses = [f"{words}{distance}"]
     elif len(_grouped(asking, _name)) > MANY:
         topics = _grouped(asking, lambda pair: pair.base.cell.words.topic)
         clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
@@ -57,7 +69,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     clauses += _mean(asking)
     if len(comparison.pairs) > 1:
         clauses = _with_others(clauses, [pair for pair in pairs if not pair.base.cell.words.topic])
-        clauses[0] = f"{new} against {base}: {clauses[0]}"
+        clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 
 

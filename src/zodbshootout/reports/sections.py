@@ -17,8 +17,9 @@ from zodbshootout.reports.comparison import (
     comparisons_of_columns,
     ratio_entry,
 )
-from zodbshootout.reports.costs import costs_report
+from zodbshootout.reports.costs import costs_section
 from zodbshootout.reports.csv_json import Records
+from zodbshootout.reports.distance import distance_section, measured_crossings
 from zodbshootout.reports.elements import DASH, Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
@@ -82,10 +83,11 @@ def whole_report(
     main = _compared(result_sets, baseline, footnotes)
     timed = [(column, result) for column, result in cells if result.timed]
     sections = [
+        costs_section(cells, columns),
+        distance_section(cells, columns),
         _by_benchmark(timed, columns, ceiling),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
         Report(_tables(result_sets, PERCENTILES, footnotes), title="Latency"),
-        replace(costs_report(result_sets), records=[]),
         Report(_tables(result_sets, COUNTS, footnotes), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),
@@ -108,7 +110,7 @@ def _compared(
     comparisons = comparisons_of_columns(result_sets, baseline)
     return replace(
         tables_and_notes(result_sets, footnotes, baseline=baseline),
-        verdicts=_verdicts(comparisons),
+        verdicts=_verdicts(comparisons, measured_crossings(in_columns(result_sets))),
         matrix=_matrix(comparisons, in_columns(result_sets), footnotes),
         parts=[
             comparison_report(columns, f"{columns.new} and {columns.base}", verbose=True)
@@ -202,17 +204,22 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
     return ", ".join(words.values())
 
 
-def _verdicts(comparisons: Sequence[ColumnComparison]) -> list[str]:
-    """Return all verdicts if they are few, else those on the fastest and the slowest contender."""
+def _verdicts(comparisons: Sequence[ColumnComparison], crossings: Sequence[str]) -> list[str]:
+    """Return all verdicts if they are few, else those on the fastest and the slowest contender.
+
+    If contenders change places with the distance, that is said first.
+    """
     known = [
-        (mean.value, f"{columns.sentence}.")
+        (mean.value, f"{there.sentence}.")
         for columns in comparisons
-        if (mean := columns.comparison.mean) is not None
+        for there in columns.by_distance
+        if (mean := there.comparison.mean) is not None
     ]
     if len(known) > MAX_VERDICTS:
         known.sort(key=itemgetter(0), reverse=True)
         known = [known[0], known[-1]]
-    return [sentence for _, sentence in known]
+    sentences = [*(f"{crossing}." for crossing in crossings), *(words for _, words in known)]
+    return sentences[:MAX_VERDICTS]
 
 
 def _matrix(
@@ -244,7 +251,9 @@ def _matrix(
         ]
         lines.append(Row(title, entries))
     compared = speed(pair for columns in comparisons for pair in columns.comparison.pairs)
-    return Table(f"{compared.capitalize()} as a multiple of that of {bases}", list(sides), lines)
+    where = "" if firsts[0].cell.parameters.rtt is None else " at the same round-trip time"
+    caption = f"{compared.capitalize()} as a multiple of that of {bases}{where}"
+    return Table(caption, list(sides), lines)
 
 
 def _no_ratio(

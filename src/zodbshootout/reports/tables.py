@@ -41,7 +41,7 @@ from zodbshootout.reports.headings import (
     with_measures,
     with_work,
 )
-from zodbshootout.reports.metrics import OBJECTS, Metric
+from zodbshootout.reports.metrics import OBJECTS, TILDE, Metric
 from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
@@ -56,8 +56,6 @@ from zodbshootout.results.result import (
 )
 from zodbshootout.results.verdicts import Pair, rounds_needed
 
-TILDE = "~"
-"""The mark before an imprecise figure."""
 MAX_MINUTES = 600
 """The most additional minutes that a note suggests."""
 NOTEWORTHY_LOAD = 0.05
@@ -145,8 +143,8 @@ def tables_and_notes(
     if metric is OBJECTS:
         tables += replay_tables(cells)
     notes = [
-        *_verdicts(comparisons),
         *measured_crossings(cells),
+        *_verdicts(comparisons),
         *promises(cells),
         *footnotes.lines(),
         *legends,
@@ -289,7 +287,8 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
     """Return a line about imprecise figures, if there are any: their number, cause and remedy."""
     measured = [
         result
-        for _, result in with_measures(in_columns(result_sets))
+        for results in result_sets
+        for _, result in with_measures(("", result) for result in results.results)
         if result.measured and result.measure in {"", *WATCHED}
     ]
     imprecise = [result for result in measured if result.is_imprecise and not result.trend]
@@ -322,16 +321,15 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
     """Return the minutes that would make all figures precise, and the options for them."""
-    rows: dict[tuple[str, Parameters], dict[str, CellResult]] = {}
+    rows: dict[tuple[str, Parameters], list[CellResult]] = {}
     for result in results.results:
         if result.timed and not result.trend:
-            row = rows.setdefault((result.cell.benchmark, result.cell.parameters), {})
-            row[result.cell.contender] = result
+            rows.setdefault((result.cell.benchmark, result.cell.parameters), []).append(result)
     seconds, runs = 0.0, 0
     for row in rows.values():
-        made = min(len(result.runs) for result in row.values())
+        made = min(len(result.runs) for result in row)
         missing = rounds_needed(row, baseline, precision) - made
-        seconds += missing * max(result.run_seconds for result in row.values())
+        seconds += missing * max(result.run_seconds for result in row)
         runs = max(runs, missing)
     minutes = math.ceil(seconds / 60)
     if minutes > MAX_MINUTES:
@@ -351,15 +349,17 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
-    sentences = [columns.sentence for columns in comparisons if columns.sentence]
-    yield from sentences
+    for columns in comparisons:
+        yield from filter(None, (there.sentence for there in columns.by_distance))
     pairs = [pair for columns in comparisons for pair in columns.comparison.pairs]
     yield from exceptions(pairs)
     if any(pair.speed.is_known for pair in pairs):
         bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)
         originals = any(columns.is_variant for columns in comparisons)
         references = [*bases, *(["its original, for a variant"] if originals else [])]
+        at_distances = any(pair.base.cell.parameters.rtt is not None for pair in pairs)
+        where = " at the same round-trip time" if at_distances else ""
         yield (
-            f"×: the {speed(pairs)} as a multiple of that of {', or of '.join(references)}; "
+            f"×: the {speed(pairs)} as a multiple of that of {', or of '.join(references)}{where}; "
             f"{NOT_SIGNIFICANT}: not significant; ±: 95% confidence interval"
         )

@@ -18,7 +18,7 @@ from zodbshootout.model.arrivals import KEPT_UP
 from zodbshootout.model.costs import Cost
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
-from zodbshootout.model.specification import INSTALLED
+from zodbshootout.model.specification import INSTALLED, without_rtt
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
 
@@ -205,7 +205,10 @@ class CellResult:
     @property
     def variant_of(self) -> str:
         """The contender of which this one is a variant; empty if it is none."""
-        return str(self.metadata.get("variant_of", ""))
+        original = str(self.metadata.get("variant_of", ""))
+        if self.cell.parameters.rtt is not None:
+            original, _ = without_rtt(original)
+        return "" if original == self.cell.contender else original
 
     @cached_property
     def settings(self) -> Mapping[str, str]:

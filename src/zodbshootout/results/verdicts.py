@@ -12,6 +12,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.distances import at_distances
 from zodbshootout.results.estimate import (
     MIN_RUNS,
     Estimate,
@@ -220,7 +221,8 @@ def _by_key(
     for result in results:
         cell = result.cell
         compared = (one.of(cell.parameters) for one in PARAMETERS if one.option not in ignored)
-        key = (cell.benchmark, "" if across else cell.contender, *compared)
+        name = "" if across else cell.contender
+        key = (cell.benchmark, name, cell.parameters.rtt, *compared)
         known = by_key.get(key)
         if known is not None and known.measured and result.measured:
             raise UserError(
@@ -349,14 +351,27 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     return None
 
 
-def rounds_needed(results: Mapping[str, CellResult], baseline: str | None, precision: float) -> int:
+def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision: float) -> int:
     """Predict the number of rounds after which a row has a *precision*.
 
     Then the figure of each contender has it, and so has its ratio to the contender that it is
-    compared with.  *results* are the measured cells of the row, by contender; *precision* is half
+    compared with.  *results* are the measured cells of the row; *precision* is half
     of the width of a confidence interval, as a fraction of the figure.  At a rate, the figures are
     the median and the tail latencies that are shown, and a contender that cannot keep up has none.
     """
+    rows: dict[float | None, dict[str, CellResult]] = {}
+    for result in at_distances(list(results)):
+        row = rows.setdefault(result.cell.parameters.rtt, {})
+        row[result.cell.contender] = result
+    return max(
+        (_rounds_of_row(row, baseline, precision) for row in rows.values()), default=MIN_RUNS
+    )
+
+
+def _rounds_of_row(
+    results: Mapping[str, CellResult], baseline: str | None, precision: float
+) -> int:
+    """Return the rounds that results need which are all at one distance."""
     shown = {name: _figures(result) for name, result in results.items()}
     rounds = [
         runs_needed(figure.relative, len(figure.runs), precision)

@@ -124,11 +124,7 @@ class Shootout:
             return effort.processes if unsettled else 0
         level = FALSE_TRENDS / 10 / len(self.plan.rows)
         known = with_trends([self.store.result(cell) for cell in unsettled], level)
-        results = {
-            result.cell.contender: result
-            for result in known
-            if result.measured and not result.trend
-        }
+        results = [result for result in known if result.measured and not result.trend]
         if not results:
             return effort.processes if unsettled else 0
         return rounds_needed(results, self.options.baseline, effort.precision)

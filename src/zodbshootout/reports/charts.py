@@ -206,28 +206,38 @@ def _between(first: float, last: float, part: float) -> float:
     return first + (last - first) * part
 
 
-def over_values(cells: Sequence[Columned]) -> Iterator[Chart]:
+def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.
+    A circle marks the smallest number that no greater number beats significantly.  A curve has the
+    colour of the first of its columns.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
+    titles: dict[str, dict[str, str]] = {}
     for name in names:
-        for _, result in cells:
+        for column, result in cells:
             number = _number(result.definitions.get(name, ""))
             if number is not None:
                 others = {
                     key: text for key, text in result.definitions.items() if key not in {name, RTT}
                 }
                 curves = groups.setdefault((name, _key(result)), {})
-                curves.setdefault(variant_name(result.section, others), []).append((number, result))
+                title = variant_name(result.section, others)
+                titles.setdefault(name, {})[column] = title
+                curves.setdefault(title, []).append((number, result))
     for (name, _), curves in groups.items():
         if all(len(curve) > 1 for curve in curves.values()):
-            yield _chart_over_values(name, curves)
+            in_colours: list[str] = []
+            for column in columns:
+                title = titles[name].get(column, column)
+                in_colours.append(column if title in in_colours else title)
+            yield _chart_over_values(name, curves, in_colours)
 
 
-def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> Chart:
+def _chart_over_values(
+    name: str, curves: Mapping[str, Sequence[_Numbered]], columns: Sequence[str]
+) -> Chart:
     _, first = next(iter(curves.values()))[0]
     is_size = not first.definitions[name].replace(".", "").isdigit()
     points = []
@@ -247,7 +257,7 @@ def _chart_over_values(name: str, curves: Mapping[str, Sequence[_Numbered]]) -> 
         x_title=f"{name} (MB)" if is_size else name,
         y_title=f"{rate_caption(first)} (more is better)",
         points=points,
-        columns=list(curves),
+        columns=columns,
         x_logarithmic=_far_apart({point.x for point in points}),
     )
 

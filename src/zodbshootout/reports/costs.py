@@ -92,19 +92,20 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
         results = [result for _, result in group]
         for cost in DRAWN:
             points = [
-                Point(column, entry.value / most, entry.value, entry.text, part=title)
+                Point(column, max(0.0, entry.value / most), entry.value, entry.text, part=title)
                 for title, row in rows_of(group).items()
                 if (most := max(_entry(each, cost).value or 0.0 for each in row.values()))
                 for column, result in row.items()
                 if (entry := _entry(result, cost)).value is not None
             ]
+            per = f"per {cost.per}; " if cost.per else ""
             if points:
                 yield Chart(
                     ChartKind.GROUPS,
-                    cost.caption,
+                    f"{cost.title[0].upper()}{cost.title[1:]}",
                     subtitle=description(results[0], data_axis(results)),
                     x_title="",
-                    y_title="less is better, each benchmark on a scale of its own",
+                    y_title=f"{per}less is better; each benchmark has a scale of its own",
                     points=points,
                     columns=columns,
                 )

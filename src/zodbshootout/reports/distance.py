@@ -146,10 +146,16 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
     """
     measured = _are_measured(cells)
     for curves in _curves(cells).values():
+        crossings_there = list(_crossings_of(curves))
+        far = _end_of_axis(crossings_there)
         points = [
             point
             for column, curve in curves.items()
-            for point in (_measured_points if measured else _estimated_points)(column, curve)
+            for point in (
+                _measured_points(column, curve)
+                if measured
+                else _estimated_points(column, curve, far)
+            )
         ]
         served = any(trips_of(result) for curve in curves.values() for result in curve.values())
         if not points or not (served or measured):
@@ -176,7 +182,7 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
                     1e3 * crossing.high,
                     (crossing.near, crossing.far),
                 )
-                for crossing in _crossings_of(curves)
+                for crossing in crossings_there
             ],
         )
 
@@ -274,12 +280,18 @@ def _measured_points(column: str, curve: _Curve) -> Iterator[Point]:
         yield Point(column, 1e3 * rtt, result.mean, f"{_text(result.mean)} ms", low, high)
 
 
-def _estimated_points(column: str, curve: _Curve) -> Iterator[Point]:
+def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]:
     near = curve.get(0.0)
     for rtt in DISTANCES:
-        if near and (seconds := _estimated(near, rtt)) is not None:
+        if near and rtt <= far and (seconds := _estimated(near, rtt)) is not None:
             bound = _up_to(near) if rtt else ""
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
+
+
+def _end_of_axis(found: Sequence[Crossing]) -> float:
+    """Return the distance at which estimated lines end: somewhat beyond all crossings."""
+    beyond = 1.5 * max((crossing.rtt for crossing in found), default=math.inf)
+    return next((rtt for rtt in DISTANCES if rtt >= beyond), DISTANCES[-1])
 
 
 _Points = Sequence[tuple[float, Estimate]]

@@ -224,7 +224,12 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _distances(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
-    across = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(tickCount=6, labelExpr=_NUMBER))
+    across = alt.X(
+        "x:Q",
+        scale=alt.Scale(nice=False, padding=8),
+        title=chart.x_title,
+        axis=alt.Axis(tickCount=6, labelExpr=_NUMBER),
+    )
     figure = _measured(chart)
     lines = base.encode(x=across, y=figure, color=_colour(chart))
     layers = [

@@ -63,13 +63,22 @@ def write(report: Report, console: Console) -> None:
         open={*_FIRST, _RESULTS, BY_BENCHMARK},
         percentiles=_percentiles(parts),
         source=[fact for fact in report.facts if fact][1:2],
-        contenders=list(dict.fromkeys(column for chart in charts for column in chart.columns)),
+        contenders=_colours(charts),
         charts=drawn,
         light=LIGHT,
         dark=DARK,
         bundle=_bundle(),
     )
     console.file.write(page)
+
+
+def _colours(charts: Sequence[Chart]) -> dict[str, int]:
+    """Return the number of the colour of each contender."""
+    colours: dict[str, int] = {}
+    for chart in charts:
+        for number, column in enumerate(chart.columns):
+            colours.setdefault(column, number)
+    return colours
 
 
 def _comparisons(report: Report) -> list[Sequence[Report]]:

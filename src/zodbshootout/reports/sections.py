@@ -144,7 +144,7 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
             for chart in MetricCharts(cells, columns, metric, ceiling).curves()
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
-        values = list(over_values(unpaced))
+        values = list(over_values(unpaced, columns))
         trends = trend_charts(cells, columns)
         charts = [*objects.curves(), *values, *objects.bars(), *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))

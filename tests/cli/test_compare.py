@@ -70,6 +70,23 @@ def test_a_comparison_matches_the_golden_file(both: Path, name: str, ending: str
     assert lines(out) == (GOLDEN / f"comparison.{ending}").read_text(encoding="utf-8")
 
 
+def test_two_sections_are_compared_at_each_round_trip_time(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "out.json",
+        *side("zeo [0]", 1.0, 1),
+        *side("zeo [2ms]", 1.2, 2),
+        *side("pg [0]", 0.5, 3),
+        *side("pg [2ms]", 2.4, 4),
+    )
+    _, out, _ = run(path, "--contender", "zeo", "pg", "--format", "csv")
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["benchmark"] == "add"]
+    assert [row["rtt_s"] for row in rows] == ["0.0", "0.002"]
+    assert [float(row["ratio"]) for row in rows] == pytest.approx([2.0, 0.5], rel=0.02)
+    _, out, _ = run(path, "--contender", "zeo [0]", "zeo [2ms]", "--format", "csv")
+    row, _ = csv.DictReader(io.StringIO(out))
+    assert float(row["ratio"]) == pytest.approx(1 / 1.2, rel=0.02)
+
+
 def test_csv_has_a_line_for_each_cell(both: Path) -> None:
     _, out, _ = run(both, "--contender", "fs", "zeo", "--format", "csv")
     add, hot = csv.DictReader(io.StringIO(out))

@@ -33,6 +33,7 @@ def test_a_name_that_no_contender_has_is_refused(word: str, message: str) -> Non
 def test_the_baseline_must_be_a_measured_contender() -> None:
     assert baseline_among(["a"], None) is None
     assert baseline_among(["a [cache=1MB]"], "A [cache=1mb]") == "a [cache=1MB]"
+    assert baseline_among(["a [0]", "a [2ms]"], "A") == "a"
     with pytest.raises(UserError, match="--baseline: 'b' is not measured; there are a"):
         baseline_among(["a"], "b")
 

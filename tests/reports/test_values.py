@@ -49,9 +49,14 @@ def test_the_figures_of_all_values_are_compared_with_that_of_the_first() -> None
 
 def test_a_curve_marks_the_value_beyond_which_speed_does_not_rise() -> None:
     (chart,) = curves(*CACHES, result(1.0, section="file"))
-    assert (chart.x_title, chart.columns) == ("cache (MB)", ["zeo"])
+    assert (chart.x_title, chart.drawn()) == ("cache (MB)", ["zeo"])
     assert [point.x for point in chart.points] == [1, 10, 100]
     assert [point.x for point in chart.points if point.knee] == [10]
+
+
+def test_a_curve_has_the_colour_of_the_first_of_its_columns() -> None:
+    (chart,) = curves(result(1.0, section="file"), *CACHES)
+    assert chart.columns == ["file", "zeo", "zeo [cache=10MB]", "zeo [cache=100MB]"]
 
 
 def test_nothing_is_marked_if_the_greatest_value_is_the_fastest() -> None:
@@ -65,8 +70,8 @@ def test_a_chart_has_a_curve_for_each_value_of_the_other_name() -> None:
     ]
     over_cache, over_workers = curves(*results)
     assert (over_cache.x_title, over_workers.x_title) == ("cache", "workers")
-    assert over_cache.columns == ["zeo [workers=4]", "zeo [workers=8]"]
-    assert over_workers.columns == ["zeo [cache=1]", "zeo [cache=2]"]
+    assert over_cache.drawn() == ["zeo [workers=4]", "zeo [workers=8]"]
+    assert over_workers.drawn() == ["zeo [cache=1]", "zeo [cache=2]"]
 
 
 def test_values_that_are_not_numbers_are_drawn_as_bars() -> None:

@@ -15,7 +15,7 @@ from tests.runs import cell, failed, measured, run
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Verdict, compare, ratio_of
+from zodbshootout.results.verdicts import Verdict, compare, ratio_of, rounds_needed
 
 
 def in_rounds(
@@ -191,3 +191,16 @@ def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -
     new = CellResult(replace(base[0].cell, parameters=alone)).with_run(run(1.0))
     assert compare(base, [new]).pairs == []
     assert len(compare(base, [new], ["concurrency", "threads"]).pairs) == 1
+
+
+def test_the_ratios_that_have_to_be_precise_are_those_at_one_distance() -> None:
+    # What disturbs both contenders at one distance cancels out.
+    here, there = noisy(1), noisy(2, runs=6, noise=0.3)[::-1]
+    results = [
+        in_rounds("zeo [0]", here),
+        in_rounds("zeo [2ms]", there, variant_of="zeo [0]"),
+        in_rounds("pg [0]", here),
+        in_rounds("pg [2ms]", there, variant_of="pg [0]"),
+    ]
+    alone = max(rounds_needed([result], None, 0.05) for result in results)
+    assert rounds_needed(results, None, 0.05) == alone

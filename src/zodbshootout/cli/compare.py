@@ -52,7 +52,9 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
     contenders = options.contender
     if not (contenders or options.environment):
         contenders = _default_contenders(base, new, files)
-    if contenders and not {*contenders} <= {*_contenders(base), *_contenders(new)}:
+    if contenders and not (
+        contenders[0] in _contenders(base) and contenders[1] in _contenders(new)
+    ):
         base, new = at_distances(base), at_distances(new)
     if names := contenders or options.environment:
         select = _of_contender if contenders else _of_environment

@@ -197,6 +197,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     most = 0.05 if quick else FALSE_TRENDS
     yield from _steady(comparisons, chance, most)
     yield from trends.figures(comparisons, most)
+    yield from trends.shared_figures(comparisons, most)
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:

@@ -4,17 +4,27 @@ The logarithm of a value is a sum: of what the machine does, which the contender
 and of the noise of a contender's run and slice.  The machine drifts in a random walk of 1 % from
 round to round, and its noise of 10 % is correlated from slice to slice.  A run of the command has
 seven rows.
+
+Runs that share their clients are 40, and the noise of one is correlated with that of the next.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.figure import Figure, at_least, at_most
-from zodbshootout.results.trend import FALSE_TRENDS, FEWEST_RUNS, Rounds, find_trends
+from benchmarks.figure import Figure, at_least, at_most, info
+from zodbshootout.results.trend import (
+    FALSE_TRENDS,
+    FEWEST_RUNS,
+    Change,
+    Rounds,
+    find_shared_trends,
+    find_trends,
+)
 
 ROWS = 7
 SLICES = 6
@@ -45,6 +55,10 @@ class Model:
     """Whether the noise of runs and slices is Student's, with two degrees of freedom."""
     failing: float = 0.0
     """The probability that a contender fails after some round."""
+    correlation: float = 0.0
+    """The correlation of a contender's noise in successive runs."""
+    slow_run: float = 1.0
+    """How much longer one of the first contender's last runs takes."""
     repeated: float = 0.0
     """The probability that a run is repeated, so that its slices have numbers of their own."""
 
@@ -56,11 +70,16 @@ class Model:
             for _ in range(self.contenders)
         ]
         row: dict[int, dict[str, dict[int, float]]] = {key: {} for key in range(self.contenders)}
-        walked = 0.0
+        walked, runs = 0.0, [self._noise(chance, self.of_run) for _ in range(self.contenders)]
         for number in range(rounds):
             walked += chance.gauss(0, self.walk)
             passed = number / (rounds - 1)
-            round_ = self._round(chance, 2 * SLICES * number)
+            new = math.sqrt(1 - self.correlation**2)
+            runs = [self.correlation * run + new * self._noise(chance, self.of_run) for run in runs]
+            round_ = self._round(chance, 2 * SLICES * number, runs)
+            if number == rounds - 2:
+                slow = math.log(self.slow_run)
+                round_[0] = {turn: log + slow for turn, log in round_[0].items()}
             for key, slices in round_.items():
                 if number < ends[key]:
                     level = walked + self.drift * passed
@@ -70,9 +89,13 @@ class Model:
                     }
         return row
 
-    def _round(self, chance: random.Random, first: int) -> dict[int, dict[int, float]]:
-        """Return the noise of each contender's slices, which are numbered from *first* on."""
-        runs = [self._noise(chance, self.of_run) for _ in range(self.contenders)]
+    def _round(
+        self, chance: random.Random, first: int, runs: Sequence[float]
+    ) -> dict[int, dict[int, float]]:
+        """Return the noise of each contender's slices, which are numbered from *first* on.
+
+        *runs* is the noise of each contender's run.
+        """
         firsts = [first + SLICES * (chance.random() < self.repeated) for _ in runs]
         slices: dict[int, dict[int, float]] = {key: {} for key in range(self.contenders)}
         machine = chance.gauss(0, self.of_machine)
@@ -126,6 +149,65 @@ RISING = {
     "1.2 times in 12 quiet rounds": (replace(QUIET, rounds=(12, 12)), to_the_end(1.2), 0.7),
 }
 """Models with a rise in one of seven rows, and how often it should be found at least."""
+
+
+SHARED = Model(rounds=(40, 40), correlation=0.5)
+SHARED_STEADY = {
+    "correlated": SHARED,
+    "three contenders": replace(SHARED, contenders=3),
+    "shared drift of 50 %": replace(SHARED, drift=0.4),
+    "independent": replace(SHARED, correlation=0.0),
+    "heavy tails": replace(SHARED, heavy=True),
+    "a slow run": replace(SHARED, slow_run=2.0),
+    "20 runs": replace(SHARED, rounds=(20, 20)),
+    "120 runs": replace(SHARED, rounds=(120, 120)),
+    "one fails": replace(SHARED, contenders=3, failing=0.3),
+    "by itself": replace(SHARED, contenders=1, of_machine=0.02),
+}
+"""Models without a trend, whose runs share their clients."""
+COMMITS = 10
+"""Commits of a run that each take 0.2 % of the first one's time longer than the one before."""
+SLOWING = 1 + 0.002 * COMMITS * 39
+SHARED_RISING = {
+    "0.2 % a commit": (SHARED, SLOWING, 0.99),
+    "0.2 % a commit, 120 runs": (SHARED_STEADY["120 runs"], SLOWING, 0.95),
+    "0.2 % a commit, by itself": (SHARED_STEADY["by itself"], SLOWING, 0.7),
+    "12 % in 40 quiet runs": (
+        replace(SHARED, of_machine=0.02, of_run=0.01, of_slice=0.01), 1.12, 0.6,
+    ),
+}  # fmt: skip
+"""Models with a rise, and how often it should be found at least."""
+
+
+def shared_figures(runs: int, most: float) -> Iterator[Figure]:
+    """Yield the same about runs that share their clients, and the error of what is found."""
+    chance = random.Random(3)  # noqa: S311
+    for name, model in SHARED_STEADY.items():
+        found = [_changes(model.row(chance)).values() for _ in range(runs)]
+        false = sum(any(change.slower for change in changes) for changes in found)
+        yield at_most(f"error_rates: shared, steady, {name}", false / runs, most, "{:.2%}")
+    for name, (model, times, goal) in SHARED_RISING.items():
+        changes = [_changes(model.row(chance, to_the_end(times)))[0] for _ in range(runs // 4)]
+        trends = [change.slower for change in changes if change.slower]
+        seen = len(trends) / len(changes)
+        yield at_least(f"error_rates: shared, {name}, found", seen, goal, "{:.0%}")
+        if not trends:
+            continue
+        # The first run is left aside.
+        truth = times / (1 + (times - 1) / (model.rounds[0] - 1))
+        errors = [abs((trend.times - 1) / (truth - 1) - 1) for trend in trends]
+        inside = [
+            low <= truth <= high for trend in trends for low, high in [trend.interval or (0, 0)]
+        ]
+        form = "{:.1%}"
+        if times == SLOWING and model.contenders > 1:
+            error = statistics.median(errors)
+            yield at_most(f"error_rates: shared, {name}, error", error, 0.1, form)
+        yield info(f"error_rates: shared, {name}, in interval", statistics.fmean(inside), form)
+
+
+def _changes(row: Row) -> dict[int, Change]:
+    return find_shared_trends([row])[0]
 
 
 def figures(runs: int, most: float) -> Iterator[Figure]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyperf
@@ -128,3 +128,29 @@ def plan_of(
         for name_or_contender in contenders
     ]
     return make_plan(as_contenders, benchmarks, sweep, wanted)
+
+
+def measured_for(
+    target: Cell,
+    runs: Sequence[Sequence[float]],
+    every: float = 45.0,
+    each: Callable[[int], Mapping[str, Any]] = lambda _: {},
+) -> CellResult:
+    """Return a result of ``--for``: a run with these values *every* so many seconds.
+
+    *each* returns further metadata of the run with a number.
+    """
+    result = CellResult(target)
+    for number, values in enumerate(runs):
+        turns = range(len(values))
+        numbers = {
+            "slices": [number * len(values) + turn for turn in turns],
+            "slice_starts_s": [1e6 + every * (number + turn / len(values)) for turn in turns],
+            "slice_longest_s": [2 * value for value in values],
+        }
+        metadata: dict[str, Any] = {
+            key: " ".join(map(repr, listed)) for key, listed in numbers.items()
+        }
+        metadata |= {"for_s": every * len(runs), "duration": every, "round": f"x-{number}"}
+        result = result.with_run(run(*values, **{**metadata, **each(number)}))
+    return result

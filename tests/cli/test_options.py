@@ -551,3 +551,25 @@ def test_a_shell_completes_options_commands_and_benchmarks(
     done = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.split() == completed
     assert "#compdef zodbshootout" in shtab.complete(completion_parser(), "zsh")
+
+
+def test_for_some_time_replaces_the_precision_and_has_a_unit() -> None:
+    effort = parse(["--for", "30min"]).effort
+    assert (effort.duration, effort.processes, effort.precision) == (1800.0, 1, 0.0)
+    assert parse(["--for", "90s"]).effort.duration == 90.0
+    assert parse(["--for", "2h", "--rate", "20"]).effort.duration == 7200.0
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["--precision", "2"], "--precision"), (["--at-most", "5"], "--at-most"),
+        (["-p", "3"], "-p"),
+        (["-n", "3"], "-n"), (["--fast"], "--fast"), (["--resume", "a.json"], "--resume"),
+        (["--append", "a.json"], "--append"), (["--latency-limit", "p99=5ms"], "--latency-limit"),
+        (["--threads", "--tracemalloc"], "--tracemalloc"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_runs_for_some_time_is_refused(words: list[str], option: str) -> None:
+    with pytest.raises(UserError, match=f"^{option} cannot .*--for"):
+        parse(["--for", "30min", *words])

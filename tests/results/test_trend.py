@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.results.test_verdicts import in_rounds
-from tests.runs import cell, measured, run
+from tests.runs import cell, measured, measured_for, run
 from zodbshootout.model.specification import LatencyLimit, ReplayedWorkload
-from zodbshootout.results.result import CellResult, Trend
-from zodbshootout.results.trend import FEWEST_RUNS, with_trends
+from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
+from zodbshootout.results.trend import FEWEST_RUNS, FEWEST_SHARED, with_trends
 
 SLOWING = [3.3, 6.1, 9.2, 11.6, 14.4, 17.0, 19.9]
 """The means of runs of a FileStorage that takes longer for each megabyte of its file."""
@@ -209,3 +210,134 @@ def test_a_drift_that_all_contenders_share_changes_no_trend(
     assert before.keys() == after.keys() == {"slow"}
     assert after["slow"].times == pytest.approx(before["slow"].times)
     assert after["slow"].p_value == pytest.approx(before["slow"].p_value)
+
+
+RUNS = 40
+
+
+def for_a_time(
+    contender: str,
+    rise: float = 1.0,
+    seed: int = 1,
+    noise: float = 0.01,
+    each: Callable[[int], Mapping[str, Any]] = lambda _: {},
+) -> CellResult:
+    """Return a result whose runs share their clients, at the end *rise* times as long.
+
+    Half of the noise of a run is still in the next one.
+    """
+    chance, log, runs = random.Random(seed), 0.0, []
+    for number in range(RUNS):
+        log = log / 2 + chance.gauss(0, noise)
+        mean = math.exp(log) * (1 + (rise - 1) * number / (RUNS - 1))
+        runs.append([mean * math.exp(chance.gauss(0, noise)) for _ in range(4)])
+    return measured_for(cell("update", contender), runs, each=each)
+
+
+def judged(*results: CellResult) -> dict[str, CellResult]:
+    return {result.cell.contender: result for result in with_trends(results)}
+
+
+def over_time(result: CellResult) -> OverTime:
+    assert result.over_time is not None
+    return result.over_time
+
+
+def test_a_contender_that_gets_slower_while_its_clients_stay_has_a_trend_with_an_interval() -> None:
+    found = judged(for_a_time("fs", seed=2), for_a_time("slow", 1.5))
+    assert found["fs"].trend is None
+    trend = found["slow"].trend
+    assert trend is not None
+    assert trend.interval is not None
+    # The first run is left aside, because caches are empty.
+    assert trend.interval[0] <= 1.48 <= trend.interval[1]
+    assert trend.times == pytest.approx(1.48, rel=0.05)
+    assert not trend.alone
+    assert over_time(found["slow"]).seconds == pytest.approx(45 * 39.75)
+    smallest = over_time(found["fs"]).smallest
+    assert smallest is not None
+    assert 1.02 <= smallest < 1.3
+
+
+def test_one_that_gets_slower_in_a_single_step_has_a_trend_and_one_slow_run_is_none() -> None:
+    step = [[1.0 if number < 20 else 1.4] * 4 for number in range(RUNS)]
+    once = [[3.0 if number == 37 else 1.0] * 4 for number in range(RUNS)]
+    steady = for_a_time("fs", noise=0.002)
+    slow = measured_for(cell("update", "slow"), step)
+    assert judged(steady, slow)["slow"].trend is not None
+    found = judged(steady, measured_for(cell("update", "slow"), once))
+    assert (found["slow"].trend, over_time(found["slow"]).faster) == (None, False)
+
+
+def test_trap_38_a_machine_that_gets_slower_is_no_trend_of_a_contender() -> None:
+    found = judged(for_a_time("a", 1.5, seed=2), for_a_time("b", 1.5))
+    assert [result.trend for result in found.values()] == [None, None]
+    (alone,) = judged(for_a_time("a", 3.0)).values()
+    assert alone.trend is not None
+    assert alone.trend.alone
+
+
+def test_a_contender_that_gets_faster_is_not_called_steady() -> None:
+    found = judged(for_a_time("fs", seed=2), for_a_time("warming", 0.5))
+    assert over_time(found["warming"]).faster
+    assert not over_time(found["fs"]).faster
+    assert found["fs"].trend is None
+
+
+def test_few_runs_show_no_trend_and_say_so() -> None:
+    few = [[1.0 + number] * 3 for number in range(FEWEST_SHARED)]
+    found = judged(measured_for(cell("update", "slow"), few))["slow"]
+    assert (found.trend, over_time(found).smallest) == (None, None)
+
+
+def test_at_most_one_of_a_hundred_equal_pairs_has_a_trend() -> None:
+    pairs = [judged(for_a_time("a", seed=n), for_a_time("b", seed=n + 1000)) for n in range(100)]
+    assert sum(any(one.trend for one in pair.values()) for pair in pairs) <= 1
+
+
+def test_memory_that_grows_to_the_end_grows_and_caches_that_fill_do_not() -> None:
+    chance = random.Random(1)
+    noise = [chance.gauss(0, 2e4) for _ in range(RUNS)]
+    leaking = {"client_memory_now_bytes": lambda n: 5e7 + 1e6 * n + noise[n]}
+    filling = {"client_memory_now_bytes": lambda n: 9e7 - 4e7 * math.exp(-n / 8) + noise[n]}
+    noisy = {"server_memory_bytes": lambda n: 9e7 + 10 * noise[n]}
+
+    def growths(sizes: Mapping[str, Callable[[int], float]]) -> tuple[tuple[str, float], ...]:
+        def each(number: int) -> dict[str, float]:
+            return {key: size(number) for key, size in sizes.items()}
+
+        return over_time(judged(for_a_time("a", each=each))["a"]).growths
+
+    ((key, rate),) = growths(leaking)
+    assert key == "client_memory_now_bytes"
+    assert rate == pytest.approx(80e6, rel=0.05)  # 80 runs an hour
+    assert growths(filling) == growths(noisy) == ()
+
+
+def test_memory_that_wanders_at_random_seldom_grows() -> None:
+    def wandering(seed: int) -> CellResult:
+        chance, sizes = random.Random(seed), [5e7]
+        for _ in range(RUNS):
+            sizes.append(sizes[-1] + chance.gauss(0, 1e6))
+        return for_a_time("a", each=lambda n: {"server_memory_bytes": sizes[n]})
+
+    grown = [over_time(judged(wandering(seed))["a"]).growths for seed in range(100)]
+    assert sum(map(bool, grown)) <= 1
+
+
+def test_an_iteration_far_beyond_the_others_is_a_stall_with_its_instant() -> None:
+    def each(number: int) -> dict[str, str]:
+        return {"slice_longest_s": "0.02 0.02 1.0 0.02"} if number == 8 else {}
+
+    quick = [[0.01] * 4 for _ in range(RUNS)]
+    result = judged(measured_for(cell("update", "fs"), quick, each=each))["fs"]
+    assert over_time(result).stalls == (Stall(45 * 8.5, 1.0),)
+    assert over_time(judged(measured_for(cell("update", "fs"), quick))["fs"]).stalls == ()
+
+
+def test_runs_that_share_clients_are_no_independent_ones_in_the_interval() -> None:
+    waves = [[1.0 + 0.1 * math.sin(number / 3)] for number in range(RUNS)]
+    shared = measured_for(cell("update", "a"), waves)
+    alone = measured_for(cell("update", "a"), waves, each=lambda _: {"for_s": 0})
+    assert shared.estimate.half_width > 1.3 * alone.estimate.half_width
+    assert shared.mean == alone.mean

@@ -426,3 +426,19 @@ def test_an_interrupt_propagates_without_further_slices() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), before_slice=interrupt)
     assert len(machine.did("slice")) == 4
+
+
+def test_workers_stay_for_another_run_until_the_last() -> None:
+    machine = Machine()
+    lasts = iter([False, True])
+    workers: Any = workers_of(machine, "ab")
+    turns = InterleavedRun(workers, lambda *_: None, is_last=lambda: next(lasts))
+    calibration = RowCalibration[str](replace(EFFORT, loops=0, values=3))
+    made = [list(turns.run(calibration, random.Random(1), first)) for first in (0, 3)]
+    assert made == [[("a", "run of a"), ("b", "run of b")]] * 2
+    assert [len(turn) for turn in machine.slices()] == [2] * 6
+    # Calibration is that of the first run.
+    attempts = [at for at, (order, *_) in enumerate(machine.events) if order == "attempt"]
+    assert max(attempts) < next(
+        at for at, (order, *_) in enumerate(machine.events) if order == "slice"
+    )

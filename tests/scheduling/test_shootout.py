@@ -24,6 +24,7 @@ from zodbshootout.model.storage_facts import Advice
 from zodbshootout.network.relays import Traffic
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
+from zodbshootout.scheduling import shootout
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.result_store import ResultStore
@@ -31,6 +32,7 @@ from zodbshootout.scheduling.shootout import (
     MAX_CLIENTS,
     VALUES_WITH_RESTARTS,
     Shootout,
+    Stop,
 )
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.usage import ServerUsage
@@ -219,6 +221,14 @@ def failing(
 ) -> Callable[[Event, int], Failure | None]:
     wanted = (call, benchmark, contender)
     return lambda event, n: failure if event[:3] == wanted and n == nth else None
+
+
+def interrupting(call: str, contender: str, nth: int) -> Callable[[Event, int], None]:
+    def interrupt(event: Event, n: int) -> None:
+        if event[:3] == (call, "add", contender) and n == nth:
+            raise KeyboardInterrupt
+
+    return interrupt
 
 
 @dataclass
@@ -591,11 +601,8 @@ def test_every_run_is_kept_as_soon_as_it_is_made() -> None:
 
 
 def test_an_interrupt_keeps_the_finished_runs_and_leaves_no_worker() -> None:
-    def interrupt(event: Event, nth: int) -> None:
-        if event[:3] == ("slice", "add", "b") and nth == 3:
-            raise KeyboardInterrupt
-
-    outcome = shootout_of(plan_of("ab", ["add", "cold"], values=2), Site(fails=interrupt))
+    site = Site(fails=interrupting("slice", "b", 3))
+    outcome = shootout_of(plan_of("ab", ["add", "cold"], values=2), site)
     with pytest.raises(KeyboardInterrupt):
         outcome.run()
     assert outcome.states() == {
@@ -926,3 +933,69 @@ def test_a_database_is_asked_for_its_size_around_slices_that_write_and_by_no_ser
     first = calls.index("size_before_slice")
     assert calls[first : first + 3] == ["size_before_slice", "slice", "size_after_slice"]
     assert len(outcome.results) == 2
+
+
+class Ticking:
+    """A clock that goes on by a second whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def run_for(duration: float, monkeypatch: pytest.MonkeyPatch, site: Site) -> FakedShootout:
+    stop = cast("Any", lambda wanted: Stop(wanted, Ticking()))
+    monkeypatch.setattr(shootout, "Stop", stop)
+    return run_shootout(plan_of("ab", processes=1, values=2, duration=duration), site, retries=3)
+
+
+def test_runs_for_some_time_share_their_workers_and_pair_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outcome = run_for(20.0, monkeypatch, Site())
+    runs = [len(result.runs) for result in outcome.results]
+    assert runs[0] == runs[1] > 4
+    assert len(outcome.site.did("set up")) == len(outcome.site.did("end")) == 2
+    slices = [event.detail for event in outcome.site.did("slice")]
+    assert slices == [number for number in range(2 * runs[0]) for _ in "ab"]
+    a, b = ([run.get_metadata()["round"] for run in result.runs] for result in outcome.results)
+    assert a == b
+    assert len(set(a)) == runs[0]
+    assert [event.detail for event in outcome.site.did("finish")] == (
+        [False] * (2 * runs[0] - 2) + [True] * 2
+    )
+    assert len(outcome.site.did("attempt")) == 2
+
+
+def test_a_crash_ends_a_cell_that_is_measured_for_some_time_with_what_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crash = replace(BROKE, crashed=True)
+    site = Site(fails=failing("slice", "a", nth=5, failure=crash))
+    a, b = run_for(20.0, monkeypatch, site).results
+    assert (a.state, len(a.runs), a.reason) == (State.FAILED, 2, "it broke")
+    assert (b.state, len(b.runs) > 4) == (State.MEASURED, True)
+    assert len(site.did("set up")) == 2
+
+
+def test_an_interrupt_after_some_runs_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(fails=interrupting("slice", "b", 6))
+    outcome = shootout_of(plan_of("ab", processes=1, values=2, duration=60.0), site)
+    with pytest.raises(KeyboardInterrupt):
+        outcome.run()
+    assert [len(result.runs) for result in outcome.results] == [3, 3]
+
+
+def test_the_estimate_counts_the_time_for_each_row() -> None:
+    plan = plan_of("ab", ["add", "update"], processes=1, duration=90.0)
+    assert plan.estimated_seconds() == 180.0
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(15.0, 20), (1800.0, 40), (7200.0, 120)])
+def test_runs_for_some_time_take_a_second_or_so_to_a_minute(seconds: float, runs: int) -> None:
+    effort = plan_of("ab", processes=1, duration=seconds).effort.lasting(2)
+    assert seconds / (2 * effort.run_time) == pytest.approx(runs)
+    assert 0.05 <= effort.min_time <= 1.0

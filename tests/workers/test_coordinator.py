@@ -117,7 +117,7 @@ class Place:
         with self.measuring(fork_server, **how) as worker:
             worker.begin(loops=2, values=1, warmups=0)
             worker.take_slice(0)
-            worker.start("finish")
+            worker.start("finish", True)
             return worker.finish()
 
     @contextmanager
@@ -215,7 +215,7 @@ def test_a_worker_takes_slices_on_request_and_its_run_has_the_counted_ones(
         assert attempt.value > 0
         worker.begin(loops=3, values=2, warmups=1)
         slices = [worker.take_slice(number) for number in (4, 7, 8)]
-        worker.start("finish")
+        worker.start("finish", True)
         run = worker.finish()
         assert run.get_values() == pytest.approx([taken.value for taken in slices[1:]])
         metadata = run.get_metadata()
@@ -247,9 +247,9 @@ def test_several_workers_of_a_fork_server_are_ready_at_once_and_take_turns(place
                     worker.wait()
                 for worker in (second, first):
                     worker.take_slice(number)
-            second.start("finish")
+            second.start("finish", True)
             assert len(second.finish().get_values()) == 3
-        first.start("finish")
+        first.start("finish", True)
         assert len(first.finish().get_values()) == 3
     place.assert_tidy()
 
@@ -267,7 +267,7 @@ def test_a_worker_can_close_and_reopen_its_databases_between_slices(place: Place
         worker.start("reopen_databases")
         worker.wait()
         worker.take_slice(0)
-        worker.start("finish")
+        worker.start("finish", True)
         assert len(worker.finish().get_values()) == 1
     place.assert_tidy()
 
@@ -342,7 +342,7 @@ def test_a_worker_killed_while_it_waits_does_not_affect_another(place: Place) ->
             second.attempt(1)
             second.begin(loops=1, values=1, warmups=0)
             second.take_slice(0)
-            second.start("finish")
+            second.start("finish", True)
             assert len(second.finish().get_values()) == 1
         with pytest.raises(Failed) as failure:
             first.attempt(1)
@@ -547,7 +547,7 @@ def test_worker_output_is_relayed_line_by_line(place: Place) -> None:
         assert lines
         worker.take_slice(1)
         assert len(place.relayed) > len(lines)
-        worker.start("finish")
+        worker.start("finish", True)
         worker.finish()
     assert sum(line.startswith("leaks: x: tpc, value 2") for line in place.relayed) > 0
     place.assert_tidy()
@@ -678,7 +678,7 @@ def test_greenlets_are_clients_of_a_fork_server_that_gevent_has_patched(place: P
             worker.attempt(1)
             worker.begin(loops=2, values=1, warmups=0)
             worker.take_slice(0)
-            worker.start("finish")
+            worker.start("finish", True)
             assert worker.finish().get_metadata()["iterations"] == 2 * 2
         with place.measuring(
             fork_server, fault="kill", commit=8, unit=ClientKind.GREENLET, size=2

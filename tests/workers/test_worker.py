@@ -261,6 +261,10 @@ def begin(loops: int, values: int, warmups: int) -> Call:
     return Call("begin", (loops, values, warmups, 0.0))
 
 
+def take_slices(*numbers: int) -> list[Call]:
+    return [Call("take_slice", (number,)) for number in numbers]
+
+
 @pytest.fixture
 def _one_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pyperf allow another Runner in this process."""
@@ -271,7 +275,7 @@ def _one_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_stored_values_are_those_of_the_counted_slices() -> None:
     answers, run = measured(
         Call("attempt", (1,)), Call("attempt", (4,)), begin(3, values=2, warmups=1),
-        *(Call("take_slice", (number,)) for number in (0, 5, 6)), Call("finish"),
+        *(Call("take_slice", (number,)) for number in (0, 5, 6)), Call("finish", (True,)),
     )  # fmt: skip
     ready, *tried, begun = answers[:4]
     slices = answers[4:]
@@ -289,8 +293,23 @@ def test_the_stored_values_are_those_of_the_counted_slices() -> None:
 
 
 @pytest.mark.usefixtures("_one_runner")
+def test_a_worker_makes_runs_with_the_same_clients_until_the_last() -> None:
+    first, last = ([begin(3, 2, 1), *take_slices(*numbers)] for numbers in ((0, 1, 2), (3, 4, 5)))
+    answers, run = measured(*first, Call("finish", (False,)), *last, Call("finish", (True,)))
+    ((text, latencies),) = [answer for answer in answers if isinstance(answer, tuple)]
+    before = pyperf.Benchmark.loads(text)
+    for made, slices in ((before, "1 2"), (run, "4 5")):
+        metadata = made.get_metadata()
+        assert (metadata["slices"], metadata["iterations"]) == (slices, 2 * 2 * 3)
+        assert len(made.get_values()) == 2
+    assert sum(latencies["latency"].counts.values()) == 2 * 2 * 3
+
+
+@pytest.mark.usefixtures("_one_runner")
 def test_metadata_known_before_a_run_are_stored_with_it() -> None:
-    _, run = measured(begin(1, 1, 0), Call("take_slice", (0,)), Call("finish"), benchmark="tpc")
+    _, run = measured(
+        begin(1, 1, 0), Call("take_slice", (0,)), Call("finish", (True,)), benchmark="tpc"
+    )
     assert run.get_metadata()["contender"] == "m"
 
 

@@ -175,6 +175,8 @@ def _check_combinations(given: argparse.Namespace) -> None:
             memory, "measures the worker, and the clients would be other processes; add --threads"
         )
     _check_pace(given)
+    if given.duration:
+        _check_duration(given)
     local = {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
     if not given.against:
         _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
@@ -195,6 +197,24 @@ def _check_btrees(given: argparse.Namespace) -> None:
         raise UserError("--grown needs --btrees and --min-objects")
     if given.grown and given.blobs:
         raise UserError("--grown cannot be combined with --blobs")
+
+
+def _check_duration(given: argparse.Namespace) -> None:
+    """Refuse what contradicts runs that share their clients, servers and databases."""
+    effort = {
+        "--precision": given.precision, "--at-most": given.at_most, "-p": given.processes,
+        "-n": given.values, "--rigorous": given.rigorous, "--fast": given.fast,
+        "--debug-single-value": given.debug_single_value,
+    }  # fmt: skip
+    _refuse(effort, "cannot be combined with --for, which says how long it takes")
+    files = {"--resume": given.resume, "--append": given.append}
+    reason = "its clients are gone; repeat it with -o and another file"
+    _refuse(files, f"cannot go on with a run --for some time: {reason}")
+    others = {
+        "--restart-servers": given.restart, "--latency-limit": given.latency_limit.percentile,
+        **dict.fromkeys(given.memory, True),
+    }  # fmt: skip
+    _refuse(others, "cannot be combined with --for, which shows how a steady load goes on")
 
 
 def _check_pace(given: argparse.Namespace) -> None:
@@ -402,6 +422,8 @@ def _effort(given: argparse.Namespace) -> Effort:
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES
     effort = Effort(runs, given.values, given.warmups, loops, given.min_time)
+    if given.duration:
+        return replace(effort, processes=1, duration=60 * given.duration)
     if given.debug_single_value:
         effort = replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
     elif given.processes is None and (given.precision or not given.values):

@@ -237,6 +237,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="stop measuring after MINUTES, or after 30s or 1h, and mark the figures that "
             f"missed the precision (default: {SECONDS_OF_A_CELL:g} seconds for each cell)",
         ),
+        option(
+            "--for MINUTES", type=values.minutes, dest="duration",
+            help="keep the clients, servers and databases of each benchmark open for MINUTES, or "
+            "for 90s or 2h, and show what changes with time; replaces --precision",
+        ),
     ],
     "the run and its output": [
         option(

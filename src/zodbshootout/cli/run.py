@@ -289,6 +289,8 @@ def _show_plan(plan: Plan, streams: Streams) -> int:
             f"{cells} until all are known within {100 * effort.precision:g} %, "
             f"at most {minutes:.1f} minutes"
         )
+    elif effort.duration:
+        streams.say(f"{cells}, about {minutes:.1f} minutes (--for)")
     else:
         streams.say(f"{cells}, {effort.processes} runs of each, about {minutes:.1f} minutes")
     failed = any(result.state is State.FAILED for result in results)

@@ -14,6 +14,7 @@ from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.metrics import METRICS, OBJECTS
+from zodbshootout.reports.over_time import over_time_report
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import damage_of, read_results
 
@@ -30,6 +31,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     with damage_of(*options.files):
         if options.costs:
             report = costs_report(result_sets)
+        elif options.over_time:
+            report = over_time_report(result_sets)
         else:
             report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
         write(report, streams.out)
@@ -112,6 +115,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--costs", action="store_true",
         help="print what each benchmark takes besides time: processor time and memory of clients "
         "and of private servers, what they write, and the growth of the database",
+    )  # fmt: skip
+    parser.add_argument(
+        "--over-time", action="store_true",
+        help="print what was measured with --for as it went on: throughput, latencies, processor "
+        "time, memory and the size of the database; in CSV and JSON, of each run",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",

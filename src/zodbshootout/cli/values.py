@@ -84,16 +84,14 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that converts a duration such as ``90``, ``30s`` or ``2m`` to *unit*.
+    """Return a function that converts a duration such as ``90``, ``30s`` or ``2min`` to *unit*.
 
     *unit* is a number of seconds, and is also the unit of a bare number.
     """
 
     def read(text: str) -> float:
-        suffix = text[-1:].lower()
-        if suffix in _SECONDS:
-            return float(text[:-1]) * _SECONDS[suffix] / unit
-        return float(text)
+        match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())
+        return float(match[1]) * _SECONDS[match[2][0]] / unit if match else float(text)
 
     return read
 

@@ -18,7 +18,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.connections import Peer, peers
 from zodbshootout.client.protocol import Call, Channel, Clock
 from zodbshootout.client.throughput import Progress, kept_indices
-from zodbshootout.client.usage import helpers_now, usage_now
+from zodbshootout.client.usage import helpers_now, memory_now, usage_now
 from zodbshootout.model.arrivals import instants, lead
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
@@ -30,8 +30,11 @@ POLL_INTERVAL = 0.0005
 MAX_NOTED = 2**17
 """The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
 CALLS = frozenset(
-    {"verify", "audit", "close_database", "reopen_database", "disk_size", "peers", "leave"}
-)
+    {
+        "verify", "audit", "close_database", "reopen_database", "disk_size", "memory", "peers",
+        "leave",
+    }
+)  # fmt: skip
 """The methods of a :class:`Session` that its crew may call."""
 
 
@@ -188,6 +191,14 @@ class Session:
     def peers(self) -> frozenset[Peer]:
         """Return the other ends of the connections of this process."""
         return peers()
+
+    def memory(self) -> int:
+        """Return the bytes of memory that the process has now, without garbage.
+
+        Frozen in each stretch, it would otherwise not be collected for long.
+        """
+        gc.collect()
+        return memory_now()
 
     def verify(self) -> Any:
         """Check the database; return this client's account for the audit."""

@@ -88,3 +88,11 @@ COSTS = (
 )  # fmt: skip
 """All costs, in the order in which tables show them."""
 BY_NAME = {cost.name: cost for cost in COSTS}
+OVER_TIME = (
+    BY_NAME["cpu"],
+    BY_NAME["server_cpu"],
+    Cost("memory_now", "client_memory_now_bytes", "memory, client", BYTES, ""),
+    BY_NAME["server_memory"],
+    Cost("database", "database_bytes", "size of the database", BYTES, ""),
+)
+"""The costs that are shown over time, if runs share their clients; memory is that at their ends."""

@@ -187,9 +187,13 @@ def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
     Pairs of which one side takes longer with time are left out: more runs do not decide those.
+    Nor can there be more runs of clients that are gone.
     """
     needed = [
-        pair for pair in pairs if pair.runs_needed and not (pair.base.trend or pair.new.trend)
+        pair
+        for pair in pairs
+        if pair.runs_needed
+        and not any(side.trend or side.wanted_seconds for side in (pair.base, pair.new))
     ]
     if not needed:
         return ""

@@ -88,7 +88,8 @@ def _amount(result: CellResult, cost: Cost) -> float | None:
 
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
-    trend = result.trend
+    trend, course = result.trend, result.over_time
+    growths = dict(course.growths) if course else {}
     memory = result.measured and result.unit == "byte"
     interval = None if memory else result.interval
     figures = {
@@ -122,4 +123,11 @@ def _record(result: CellResult) -> dict[str, Any]:
         "trend": trend and ("within runs" if trend.within_runs else "from run to run"),
         "trend_times": trend and trend.times,
         "trend_p_value": trend and trend.p_value,
+        "trend_low": trend and trend.interval and trend.interval[0],
+        "trend_high": trend and trend.interval and trend.interval[1],
+        "smallest_trend": course and course.smallest,
+        "client_memory_growth_bytes_per_hour": growths.get("client_memory_now_bytes"),
+        "server_memory_growth_bytes_per_hour": growths.get("server_memory_bytes"),
+        "stalls": course and len(course.stalls),
+        "longest_stall_s": course and max((one.seconds for one in course.stalls), default=None),
     }

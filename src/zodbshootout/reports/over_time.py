@@ -1,36 +1,112 @@
-"""Notes and charts about cells that take longer with time."""
+"""Notes, tables and charts about cells that take longer with time, or have runs for some time."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from rich.filesize import decimal
+
+from zodbshootout.model.costs import BYTES, OVER_TIME, SECONDS, Cost
+from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
+from zodbshootout.model.parameters import OBJECTS as NUMBER
 from zodbshootout.model.specification import Parameters
-from zodbshootout.reports.elements import Chart, ChartKind, Point
-from zodbshootout.reports.headings import Columned, description, title_of
-from zodbshootout.reports.metrics import METRICS
+from zodbshootout.reports.elements import (
+    DASH,
+    Chart,
+    ChartKind,
+    Entry,
+    Point,
+    Report,
+    Row,
+    Style,
+    Table,
+)
+from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, title_of
+from zodbshootout.reports.metrics import METRICS, OBJECTS, PERCENTILES, Metric, cost_text
 from zodbshootout.results.names import short_name, varied_parameters
-from zodbshootout.results.result import CellResult, Trend
+from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 _SECONDS = METRICS["seconds"]
+_OF_MEMORY = {
+    "client_memory_now_bytes": "a client grows",
+    "server_memory_bytes": "its server grows",
+}
+LISTED_STALLS = 3
+TELLING = 2.0
+"""The greatest of the smallest trends that would have been found with which a cell is steady."""
+MINUTES_FROM = 180.0
+"""The seconds from which on times are given in minutes."""
+ROWS = 10
+"""The most rows of a table over time."""
+MEGABYTE = 1e6
 _LEVELS = (0.001, 0.01)
 """The limits of p-values that a note names; no trend has a greater one than the last."""
 
 
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each contender that takes longer with time."""
+    """Yield a line for each contender that takes longer with time, or was measured --for some."""
     varied = varied_parameters(result.cell for _, result in cells)
     names = {result.cell: short_name(result.cell, varied) for _, result in cells}
     several = len(set(names.values())) > 1
     groups: dict[tuple[str, bool, bool], list[tuple[Trend, str]]] = {}
     for column, result in cells:
-        if trend := result.trend:
-            place = f" in {names[result.cell]}" if several else ""
+        place = f" in {names[result.cell]}" if several else ""
+        if result.over_time is not None:
+            yield f"{column}{place}: {_found(result.trend, result.over_time)}"
+        elif trend := result.trend:
             group = groups.setdefault((column, trend.within_runs, trend.alone), [])
             group.append((trend, place))
     for (column, _, _), trends in groups.items():
         trends.sort(key=lambda pair: -pair[0].times)
         yield f"{column}: takes longer {_described(trends)}"
+
+
+def _found(trend: Trend | None, found: OverTime) -> str:
+    """Describe what was found about a cell whose runs share their clients."""
+    time = duration(found.seconds)
+    clauses = [
+        f"{_OF_MEMORY[key]} by {decimal(round(rate))} an hour" for key, rate in found.growths
+    ]
+    if found.stalls:
+        clauses.append(_stalled(found.stalls))
+    if trend is not None and trend.interval is not None:
+        low, high = (_part(times) for times in trend.interval)
+        cause = " (it or the machine, which only another contender would show)" * trend.alone
+        slower = f"gets slower: {_part(trend.times)} % in {time} ({low} to {high} %){cause}"
+        return "; ".join([slower, *clauses])
+    if found.faster:
+        return "; ".join([f"gets faster in {time}", *clauses])
+    if found.smallest is None:
+        return "; ".join([*clauses, f"too few runs in {time} to tell whether it gets slower"])
+    if found.smallest > TELLING:
+        return "; ".join([*clauses, f"too noisy in {time} to tell whether it gets slower"])
+    steady = "does not get slower" if clauses else "steady"
+    seen = f"a rise by {_part(found.smallest)} % in {time} would have been seen"
+    return "; ".join([*clauses, f"{steady} ({seen})"])
+
+
+def _stalled(stalls: Sequence[Stall]) -> str:
+    longest = sorted(stalls, key=lambda stall: -stall.seconds)[:LISTED_STALLS]
+    listed = [
+        f"{stall.seconds:.2g} s after {duration(stall.after)}"
+        for stall in sorted(longest, key=lambda stall: stall.after)
+    ]
+    more = len(stalls) - len(listed)
+    return f"stalls for {', '.join([*listed, *([f'and {more} more times'] if more else [])])}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words."""
+    if seconds < MINUTES_FROM:
+        return f"{seconds:.3g} seconds"
+    return f"{seconds / 60:.3g} minutes"
+
+
+def _part(times: float) -> str:
+    return f"{float(f'{100 * (times - 1):.2g}'):,g}"
 
 
 def _described(trends: Sequence[tuple[Trend, str]]) -> str:
@@ -55,7 +131,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
     """Return a chart for each row of the tables in which a contender takes longer with time."""
     rows: dict[tuple[str, Parameters], list[Columned]] = {}
     for column, result in cells:
-        if _starts(result):
+        if result.starts and result.over_time is None:
             row = rows.setdefault((result.cell.benchmark, result.cell.parameters), [])
             row.append((column, result))
     for row in rows.values():
@@ -89,24 +165,193 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
 
 def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
     """Return when the slices of each run were taken on average, and the mean of its values."""
-    runs = _starts(result)
+    runs = result.starts
     for run, starts in zip(result.runs, runs, strict=True):
         yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
     """Return the means over runs of the instant of each slice, in its run, and of its value."""
-    runs = list(zip(_starts(result), (run.values for run in result.runs), strict=True))
+    runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
         yield statistics.fmean(instants), statistics.fmean(values[number] for _, values in runs)
 
 
-def _starts(result: CellResult) -> list[list[float]]:
-    """Return when the slices of each run were started, in seconds; nothing if that is unknown."""
-    starts = [
-        [float(seconds) for seconds in str(run.get_metadata().get("slice_starts_s", "")).split()]
-        for run in result.runs
+@dataclass(frozen=True)
+class _Quantity:
+    """A figure that is shown over time."""
+
+    name: str
+    """Its key in records."""
+    caption: str
+    value: Callable[[CellResult], float | None]
+    text: Callable[[CellResult, float], str]
+    unit: float = 1.0
+    """The unit of a chart's axis, if it is not that of the value."""
+    in_seconds: bool = False
+    percentile: str = ""
+
+
+def _quantities() -> Iterator[_Quantity]:
+    yield _of_metric(OBJECTS)
+    for metric in PERCENTILES:
+        if metric.name != "p90":
+            yield _of_metric(metric)
+    for cost in OVER_TIME:
+        yield _of_cost(cost)
+
+
+def _of_metric(metric: Metric) -> _Quantity:
+    is_rate = metric is OBJECTS
+    return _Quantity(
+        metric.name if is_rate else f"latency_{metric.name}_s",
+        metric.caption,
+        metric.value,
+        metric.text,
+        in_seconds=not is_rate,
+        percentile="" if is_rate else metric.name,
+    )
+
+
+def _of_cost(cost: Cost) -> _Quantity:
+    def value(result: CellResult) -> float | None:
+        figure = result.with_cost(cost)
+        return None if figure is None else figure.mean
+
+    in_megabytes = cost.unit == BYTES
+    caption = f"{cost.caption[0].upper()}{cost.caption[1:]}"
+    return _Quantity(
+        cost.key,
+        f"{caption}, MB" if in_megabytes else caption,
+        value,
+        lambda _, amount: cost_text(cost, amount),
+        unit=MEGABYTE if in_megabytes else 1.0,
+        in_seconds=cost.unit == SECONDS,
+    )
+
+
+def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
+    """Return tables of what was measured for some time, and a record of each run.
+
+    A table has about ten rows, each of several runs.
+    """
+    cells = in_columns(result_sets)
+    notes = list(trend_notes([cell for cell in cells if cell[1].over_time]))
+    if not notes:
+        notes = ["nothing was measured with --for, whose runs share their clients"]
+    records = [
+        {"file": results.label or None, **record}
+        for results in result_sets
+        for result in results.results
+        if result.over_time
+        for record in _records(result)
     ]
-    counts = [len(run.values) for run in result.runs]
-    return starts if list(map(len, starts)) == counts else []
+    return Report(list(_tables(cells)), notes, records=records, title="Over time")
+
+
+def _records(result: CellResult) -> Iterator[dict[str, Any]]:
+    first = result.starts[0][0]
+    for starts, run in zip(result.starts, result.runs, strict=True):
+        alone = replace(result, runs=(run,))
+        yield {
+            "benchmark": result.cell.benchmark,
+            "contender": result.cell.contender,
+            **{
+                one.key: one.written(result.cell.parameters)
+                for one in (CLIENTS, NUMBER, SIZE, RATE)
+            },
+            "start_s": round(starts[0] - first, 3),
+            "seconds_per_iteration": alone.mean,
+            **{quantity.name: quantity.value(alone) for quantity in _quantities()},
+        }
+
+
+def _rows_over_time(cells: Sequence[Columned]) -> list[list[Columned]]:
+    """Return the cells that were measured for some time, row by row."""
+    rows: dict[tuple[str, Parameters], list[Columned]] = {}
+    for column, result in cells:
+        if result.over_time is not None:
+            key = (result.cell.benchmark, result.cell.parameters)
+            rows.setdefault(key, []).append((column, result))
+    return list(rows.values())
+
+
+def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
+    """Yield a table of each quantity for each row that was measured for some time."""
+    for row in _rows_over_time(cells):
+        columns = [column for column, _ in row]
+        parts = [_in_parts(result) for _, result in row]
+        result = row[0][1]
+        for quantity in _quantities():
+            lines = [
+                Row(
+                    _on_the_clock(start),
+                    [_entry(of_column.get(part), quantity) for of_column in parts],
+                )
+                for part, start in enumerate(_starts_of_parts(row))
+            ]
+            if any(entry.value is not None for line in lines for entry in line.entries):
+                caption = f"{quantity.caption.removesuffix(', MB')}, {result.cell.benchmark}"
+                yield Table(f"{caption}: {description(result)}", columns, lines, "Time")
+
+
+def _on_the_clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _starts_of_parts(row: Sequence[Columned]) -> list[float]:
+    longest = max((result for _, result in row), key=lambda result: len(result.runs))
+    size = _size_of_parts(longest)
+    return [starts[0] - longest.starts[0][0] for starts in longest.starts[::size]]
+
+
+def _size_of_parts(result: CellResult) -> int:
+    return -(-len(result.runs) // ROWS)
+
+
+def _in_parts(result: CellResult) -> dict[int, CellResult]:
+    """Return the runs of a result in about ten parts, by number."""
+    size = _size_of_parts(result)
+    return {
+        number: replace(result, runs=result.runs[start : start + size])
+        for number, start in enumerate(range(0, len(result.runs), size))
+    }
+
+
+def _entry(part: CellResult | None, quantity: _Quantity) -> Entry:
+    value = None if part is None else quantity.value(part)
+    if part is None or value is None:
+        return Entry(DASH, style=Style.DIM)
+    return Entry(quantity.text(part, value), value)
+
+
+def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+    """Yield a chart of each quantity for each row that was measured for some time."""
+    for row in _rows_over_time(cells):
+        for quantity in _quantities():
+            if points := [point for cell in row for point in _points(*cell, quantity)]:
+                result = row[0][1]
+                yield Chart(
+                    ChartKind.TIMES,
+                    title_of(result),
+                    subtitle=description(result),
+                    x_title="minutes since the start of the first run",
+                    y_title=quantity.caption,
+                    points=points,
+                    columns=columns,
+                    in_seconds=quantity.in_seconds or (result.paced and quantity.name == "objects"),
+                    percentile=quantity.percentile,
+                )
+
+
+def _points(column: str, result: CellResult, quantity: _Quantity) -> Iterator[Point]:
+    for starts, run in zip(result.starts, result.runs, strict=True):
+        alone = replace(result, runs=(run,))
+        value = quantity.value(alone)
+        if value is not None:
+            minutes = (statistics.fmean(starts) - result.starts[0][0]) / 60
+            text = quantity.text(alone, value)
+            yield Point(column, round(minutes, 3), value / quantity.unit, text)

@@ -24,7 +24,7 @@ from zodbshootout.reports.elements import DASH, Entry, Listing, Report, Row, Sty
 from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
 from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
-from zodbshootout.reports.over_time import trend_charts
+from zodbshootout.reports.over_time import over_time_charts, over_time_report, trend_charts
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.replay_tables import step_charts
@@ -88,6 +88,7 @@ def whole_report(
         _by_benchmark(timed, columns, ceiling),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
         Report(_tables(result_sets, PERCENTILES, footnotes), title="Latency"),
+        *([_over_time(result_sets)] if any(result.over_time for _, result in cells) else []),
         Report(_tables(result_sets, COUNTS, footnotes), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),
@@ -101,6 +102,10 @@ def whole_report(
         parts=Report(parts=sections).without_charts,
         alternatives=list(_alternatives(result_sets, main, footnotes)) if main.matrix else [],
     )
+
+
+def _over_time(result_sets: Sequence[ResultSet]) -> Report:
+    return replace(over_time_report(result_sets), records=[], notes=[])
 
 
 def _compared(
@@ -145,7 +150,7 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
         values = list(over_values(unpaced, columns))
-        trends = trend_charts(cells, columns)
+        trends = [*over_time_charts(cells, columns), *trend_charts(cells, columns)]
         charts = [*objects.curves(), *values, *objects.bars(), *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
     drawn = [(chart, point) for part in parts for chart in part.charts for point in chart.points]

@@ -6,9 +6,12 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 CONFIDENCE = 0.95
 """The fraction of intervals that contain the true mean."""
+BATCHES = 8
+"""The batches in which runs are joined that are not independent."""
 MIN_RUNS = 3
 """The size of the smallest sample that has an interval: an interval from two numbers is wider than
 any difference of interest, or by chance has no width."""
@@ -76,6 +79,13 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
         floor = (independent.half_width / _quantile(estimate.df)) ** 2
         return replace(estimate, variance=max(estimate.variance, floor))
     return estimate
+
+
+def joined(runs: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Join successive *runs* that are not independent, so that their batches nearly are."""
+    ends = [round(number * len(runs) / BATCHES) for number in range(BATCHES + 1)]
+    batches = [runs[start:end] for start, end in pairwise(ends)]
+    return [[value for values in batch for value in values] for batch in batches if batch]
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:

@@ -311,9 +311,11 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
 def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
     """Describe how existing runs differ from expected ones, or return ``None``."""
     metadata = result.benchmark().get_metadata()
+    # Without it, each run has processes of its own.
+    wanted = {"for_s": None, **expected}
     differing = [
         f"{key}={metadata.get(key, 'nothing')}"
-        for key, value in expected.items()
+        for key, value in wanted.items()
         if metadata.get(key) != value and key not in MAY_DIFFER
     ]
     if differing:

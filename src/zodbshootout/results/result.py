@@ -20,13 +20,15 @@ from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import INSTALLED, without_rtt
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import MIN_RUNS, Estimate, mean_of, mean_of_runs
+from zodbshootout.results.estimate import MIN_RUNS, Estimate, joined, mean_of, mean_of_runs
 
 MAX_WARMING_UP = 2
 """The number of values up to which a run cannot show whether its first one is slower."""
 IMPRECISE = 0.1
 """The half width, as a fraction of the mean, above which a figure is imprecise if no precision was
 asked for."""
+NEARLY = 0.9
+"""The part of the time asked for from which on a result is complete."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
@@ -50,6 +52,34 @@ class Trend:
     """Whether it takes longer in the course of a run, and each run begins anew."""
     alone: bool = False
     """Whether there was no other contender to compare with: then the machine may be the cause."""
+    interval: tuple[float, float] | None = None
+    """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
+
+
+@dataclass(frozen=True)
+class Stall:
+    """An iteration that took far longer than others of its cell."""
+
+    after: float
+    """Seconds from the start of the first slice to that of the slice with the iteration."""
+    seconds: float
+    """The duration of the iteration."""
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """What was found about a cell whose runs share their clients, servers and databases."""
+
+    seconds: float
+    """The time from the start of the first slice to that of the last."""
+    smallest: float | None
+    """The smallest trend that would have been found, as in :attr:`Trend.times`; ``None`` if there
+    are too few runs to find any."""
+    faster: bool = False
+    """Whether it takes less time at the end."""
+    growths: tuple[tuple[str, float], ...] = ()
+    """The memory that grows all the time: its key in metadata, and the bytes in an hour."""
+    stalls: tuple[Stall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +103,8 @@ class CellResult:
     """The values of each run of a measure or a cost, in place of the measured ones."""
     trend: Trend | None = None
     """How it takes longer with time, if that was tested and found."""
+    over_time: OverTime | None = None
+    """What else was found, if its runs share their clients, servers and databases."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with the run of a worker, or the runs of a file, added."""
@@ -103,6 +135,9 @@ class CellResult:
         warnings = []
         if len(self.runs) < planned:
             warnings.append(f"incomplete: {len(self.runs)} of {planned} runs")
+        if self.wanted_seconds and self.lasted < NEARLY * self.wanted_seconds:
+            minutes = f"{self.lasted / 60:.3g} of {self.wanted_seconds / 60:.3g} minutes"
+            warnings.append(f"incomplete: {minutes}")
         if self.crashes:
             plural = "" if len(self.crashes) == 1 else "s"
             warnings.append(
@@ -191,6 +226,32 @@ class CellResult:
         figures = [cost.values(run.get_metadata()) for run in self.runs]
         known = tuple(tuple(values) for values in figures if values is not None)
         return replace(self, figures=known, cost=cost) if len(known) == len(figures) > 0 else None
+
+    @property
+    def wanted_seconds(self) -> float:
+        """The seconds for which runs should share clients and databases; 0 if they do not."""
+        return float(self.metadata.get("for_s", 0))
+
+    @property
+    def lasted(self) -> float:
+        """The seconds from the start of the first slice to the end of the last run."""
+        if not self.starts:
+            return 0.0
+        last = float(self.runs[-1].get_metadata().get("duration", 0.0))
+        return self.starts[-1][0] - self.starts[0][0] + last
+
+    @cached_property
+    def starts(self) -> list[list[float]]:
+        """When the slices of each run were started, in seconds; empty if that is not known."""
+        starts = self.numbers("slice_starts_s")
+        return starts if list(map(len, starts)) == [len(run.values) for run in self.runs] else []
+
+    def numbers(self, key: str) -> list[list[float]]:
+        """Return the numbers that the metadata of each run have under a key."""
+        return [
+            [float(number) for number in str(run.get_metadata().get(key, "")).split()]
+            for run in self.runs
+        ]
 
     @property
     def servers_restarted(self) -> bool:
@@ -293,15 +354,16 @@ class CellResult:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The mean over runs, which are independent, in the unit of the values.
+        """The mean over independent runs, or batches of others, in the unit of the values.
 
         The mean of a measure is geometric, like that of ratios, lest one long stall dominate it.
         """
+        runs = joined(self.values_by_run) if self.wanted_seconds else self.values_by_run
         if self.measure:
-            logs = mean_of([math.log(value) for value in self.values])
+            logs = mean_of([statistics.fmean(map(math.log, values)) for values in runs])
             mean = math.exp(logs.mean)
             return replace(logs, mean=mean, variance=logs.variance * mean**2)
-        return mean_of_runs(self.values_by_run)
+        return mean_of_runs(runs)
 
     @property
     def relative(self) -> Estimate:
@@ -334,9 +396,9 @@ class CellResult:
         """Whether the mean misses the precision that was asked for, or 10 % if none was.
 
         Measures besides :data:`WATCHED` never do: more runs make neither the longest latency nor
-        the rate that was reached more precise.
+        the rate that was reached more precise.  Nor do runs that share clients.
         """
-        if self.measure not in {"", *WATCHED}:
+        if self.measure not in {"", *WATCHED} or self.wanted_seconds:
             return False
         return self.half_width is None or self.half_width > (self.precision or IMPRECISE)
 

@@ -4,18 +4,24 @@ Only runs are independent, so they are the units of both tests: one of the means
 order in which they were made, and one of the changes within runs, for what begins anew with the
 processes of each run.  A change of the machine concerns all contenders of a row, so a contender's
 values are divided by those of the others.
+
+Runs that share their clients are not independent: what was slow in one run may still be in the
+next.  So they are joined in batches, so long that such noise is over in the next one.  A batch
+counts as the median of its runs, which a single slow one does not change.  The noise is that of the
+differences between successive batches, of which the largest is left out: so it is known whether the
+trend is straight, bent or a step.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from zodbshootout.results.estimate import Estimate, mean_of
-from zodbshootout.results.result import CellResult, Trend
+from zodbshootout.results.estimate import BATCHES, Estimate, joined, mean_of
+from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
 """The probability that any cell of a run is said to have a trend if none has one, and the false
@@ -24,6 +30,28 @@ FEWEST_RUNS = 4
 """The minimum number of runs in which a trend can be found."""
 NOTEWORTHY = 1.05
 """The ratio of the time at the end to that at the beginning from which there is a trend."""
+
+DF = 3.0
+"""The degrees of freedom of the noise of runs that share their clients."""
+LARGEST_LEFT_OUT = 1.61
+"""The mean of the squares of their differences, as a multiple of that without the largest.
+
+Both numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
+STEPS_OF_LEVELS = 1.5
+"""The factor of the variance of a mean step between levels: in a random walk, half of what is in a
+step is also in the next one."""
+FEWEST_SHARED = 2 * BATCHES
+"""The minimum number of such runs in which a trend can be found, the first one left aside."""
+NOTEWORTHY_SHARED = 1.02
+GROWTH = 0.01
+"""The part of a memory by which it has to grow during all runs to be reported."""
+SETTLING = 4
+"""Memory is tested after one of this many parts of the time, because caches fill at first."""
+MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
+STALL = 0.1
+STALL_TIMES = 10
+"""A stall is an iteration of at least :data:`STALL` seconds that takes this many times what the
+longest iteration of a slice does, in the median over slices."""
 
 Rounds = Mapping[str, Mapping[int, float]]
 """The logarithms of a cell's values, by the name of the round and the number of the slice."""
@@ -46,7 +74,7 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
     """
     rows: dict[object, dict[int, Rounds]] = {}
     for number, result in enumerate(results):
-        if _has_independent_runs(result):
+        if not result.wanted_seconds and _can_be_tested(result):
             key = result.cell.benchmark, result.cell.parameters
             rows.setdefault(key, {})[number] = _logarithms(result)
     trends = {
@@ -54,14 +82,18 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
         for of_row in find_trends(list(rows.values()), level)
         for number, trend in of_row.items()
     }
-    return [
-        replace(result, trend=trends.get(number)) if result.trend != trends.get(number) else result
-        for number, result in enumerate(results)
-    ]
+    found = {number: (trend, None) for number, trend in trends.items()} | _over_time(results, level)
+    nothing: tuple[Trend | None, OverTime | None] = (None, None)
+    changed = []
+    for number, result in enumerate(results):
+        trend, over_time = found.get(number, nothing)
+        is_same = (result.trend, result.over_time) == (trend, over_time)
+        changed.append(result if is_same else replace(result, trend=trend, over_time=over_time))
+    return changed
 
 
-def _has_independent_runs(result: CellResult) -> bool:
-    """Return whether all runs of a result do the same, independently of each other.
+def _can_be_tested(result: CellResult) -> bool:
+    """Return whether all runs of a result do the same.
 
     A replay does other transactions in each run, and a search for the highest rate begins near the
     result of the search before.
@@ -69,6 +101,207 @@ def _has_independent_runs(result: CellResult) -> bool:
     parameters = result.cell.parameters
     differs = parameters.workload.name or parameters.limit.percentile
     return result.timed and result.keeps_up and not differs
+
+
+def _over_time(
+    results: Sequence[CellResult], level: float
+) -> dict[int, tuple[Trend | None, OverTime | None]]:
+    """Return what is found about the results whose runs share their clients, by their numbers."""
+    shared = {
+        number: result
+        for number, result in enumerate(results)
+        if result.wanted_seconds and result.timed and result.starts
+    }
+    rows: dict[object, dict[int, Rounds]] = {}
+    for number, result in shared.items():
+        if _can_be_tested(result) or _has_counterpart(result, shared.values()):
+            key = result.cell.benchmark, result.cell.parameters
+            rows.setdefault(key, {})[number] = _logarithms(result)
+    tested = {
+        key: trend
+        for row in find_shared_trends(list(rows.values()), level)
+        for key, trend in row.items()
+    }
+    growths = _growths(shared, level / 2)
+    found: dict[int, tuple[Trend | None, OverTime | None]] = {}
+    for number, result in shared.items():
+        change = tested.get(number)
+        seconds = result.starts[-1][-1] - result.starts[0][0]
+        over_time = OverTime(
+            seconds,
+            change and change.smallest,
+            change is not None and change.faster,
+            tuple(growths.get(number, ())),
+            tuple(_stalls(result)),
+        )
+        found[number] = (change and change.slower, over_time)
+    return found
+
+
+def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
+    """Return whether another contender replays the same transactions in the same slices."""
+    row = (result.cell.benchmark, result.cell.parameters)
+    same = [other for other in others if (other.cell.benchmark, other.cell.parameters) == row]
+    return result.keeps_up and len(same) > 1
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was found about the times of runs that share their clients."""
+
+    slower: Trend | None
+    faster: bool
+    smallest: float
+    """As in :class:`~zodbshootout.results.result.OverTime`."""
+
+
+@dataclass(frozen=True)
+class _Course:
+    """The times of runs that share their clients, in their order, and the slope from run to run."""
+
+    times: Sequence[float]
+    slope: Estimate
+    p_value: float
+    """The probability of such a rise by chance."""
+    is_its_own: bool
+    alone: bool
+
+    @property
+    def rise(self) -> float:
+        return _rise(self.times, self.slope.mean)
+
+    def smallest(self, level: float) -> float:
+        """Return the rise that is found in 95 of 100 cases."""
+        from scipy.special import stdtrit
+
+        quantiles = sum(float(stdtrit(self.slope.df, 1 - part)) for part in (level, 0.05))
+        flat = [1.0] * len(self.times)
+        half = (len(flat) - 1) / 2
+        slope = min(quantiles * math.sqrt(self.slope.variance), 0.99 / half)
+        return max(NOTEWORTHY_SHARED, (1 + half * slope) / (1 - half * slope))
+
+
+def find_shared_trends(
+    rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
+) -> list[dict[int, Change]]:
+    """Return the changes of each row with enough runs, by the keys of its cells.
+
+    All runs of a cell share their clients; see :func:`with_trends`.
+    """
+    courses = [
+        (number, key, course)
+        for number, row in enumerate(rows)
+        for key in row
+        if (course := _course(row[key], [row[other] for other in row if other != key])) is not None
+    ]
+    rises = [course.p_value if course.is_its_own else 1.0 for _, _, course in courses]
+    falls = [1 - course.p_value if course.is_its_own else 1.0 for _, _, course in courses]
+    changes: list[dict[int, Change]] = [{} for _ in rows]
+    for (number, key, course), rise, fall in zip(
+        courses, _corrected(rises, level), _corrected(falls, level), strict=True
+    ):
+        low, high = (_rise(course.times, end) for end in course.slope.interval)
+        is_slower = rise <= level and course.rise >= NOTEWORTHY_SHARED
+        trend = Trend(course.rise, rise, alone=course.alone, interval=(low, high))
+        changes[number][key] = Change(
+            trend if is_slower else None,
+            fall <= level and course.rise <= 1 / NOTEWORTHY_SHARED,
+            course.smallest(level / len(courses)),
+        )
+    return changes
+
+
+def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
+    """Return the course of a cell relative to the *others*, ``None`` if there are too few runs.
+
+    Without others, the machine may be what changes, in a random walk.  Its steps are independent,
+    and so are tested instead of the slope.
+    """
+    relative = _relative(cell, others)
+    names = [name for name, logs in cell.items() if logs and name in (relative or cell)][1:]
+    if len(names) < FEWEST_SHARED:
+        return None
+    own = _times([_run_of(cell[name]) for name in names])
+    times = _times([relative[name] for name in names]) if relative else own
+    slope = _slope_of_batches(times)
+    tested = slope if relative else _steps(times)
+    logs = [math.log(_rise(course, _slope_of_batches(course).mean)) for course in (times, own)]
+    is_its_own = abs(logs[1]) >= abs(logs[0]) / 2 and logs[0] * logs[1] >= 0
+    if not relative:
+        slope = replace(tested, mean=slope.mean)
+    return _Course(times, slope, _p_of_rise(tested), is_its_own, alone=not relative)
+
+
+def _batches(numbers: Sequence[float]) -> list[float]:
+    """Return the medians of batches of successive numbers."""
+    return [statistics.median(batch) for batch in joined([[number] for number in numbers])]
+
+
+def _slope_of_batches(numbers: Sequence[float]) -> Estimate:
+    """Return the slope from one number to the next of numbers that may be correlated."""
+    levels = _batches(numbers)
+    steps = [later - former for former, later in pairwise(levels)]
+    usual = statistics.median(steps)
+    *squares, _ = sorted((step - usual) ** 2 for step in steps)
+    noise = LARGEST_LEFT_OUT * statistics.fmean(squares) / 2
+    spread = math.fsum((number - (BATCHES - 1) / 2) ** 2 for number in range(BATCHES))
+    slope, size = _line(range(BATCHES), levels).mean, len(numbers) / BATCHES
+    return Estimate(slope / size, noise / spread / size**2, DF)
+
+
+def _steps(numbers: Sequence[float]) -> Estimate:
+    """Return the mean step from one number to the next of a random walk."""
+    size = len(numbers) / BATCHES
+    mean = mean_of([later - former for former, later in pairwise(_batches(numbers))])
+    variance = STEPS_OF_LEVELS * mean.variance
+    return replace(mean, mean=mean.mean / size, variance=variance / size**2)
+
+
+def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[tuple[str, float]]]:
+    """Return the memories that grow to the end, and by how many bytes an hour, by result."""
+    tested = [
+        (number, key, sizes, _steps(sizes))
+        for number, result in results.items()
+        for key in MEMORIES
+        if len(sizes := _settled(result, key)) >= FEWEST_SHARED
+    ]
+    p_values = _corrected([_p_of_rise(steps) for _, _, _, steps in tested], level)
+    growths: dict[int, list[tuple[str, float]]] = {}
+    for (number, key, sizes, steps), p_value in zip(tested, p_values, strict=True):
+        result = results[number]
+        in_all = steps.mean * len(result.runs)
+        later = _steps(sizes[len(sizes) // 2 :]).mean
+        if p_value <= level and in_all >= GROWTH * sizes[0] and later >= steps.mean / 2:
+            seconds = (result.starts[-1][0] - result.starts[0][0]) / (len(result.runs) - 1)
+            growths.setdefault(number, []).append((key, 3600 * steps.mean / seconds))
+    return growths
+
+
+def _settled(result: CellResult, key: str) -> list[float]:
+    """Return the sizes of a memory at the ends of runs, those during which caches fill left out."""
+    sizes = [size for (size,) in result.numbers(key)] if key in result.metadata else []
+    return sizes[len(sizes) // SETTLING :]
+
+
+def _stalls(result: CellResult) -> Iterator[Stall]:
+    longest = [seconds for run in result.numbers("slice_longest_s") for seconds in run]
+    starts = [start for run in result.starts for start in run]
+    if len(longest) != len(starts):
+        return
+    limit = max(STALL, STALL_TIMES * statistics.median(longest))
+    for start, seconds in zip(starts, longest, strict=True):
+        if seconds >= limit:
+            yield Stall(start - starts[0], seconds)
+
+
+def _corrected(p_values: Sequence[float], level: float) -> list[float]:
+    """Correct p-values for their number, as Benjamini and Hochberg do, if any is within *level*."""
+    if min(p_values, default=1.0) > level:
+        return list(p_values)
+    from scipy.stats import false_discovery_control  # the import takes a second
+
+    corrected: list[float] = false_discovery_control(p_values).tolist()
+    return corrected
 
 
 def _logarithms(result: CellResult) -> Rounds:
@@ -91,11 +324,7 @@ def find_trends(
         for key in row
         if (trend := _tested(row[key], [row[other] for other in row if other != key])) is not None
     ]
-    p_values = [trend.p_value for _, _, trend in tested]
-    if min(p_values, default=1.0) <= level:
-        from scipy.stats import false_discovery_control  # the import takes a second
-
-        p_values = false_discovery_control(p_values).tolist()
+    p_values = _corrected([trend.p_value for _, _, trend in tested], level)
     trends: list[dict[int, Trend]] = [{} for _ in rows]
     for (number, key, trend), p_value in zip(tested, p_values, strict=True):
         if p_value <= level:
@@ -183,8 +412,8 @@ def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
     """
     times = _times(relative)
     slope = _line(range(len(times)), times)
-    is_its_own = math.log(_rise(_times(own))) >= math.log(_rise(times)) / 2
-    return Trend(_rise(times), _p_of_rise(slope) if is_its_own else 1.0)
+    is_its_own = math.log(_straight_rise(_times(own))) >= math.log(_straight_rise(times)) / 2
+    return Trend(_straight_rise(times), _p_of_rise(slope) if is_its_own else 1.0)
 
 
 def _across_runs_alone(own: Sequence[_Run]) -> Trend:
@@ -195,7 +424,7 @@ def _across_runs_alone(own: Sequence[_Run]) -> Trend:
     """
     times = _times(own)
     steps = mean_of([later - former for former, later in pairwise(times)])
-    return Trend(_rise(times), _p_of_rise(steps))
+    return Trend(_straight_rise(times), _p_of_rise(steps))
 
 
 def _within_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> list[Trend]:
@@ -217,10 +446,13 @@ def _times(runs: Sequence[_Run]) -> list[float]:
     return [math.exp(run.level - mean) for run in runs]
 
 
-def _rise(times: Sequence[float]) -> float:
-    """Return the last of the times as a multiple of the first, both on their straight line."""
+def _straight_rise(times: Sequence[float]) -> float:
+    return _rise(times, _line(range(len(times)), times).mean)
+
+
+def _rise(times: Sequence[float], step: float) -> float:
+    """Return the last time as a multiple of the first, on the line with a *step* between two."""
     middle, half = statistics.fmean(times), (len(times) - 1) / 2
-    step = _line(range(len(times)), times).mean
     first, last = (max(min(times), middle + steps * step) for steps in (-half, half))
     return last / first
 

@@ -16,6 +16,7 @@ from zodbshootout.results.distances import at_distances
 from zodbshootout.results.estimate import (
     MIN_RUNS,
     Estimate,
+    joined,
     mean_of_estimates,
     mean_of_runs,
     runs_needed,
@@ -315,7 +316,7 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
     runs = len(pairs)
     if paired:
-        times = mean_of_runs(pairs)
+        times = mean_of_runs(joined(pairs) if base.wanted_seconds else pairs)
     else:
         firsts, seconds = (
             zip(*in_common, strict=True) if common else (of_base.values(), of_new.values())

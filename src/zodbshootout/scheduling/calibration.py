@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from zodbshootout.model.arrivals import MIN_ITERATIONS, lead
@@ -38,6 +38,13 @@ MIN_BEYOND = 10
 """The minimum of arrivals beyond a percentile that is compared with a limit."""
 SEARCH_TIME = 240.0
 """Seconds that suffice for several runs that search for a rate within a limit."""
+USUAL_RUNS = 40
+SHORTEST_RUN, LONGEST_RUN = 0.75, 60.0
+"""Limits of the seconds in which all contenders make a run, if they make runs for a given time."""
+SLICES_OF_A_RUN = 5
+"""The minimum of a contender's slices in such a run, as far as they are not longer than this."""
+LONG_SLICE = 1.0
+"""Seconds of the longest of such slices: longer ones of two contenders are no pairs."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
@@ -69,6 +76,18 @@ class Effort:
     """With a :attr:`precision`, the maximum seconds of all rows; 0 for :attr:`cell_limit`."""
     cell_limit: float = 0.0
     """With a :attr:`precision`, the maximum seconds of a cell, on average over the cells."""
+    duration: float = 0.0
+    """Seconds for which the contenders of a row keep their clients, servers and databases, and make
+    runs; 0 for processes of its own for each run."""
+
+    def lasting(self, contenders: int) -> Effort:
+        """Return the effort of the runs that *contenders* make for the :attr:`duration`.
+
+        Slices are long, so that little of the time is off the clock.
+        """
+        a_run = min(LONGEST_RUN, max(SHORTEST_RUN, self.duration / USUAL_RUNS)) / contenders
+        min_time = max(self.min_time, min(LONG_SLICE, a_run / SLICES_OF_A_RUN))
+        return replace(self, run_time=a_run, min_time=min_time)
 
 
 @dataclass
@@ -125,9 +144,18 @@ def min_seconds(parameters: Parameters) -> float:
         return SEARCH_TIME
     if not parameters.rate:
         return 0.0
+    return (MIN_RUNS + 1) * slice_at_rate(parameters)
+
+
+def slice_at_rate(parameters: Parameters) -> float:
+    """Return the seconds of a slice at the rate."""
     loops = loops_at_rate(parameters)
-    slices = (loops + lead(loops)) * parameters.crew.size / parameters.rate
-    return (MIN_RUNS + 1) * slices
+    return (loops + lead(loops)) * parameters.crew.size / parameters.rate
+
+
+def slices_at_rate(parameters: Parameters, run_time: float) -> int:
+    """Return the slices at a rate that a contender takes in *run_time* seconds, 1 at least."""
+    return max(1, round(run_time / slice_at_rate(parameters)))
 
 
 def choose_loops(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from zodbshootout.model.outcome import Failed, Failure
@@ -77,6 +77,10 @@ class InterleavedRun(Generic[C]):
     """Called before each slice is prepared; may raise :class:`Failed`."""
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
     """Called to take each prepared slice by calling its second argument, once."""
+    is_last: Callable[[], bool] = lambda: True
+    """Called when a run has had its slices; if false, the workers are there for another one."""
+    _is_decided: bool = False
+    _orders: dict[int, list[C]] = field(default_factory=dict)
 
     def run(
         self, calibration: RowCalibration[C], order: random.Random, first: int = 0
@@ -85,7 +89,9 @@ class InterleavedRun(Generic[C]):
 
         Yield the runs of the contenders that did not fail, each as soon as it is finished.
         """
-        self._decide(calibration, self._first_iterations(calibration))
+        if not self._is_decided:
+            self._decide(calibration, self._first_iterations(calibration))
+            self._is_decided = True
         effort = calibration.effort
         self._for_each(
             lambda key: self.workers[key].begin(
@@ -95,15 +101,15 @@ class InterleavedRun(Generic[C]):
                 calibration.latest.get(key, 0.0),
             )
         )
-        orders: dict[int, list[C]] = {}
         for turn in range(calibration.all_turns):
             keys = [key for key in self.workers if calibration.takes_part(key, turn)]
             while keys:
-                in_order = ordered(keys, calibration.stride, orders, order)
+                in_order = ordered(keys, calibration.stride, self._orders, order)
                 slices = self._take_turn(in_order, first + turn)
                 calibration.latest |= {key: taken.value for key, taken in slices.items()}
                 keys = [key for key, taken in slices.items() if taken.goes_on]
-        self._for_each(lambda key: self.workers[key].start("finish"))
+        is_last = self.is_last()
+        self._for_each(lambda key: self.workers[key].start("finish", is_last))
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:

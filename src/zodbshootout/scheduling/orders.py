@@ -87,11 +87,8 @@ class Tasks:
         if task.pack:
             self._packed.add(cell.contender)
 
-    def measuring(self, cell: Cell, round_name: str, *, restarted: bool) -> Measure:
-        """Return the task to measure a cell in one run.
-
-        Runs with the same *round_name* are made in turn, slice by slice.
-        """
+    def measuring(self, cell: Cell, *, restarted: bool) -> Measure:
+        """Return the task to measure a cell."""
         profile = None
         if self.options.profiles is not None:
             # A path that Python 3.13 has pickled cannot be loaded by an older one.
@@ -102,7 +99,7 @@ class Tasks:
         specification = self._specification(cell, run=secrets.token_hex(4))
         return Measure(
             specification,
-            {**self.metadata(cell, restarted=restarted), "round": round_name, **target},
+            {**self.metadata(cell, restarted=restarted), **target},
             self.options.leaks,
             profile,
             self.cluster,
@@ -128,6 +125,7 @@ class Tasks:
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
         durability, durability_detail = info.promise
         uncleared = ", ".join(contender.caches_left(restarted=restarted))
+        duration = self.plan.effort.duration
         documents = {"settings": json.dumps(contender.settings)}
         if contender.definitions:
             documents["definitions"] = json.dumps(contender.definitions)
@@ -139,6 +137,7 @@ class Tasks:
             | storable(
                 {
                     "work_per_iteration": benchmark.work(cell.parameters),
+                    **({"for_s": duration} if duration else {}),
                     "record_size_bytes": _record_size(cell, benchmark),
                     "profiler": "cprofile" if options.profiles else "none",
                     "servers_restarted": restarted,

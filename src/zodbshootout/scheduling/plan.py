@@ -158,6 +158,9 @@ class Plan:
         effort = self.effort
         if effort.precision:
             return self.limit
+        if effort.duration:
+            measurable = set(self._measurable)
+            return effort.duration * sum(not measurable.isdisjoint(row) for row in self.rows)
         slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
         a_run = 1.0 + (slices if effort.values else effort.run_time)
         return effort.processes * a_run * len(self._measurable)

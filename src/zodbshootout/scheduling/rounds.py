@@ -66,7 +66,8 @@ class Rounds(Generic[R]):
     @property
     def seconds_left(self) -> float:
         """An estimate of the seconds that the remaining rounds take."""
-        usual = sum(self._took.values()) / len(self._took) if self._took else 0.0
+        took = self._took
+        usual = sum(took.values()) / len(took) if took else self.effort.duration
         left = sum(rounds * self._took.get(row, usual) for row, rounds in self._left.items())
         if not self.effort.precision:
             return left

@@ -42,11 +42,11 @@ class ServerMeter:
         return taken
 
     def metadata(self, cell: Cell, warmups: int) -> dict[str, str | int | float]:
-        """Return the costs of a run, which had this number of *warmups* before its values.
+        """Return the costs of the latest run, which had *warmups* before its values.
 
         They are those of all servers together and, if there are several, of each one.
         """
-        values = self._used.get(cell, [])[warmups:]
+        values = self._used.pop(cell, [])[warmups:]
         if not values:
             return {}
         memory = self.servers.memory(cell.contender)

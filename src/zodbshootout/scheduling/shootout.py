@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
-from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate
+from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import load_now
@@ -36,6 +37,36 @@ MAX_CLIENTS = 128
 some connections to its server.  A row with more clients is measured a few contenders at a time."""
 VALUES_WITH_RESTARTS = 4
 """The default for the slices of a run if servers are restarted before each."""
+
+
+@dataclass
+class Stop:
+    """Decides which of the runs that workers make one after the other is their last."""
+
+    duration: float
+    """Seconds that the runs take together; 0 for a single run."""
+    clock: Callable[[], float] = time.monotonic
+    runs: int = 0
+    """The number of runs so far."""
+    has_come: bool = False
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    @property
+    def elapsed(self) -> float:
+        return self.clock() - self._began
+
+    @property
+    def stage(self) -> str:
+        """The number of the present run, as the observer shows it; empty for a single one."""
+        return f"run {self.runs + 1}" if self.duration else ""
+
+    def is_last(self) -> bool:
+        """Return whether less than half of a usual run is left, now that one more is made."""
+        self.runs += 1
+        self.has_come = self.elapsed * (1 + 1 / (2 * self.runs)) >= self.duration
+        return self.has_come
 
 
 @dataclass
@@ -60,6 +91,8 @@ class Shootout:
         """The contenders of which it was said."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
+        self._left = 0.0
+        """The seconds left when this round began."""
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -103,7 +136,8 @@ class Shootout:
         effort = self.plan.effort
         rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, made=made)
         for row, number in rounds:
-            self.store.observer.left(rounds.seconds_left)
+            self._left = rounds.seconds_left
+            self.store.observer.left(self._left)
             self._stage = f"run {number + 1} of {rounds.expected(row)}"
             self._measure_round(row, calibrations[row], number)
 
@@ -145,10 +179,13 @@ class Shootout:
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
+        if effort.duration:
+            effort = effort.lasting(len(self._measurable(row)))
         loops = loops_at_rate(cell.parameters)
         if not loops:
             return RowCalibration(effort, fewest, benchmark.numbered)
-        effort = replace(effort, values=effort.values or 1)
+        usual = slices_at_rate(cell.parameters, effort.run_time) if effort.duration else 1
+        effort = replace(effort, values=effort.values or usual)
         return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
 
     def _measure_round(
@@ -182,6 +219,9 @@ class Shootout:
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
         """Return the cells without run *number*, counted from 0 on."""
         return [cell for cell in cells if len(self.store.result(cell).runs) <= number]
+
+    def _measurable(self, row: Row) -> list[Cell]:
+        return [cell for cell in row if self.plan.failure(cell) is None] or list(row)
 
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
         """Group the cells whose clients can be set up at the same time.
@@ -238,21 +278,29 @@ class Shootout:
                     self._fail(cell, failure)
                 else:
                     later.append(cell)
-            self.store.observer.working_on(list(workers), self._stage)
-            load_before = load_now()
-            meter = ServerMeter(self.servers)
+            meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration)
             turns = InterleavedRun(
                 workers,
                 self._fail,
                 before_slice=lambda cell: self._restart_servers(cell, workers[cell]),
                 take=lambda cell, take: self._take(workers[cell], meter, cell, take),
+                is_last=stop.is_last,
             )
-            for cell, run in turns.run(calibration, order, first):
-                if not self._has_lost_server(cell):
-                    run.update_metadata(load_now().since(load_before))
+            while turns.workers and not stop.has_come:
+                self.store.observer.working_on(list(workers), stop.stage or self._stage)
+                if stop.duration:
+                    self.store.observer.left(max(0.0, self._left - stop.elapsed))
+                name = f"{self._name}-{number + stop.runs + 1}"
+                load_before = load_now()
+                for cell, run in turns.run(calibration, order, first):
+                    if self._has_lost_server(cell):
+                        turns.workers.pop(cell).abandon()
+                        continue
+                    run.update_metadata({"round": name, **load_now().since(load_before)})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     run.update_metadata(self._traffic.get(cell, {}))
                     self.store.add_run(cell, run)
+                first += calibration.all_turns
         return later
 
     def _take(
@@ -276,8 +324,7 @@ class Shootout:
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
         for cell in cells:
-            name = f"{self._name}-{number + 1}"
-            task = self.tasks.measuring(cell, name, restarted=self._is_restarted(cell))
+            task = self.tasks.measuring(cell, restarted=self._is_restarted(cell))
             try:
                 fork_server = self._fork_server(task.interpreter, number)
                 workers[cell] = stack.enter_context(fork_server.measure(task))
@@ -361,7 +408,8 @@ class Shootout:
         worker.wait()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
-        if failure.crashed and self._tries[cell] < self.options.retries:
+        retries = 0 if self.plan.effort.duration else self.options.retries
+        if failure.crashed and self._tries[cell] < retries:
             self._tries[cell] += 1
             self._again.append(cell)
             self.store.note_crash(cell, failure)

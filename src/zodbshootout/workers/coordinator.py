@@ -487,8 +487,10 @@ class Worker:
         """Wait for the answer to ``finish``; return pyperf's run.
 
         Its metadata have histograms in HdrHistogram's own encoding (V2, base64), of nanoseconds.
+        The time limit is that of a run.
         """
         text, latencies = self.wait()
+        self._worked = 0.0
         run = pyperf.Benchmark.loads(text)
         run.update_metadata(
             {

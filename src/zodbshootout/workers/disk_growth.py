@@ -28,7 +28,7 @@ class DiskGrowth:
 
     def before(self) -> None:
         """Ask for the size before a slice, if there is time for that."""
-        self._before = self._size() if self._asking <= SHARE * self._sliced else None
+        self._before = self.size() if self._asking <= SHARE * self._sliced else None
 
     def after(self, sample: Sample) -> None:
         """Add the growth in the slice of a *sample*."""
@@ -37,10 +37,11 @@ class DiskGrowth:
         # Between the stretches of a longer slice clients may prepare more.
         whole = sample.iterations <= self._crew.most_at_once * sample.clients
         if self._before is not None and stored and whole:
-            self._grown += self._size() - self._before
+            self._grown += self.size() - self._before
             self._stored += stored
 
-    def _size(self) -> DiskSize:
+    def size(self) -> DiskSize:
+        """Return the size of the database now."""
         began = time.perf_counter()
         size: DiskSize = self._crew.call("disk_size", first_only=True)[0]
         self._asking += time.perf_counter() - began

@@ -28,6 +28,7 @@ from zodbshootout.model.specification import Interpreter, Specification, exactly
 from zodbshootout.network.calibration import Calibration
 from zodbshootout.workers.disk_growth import DiskGrowth
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
+from zodbshootout.workers.summary import Metadata, distance_metadata, summarize
 
 Calibrations = Mapping[str, Mapping[float, Calibration]]
 """The calibrations of relays by the name of the host, empty for this one, and by the round-trip
@@ -100,7 +101,7 @@ class Measuring:
     """Takes slices with a crew, whenever the coordinator calls for one."""
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
-        self._task = task
+        self.task = task
         self._crew = crew
         self._connection = connection
         self._growth = Growth() if task.leaks else None
@@ -118,31 +119,67 @@ class Measuring:
         self._latest: Sample | None = None
         """The sample of the latest slice."""
         self.samples: list[Sample] = []
+        """The samples of this run, without warm-ups once it is complete."""
         self.numbers: list[int] = []
         """The number of the slice of each of :attr:`samples`."""
 
-    def run(self, runner: pyperf.Runner, options: Sequence[str]) -> tuple[pyperf.Benchmark, int]:
-        """Have pyperf take all values; return its run, and how many of them are warm-ups.
+    def run(self, runner: pyperf.Runner, options: Sequence[str]) -> pyperf.Benchmark:
+        """Have pyperf take all values of the next run, and return it.
 
         :raises Unsupported: if a hook is not installed, or clients cannot begin at the rate
         """
         loops, values, warmups, self.expected = self.until("begin")
-        if not hasattr(os, "sched_setaffinity"):  # PyPy inherits it
-            options = [option for option in options if not option.startswith("--affinity")]
-        words = [f"--loops={loops}", f"--values={values}", f"--warmups={warmups}", *options]
-        try:
-            runner.parse_args(["--worker", "--worker-task=0", *words])
-        except SystemExit:  # the command has checked them in its own Python
-            raise Unsupported("its environment does not have the hook of --hook") from None
+        self.samples, self.numbers = [], []
+        self.disk_growth = DiskGrowth(self._crew)
         self.loops = loops
-        self.check_rate()
+        if runner.args is None:
+            self._parse(runner, options)
+            self.check_rate()
+        else:
+            runner.args.worker_task += 1
+        runner.args.loops, runner.args.values, runner.args.warmups = loops, values, warmups
         self._connection.send(None)
-        specification = self._task.specification
+        specification = self.task.specification
         benchmark = benchmarks()[specification.benchmark]
         batch = benchmark.batch(specification.parameters)
-        metadata = {**self._task.metadata, "iterations_timed_together": min(batch, loops)}
-        run = runner.bench_time_func(specification.benchmark, self.value, metadata=metadata)
-        return run, warmups
+        metadata = {**self.task.metadata, "iterations_timed_together": min(batch, loops)}
+        # A Runner takes each name once.
+        name = f"{specification.benchmark} {runner.args.worker_task}"
+        run = runner.bench_time_func(name, self.value, metadata=metadata)
+        run.update_metadata(self.disk_growth.metadata())
+        if "for_s" in self.task.metadata:
+            run.update_metadata(self._sizes())
+        del self.samples[:warmups], self.numbers[:warmups]
+        return run
+
+    def _sizes(self) -> dict[str, int]:
+        """Return the memory of the largest client and the size of the database, if it is known."""
+        size = self.disk_growth.size()
+        sizes = {"client_memory_now_bytes": max(self._crew.call("memory"))}
+        if size.records is None:
+            return sizes
+        return {**sizes, "database_bytes": size.records + (size.blobs or 0)}
+
+    def _parse(self, runner: pyperf.Runner, options: Sequence[str]) -> None:
+        if not hasattr(os, "sched_setaffinity"):  # PyPy inherits it
+            options = [option for option in options if not option.startswith("--affinity")]
+        try:
+            # The numbers are set for each run.
+            numbers = ["--worker-task=0", "--loops=1", "--warmups=0"]
+            runner.parse_args(["--worker", *numbers, *options])
+        except SystemExit:  # the command has checked them in its own Python
+            raise Unsupported("its environment does not have the hook of --hook") from None
+
+    def is_last(self) -> bool:
+        """Wait for ``finish``, and return whether the run was the last one."""
+        (is_last,) = self.until("finish")
+        return bool(is_last)
+
+    def summary(self) -> Metadata:
+        """Return the metadata that summarize the run."""
+        crew = self._crew
+        summary = summarize(self.samples, self.numbers, crew.hosts, crew.clock_uncertainty)
+        return {**summary, **distance_metadata(crew.delivered())}
 
     def until(self, name: str) -> tuple[Any, ...]:
         """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
@@ -178,7 +215,7 @@ class Measuring:
         self.samples.append(self._held or sample)
         self.numbers.append(number)
         if self._growth is not None:
-            cell = f"{self._task.metadata['contender']}: {self._task.specification.benchmark}"
+            cell = f"{self.task.metadata['contender']}: {self.task.specification.benchmark}"
             lines = self._growth.lines(cell, self.samples)
             print(*lines, sep="\n", flush=True)  # noqa: T201
         value = self._clients / self._search.highest if self._search else sample.value

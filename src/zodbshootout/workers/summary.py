@@ -54,8 +54,9 @@ def summarize(
 
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by that of
     the iterations; ``schedule_lag`` is how late iterations began.  ``client_1_s`` and so on
-    are the seconds per iteration of each client.  ``slices``, ``slice_starts_s`` and costs (see
-    :mod:`~zodbshootout.model.costs`) have a number for each value.
+    are the seconds per iteration of each client.  ``slices``, ``slice_starts_s``,
+    ``slice_longest_s`` (the longest iteration) and costs (see :mod:`~zodbshootout.model.costs`)
+    have a number for each value.
 
     *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
     are the means of these clients.  The clocks of hosts are known to within *clock_uncertainty*
@@ -77,6 +78,7 @@ def summarize(
         "start_delay_s": max(sample.start_delay for sample in samples),
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
+        "slice_longest_s": " ".join(f"{sample.latencies.longest:.4g}" for sample in samples),
         **_pacing(samples),
         **_costs(samples),
     }

@@ -28,7 +28,7 @@ from zodbshootout.crews.traffic import count, crew_at_distance
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.workers.measuring import Measure, Measuring, received
-from zodbshootout.workers.summary import distance_metadata, latencies_by_name, storable, summarize
+from zodbshootout.workers.summary import latencies_by_name, storable
 from zodbshootout.workers.variables import for_storages
 
 PROFILE_PREFIX = "profile: "
@@ -70,26 +70,29 @@ def measure(
     task: Measure,
     options: Sequence[str],
 ) -> tuple[str, Mapping[str, Latencies]]:
-    """Measure a cell in one run with pyperf's *options*.
+    """Measure a cell with pyperf's *options*, in runs up to the last one.
 
     ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.  Return the
-    run in pyperf's format, and its latencies by name.
+    last run in pyperf's format, and its latencies by name; those of each run before it are the
+    answer to its ``finish``.
     """
-    with _directory_for_profiles(task) as profiles:
-        with _crew(task, profiles, settings) as crew:
-            measuring = Measuring(task, crew, connection)
-            connection.send(None)
-            run, warmups = measuring.run(runner, options)
-            measuring.until("finish")
-            crew.verify()
-            distances = crew.delivered()
-        samples, numbers = measuring.samples[warmups:], measuring.numbers[warmups:]
-        summary = summarize(samples, numbers, crew.hosts, crew.clock_uncertainty)
-        run.update_metadata({**storable(summary), **measuring.disk_growth.metadata()})
-        run.update_metadata(distance_metadata(distances))
+    with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
+        measuring = Measuring(task, crew, connection)
+        connection.send(None)
+        run = measuring.run(runner, options)
+        while not measuring.is_last():
+            connection.send(_answer(run, measuring))
+            run = measuring.run(runner, options)
+        crew.verify()
+        return _answer(run, measuring)
+
+
+def _answer(run: pyperf.Benchmark, measuring: Measuring) -> tuple[str, Mapping[str, Latencies]]:
+    """Return a run with its summary in pyperf's format, and its latencies by name."""
+    run.update_metadata(storable(measuring.summary()))
     text = StringIO()
     run.dump(text)
-    return text.getvalue(), latencies_by_name(samples)
+    return text.getvalue(), latencies_by_name(measuring.samples)
 
 
 def lead(connection: Connection) -> None:

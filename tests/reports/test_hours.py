@@ -1,0 +1,154 @@
+"""Notes, tables, charts and records of what was measured for some time."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.results.test_trend import RUNS, for_a_time
+from tests.runs import cell, measured_for
+from zodbshootout.model.latencies import Latencies
+from zodbshootout.reports.csv_json import write_csv, write_json
+from zodbshootout.reports.drawing import draw
+from zodbshootout.reports.elements import Chart, ChartKind, Table
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.over_time import over_time_report
+from zodbshootout.reports.sections import whole_report
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.trend import with_trends
+from zodbshootout.workers.histograms import histogram
+
+
+def costs(number: int) -> dict[str, Any]:
+    latencies = Latencies()
+    latencies.record([0.001 * (number + 1)] * 99 + [1.0])
+    return {
+        "latency_histogram": histogram(latencies).encode().decode("ascii"),
+        "latency_max_s": 1.0,
+        "client_cpu_s": "0.001 0.002 0.001 0.002",
+        "client_memory_now_bytes": 40_000_000 + 1_000_000 * number,
+        "database_bytes": 5_000_000 * (number + 1),
+    }
+
+
+STEADY = for_a_time("fs", seed=2, each=costs)
+SLOW = for_a_time("slow", 1.5)
+
+
+def result_sets(*results: CellResult) -> list[ResultSet]:
+    return [ResultSet(with_trends(results))]
+
+
+def note(contender: str, *results: CellResult) -> str:
+    notes = make_report(result_sets(*results)).notes
+    (found,) = [str(line) for line in notes if str(line).startswith(f"{contender}: ")]
+    return found
+
+
+def test_a_trend_is_told_with_its_interval_and_time() -> None:
+    assert note("slow", STEADY, SLOW) == "slow: gets slower: 45 % in 29.8 minutes (40 to 49 %)"
+    told = note("slow", for_a_time("slow", 3.0))
+    assert told.endswith("(it or the machine, which only another contender would show)")
+
+
+def test_growth_is_told_and_what_would_have_been_seen() -> None:
+    told = note("fs", STEADY, for_a_time("zeo", seed=3))
+    assert told.startswith("fs: a client grows by 79.2 MB an hour; does not get slower (a rise by ")
+    assert told.endswith(" % in 29.8 minutes would have been seen)")
+    assert note("zeo", for_a_time("fs", seed=2), for_a_time("zeo", seed=3)).startswith(
+        "zeo: steady (a rise by "
+    )
+
+
+def test_stalls_are_told_with_their_instants_the_longest_ones_only() -> None:
+    def each(number: int) -> dict[str, str]:
+        stalled = {8: 1.5, 16: 2.0, 24: 0.8, 32: 3.0}
+        return {"slice_longest_s": f"0.02 {stalled.get(number, 0.02)} 0.02 0.02"}
+
+    quick = measured_for(cell("update", "a"), [[0.01] * 4] * RUNS, each=each)
+    assert note("a", quick).startswith(
+        "a: stalls for 1.5 s after 6.19 minutes, 2 s after 12.2 minutes, 3 s after 24.2 minutes, "
+        "and 1 more times; "
+    )
+
+
+def test_what_cannot_be_told_is_not_called_steady() -> None:
+    few = measured_for(cell("update", "a"), [[0.01] * 4] * 5)
+    assert note("a", few) == "a: too few runs in 3.56 minutes to tell whether it gets slower"
+    noisy = note("a", for_a_time("a", noise=0.5), for_a_time("b", seed=5, noise=0.5))
+    assert noisy == "a: too noisy in 29.8 minutes to tell whether it gets slower"
+    faster = note("a", for_a_time("a", 0.5), for_a_time("b", seed=5))
+    assert faster == "a: gets faster in 29.8 minutes"
+
+
+def test_a_result_that_ended_early_says_so() -> None:
+    half = measured_for(cell("update", "a"), [[0.01] * 4] * 20, each=lambda _: {"for_s": 1800.0})
+    assert half.with_warnings(1).reason == "incomplete: 15 of 30 minutes"
+    assert SLOW.with_warnings(1).reason == ""
+
+
+def tables(*results: CellResult) -> Sequence[Table]:
+    return over_time_report(result_sets(*results)).tables
+
+
+def test_tables_have_ten_rows_of_time_and_a_column_for_each_contender() -> None:
+    by_caption = {table.caption.partition(",")[0]: table for table in tables(STEADY, SLOW)}
+    assert list(by_caption) == [
+        "Objects per second", "Latency", "Processor time", "Memory", "Size of the database",
+    ]  # fmt: skip
+    objects = by_caption["Objects per second"]
+    assert objects.columns == ["fs", "slow"]
+    assert [row.title for row in objects.rows][:3] == ["0:00", "3:00", "6:00"]
+    assert len(objects.rows) == 10
+    first, *_, last = (row.entries[1].value for row in objects.rows)
+    assert first is not None
+    assert last is not None
+    assert first / last == pytest.approx(1.46, rel=0.05)
+    size = by_caption["Size of the database"]
+    assert [entry.text for entry in size.rows[0].entries] == ["12.5 MB", "-"]
+    assert tables(for_a_time("a", each=lambda _: {"for_s": 0})) == []
+
+
+def charts(*results: CellResult) -> list[Chart]:
+    report = whole_report(result_sets(*results))
+    return [chart for chart in report.all_charts() if chart.kind is ChartKind.TIMES]
+
+
+def test_a_page_has_a_chart_of_each_quantity_with_a_point_for_each_run() -> None:
+    drawn = {chart.y_title: chart for chart in charts(STEADY, SLOW)}
+    throughput = drawn["Objects per second"]
+    assert [len(throughput.of(column)) for column in ("fs", "slow")] == [RUNS, RUNS]
+    assert throughput.of("fs")[1].x - throughput.of("fs")[0].x == pytest.approx(0.75)
+    memory = drawn["Memory, client, MB"]
+    assert [point.y for point in memory.of("fs")][:2] == [40.0, 41.0]
+    p50 = drawn["Latency, 50th percentile, per iteration"]
+    assert p50.percentile == "p50"
+    assert p50.of("fs")[3].y == pytest.approx(0.004, rel=1e-3)
+    assert all(draw(chart).to_dict()["layer"] for chart in drawn.values())
+
+
+def test_records_have_every_run_and_what_was_found() -> None:
+    stream = io.StringIO()
+    write_json(over_time_report(result_sets(STEADY, SLOW)), Console(file=stream))
+    records = json.loads(stream.getvalue())
+    assert len(records) == 2 * RUNS
+    assert records[1]["start_s"] == 45.0
+    assert records[1]["database_bytes"] == 10_000_000
+    assert records[1]["latency_p99_s"] == pytest.approx(0.002, rel=1e-3)
+    stream = io.StringIO()
+    write_csv(over_time_report(result_sets(STEADY, SLOW)), Console(file=stream))
+    assert len(stream.getvalue().splitlines()) == 1 + 2 * RUNS
+    of_cells = {
+        record["contender"]: record for record in make_report(result_sets(STEADY, SLOW)).records
+    }
+    assert of_cells["fs"]["client_memory_growth_bytes_per_hour"] == pytest.approx(80e6, rel=0.02)
+    assert of_cells["slow"]["trend_low"] < 1.48 < of_cells["slow"]["trend_high"]
+    assert math.isfinite(of_cells["fs"]["smallest_trend"])
+    assert of_cells["fs"]["stalls"] == 0

@@ -1,0 +1,115 @@
+"""Storages that slow down, leak or stall while clients stay, on the fake clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from tests.runs import cell_with, run
+from tests.truth.test_exact_times import EXPECTED
+from zodbshootout.client import session
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.results.result import CellResult, OverTime
+from zodbshootout.results.trend import with_trends
+from zodbshootout.workers.summary import storable, summarize
+
+RUNS, SLICES, LOOPS = 40, 2, 5
+COMMITS_OF_A_RUN = SLICES * LOOPS
+MEMORY = 20_000_000
+COMMIT = EXPECTED["update"]
+"""Seconds of an iteration, which is one commit."""
+
+
+class ChangingStorage(FakeStorage):
+    """A FakeStorage whose commits take longer and longer, or one of which stalls."""
+
+    def __init__(self, clock: FakeClock, slower: float = 0.0, stalls_at: int = 0) -> None:
+        super().__init__(clock)
+        self.slower = slower
+        """The part of the first commit's time that each takes longer than the one before."""
+        self.stalls_at = stalls_at
+        self.commits = 0
+
+    def tpc_vote(self, transaction: Any) -> Any:
+        self.commits += 1
+        self.clock.spend(COMMIT * self.slower * self.commits)
+        if self.commits == self.stalls_at:
+            self.clock.spend(63 * COMMIT)
+        return super().tpc_vote(transaction)
+
+
+def course(contender: str, leak: int = 0, **how: Any) -> tuple[CellResult, ChangingStorage]:
+    """Measure a storage in runs that share their client, and *leak* so many bytes a commit."""
+    clock = FakeClock()
+    storage = ChangingStorage(clock, **how)
+    wanted = parameters(shared=True)
+    made = plan(benchmarks()["update"], storage, wanted, clock)
+    result = CellResult(cell_with("update", contender, made.parameters))
+    with made.started() as crew, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(session, "memory_now", lambda: MEMORY + leak * storage.commits)
+        exactly_started(crew)
+        for number in range(RUNS):
+            turns = [number * SLICES + turn for turn in range(SLICES)]
+            samples = [crew.measure(LOOPS, turn * LOOPS) for turn in turns]
+            metadata: dict[str, Any] = {
+                **storable(summarize(samples, turns)),
+                "client_memory_now_bytes": max(crew.call("memory")),
+                "round": f"x-{number}",
+                "for_s": 1.0,
+            }
+            result = result.with_run(run(*(sample.value for sample in samples), **metadata))
+    return result, storage
+
+
+def judged(result: CellResult) -> tuple[CellResult, OverTime]:
+    """Return a result beside a steady one, and what was found about it."""
+    steady, _ = course("steady")
+    found, beside = with_trends([result, steady])
+    assert found.over_time is not None
+    assert beside.trend is None
+    return found, found.over_time
+
+
+def test_commits_that_each_take_0_2_percent_longer_have_that_slope() -> None:
+    result, storage = course("slowing", slower=0.002)
+    found, over_time = judged(result)
+    before = storage.commits - RUNS * COMMITS_OF_A_RUN
+    # The first run is left aside.
+    first, last = (
+        1 + 0.002 * (before + number * COMMITS_OF_A_RUN + (COMMITS_OF_A_RUN + 1) / 2)
+        for number in (1, RUNS - 1)
+    )
+    assert found.trend is not None
+    assert found.trend.times - 1 == pytest.approx(last / first - 1, rel=0.1)
+    assert over_time.growths == over_time.stalls == ()
+
+
+def test_a_leak_of_a_kilobyte_a_commit_is_found() -> None:
+    result, _ = course("leaking", leak=1000)
+    found, over_time = judged(result)
+    ((key, bytes_an_hour),) = over_time.growths
+    assert key == "client_memory_now_bytes"
+    seconds = (found.starts[-1][0] - found.starts[0][0]) / (RUNS - 1)
+    assert bytes_an_hour == pytest.approx(1000 * COMMITS_OF_A_RUN * 3600 / seconds, rel=0.01)
+    assert found.trend is None
+
+
+def test_a_stall_is_found_with_its_instant_and_length() -> None:
+    _, before = course("steady")
+    number = before.commits - RUNS * COMMITS_OF_A_RUN + 7 * COMMITS_OF_A_RUN + 3
+    result, _ = course("stalling", stalls_at=number)
+    found, over_time = judged(result)
+    (stall,) = over_time.stalls
+    assert stall.seconds == pytest.approx(64 * COMMIT, rel=1e-3)
+    assert stall.after == pytest.approx(found.starts[7][0] - found.starts[0][0])
+    assert found.trend is None
+
+
+def test_a_steady_storage_is_steady() -> None:
+    result, _ = course("fs")
+    found, over_time = judged(result)
+    assert found.trend is None
+    assert (over_time.growths, over_time.stalls, over_time.faster) == ((), (), False)
+    assert over_time.smallest == 1.02

@@ -16,6 +16,8 @@ from zodbshootout.client.storage_types import StorageType
 
 REQUEST, ANSWER = 64, 100
 """Bytes of a request, and of its answer."""
+FOLLOWED = b"f"
+"""The beginning of a request that is answered together with the next one, however late it comes."""
 
 
 class TalkingSection(BaseConfig):  # type: ignore[misc]
@@ -33,8 +35,8 @@ class TalkingSection(BaseConfig):  # type: ignore[misc]
             for _ in range(self.config.requests):
                 server.sendall(bytes(REQUEST))
                 _receive(server, ANSWER)
-            # In several calls, an answer might come before the last request on a busy machine.
-            server.sendall(bytes(REQUEST * self.config.pipelined))
+            for left in reversed(range(self.config.pipelined)):
+                server.sendall((FOLLOWED if left else b"").ljust(REQUEST, b"\0"))
             _receive(server, ANSWER * self.config.pipelined)
             return vote(*arguments)
 
@@ -80,9 +82,13 @@ def _accept(listener: socket.socket, seconds: float) -> None:
 def _answer(connection: socket.socket, seconds: float) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with connection:
-        while _receive(connection, REQUEST):
-            time.sleep(seconds)
-            connection.sendall(bytes(ANSWER))
+        answers = 0
+        while request := _receive(connection, REQUEST):
+            answers += 1
+            if not request.startswith(FOLLOWED):
+                time.sleep(seconds)
+                connection.sendall(bytes(answers * ANSWER))
+                answers = 0
 
 
 def _connected(address: tuple[str, int]) -> socket.socket:
@@ -91,11 +97,12 @@ def _connected(address: tuple[str, int]) -> socket.socket:
     return connection
 
 
-def _receive(connection: socket.socket, size: int) -> bool:
-    """Receive some bytes; return whether they came."""
-    while size:
-        received = connection.recv(size)
+def _receive(connection: socket.socket, size: int) -> bytes:
+    """Return some bytes, or none if no more will come."""
+    content = b""
+    while len(content) < size:
+        received = connection.recv(size - len(content))
         if not received:
-            return False
-        size -= len(received)
-    return True
+            return b""
+        content += received
+    return content

@@ -386,7 +386,7 @@ class Shootout:
             also = (
                 f"{cell.contender} is also connected with {' and '.join(map(printable, addresses))}"
             )
-            self.store.observer.relay(f"{also}, and that without a round-trip time")
+            self.store.observer.relay(f"{also}, where no round-trip time is added")
 
     def _restarts(self, benchmark: str) -> bool:
         return self.options.restart and benchmarks()[benchmark].cold

@@ -20,7 +20,7 @@ from zodbshootout.cli import options
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.source import read_source
 from zodbshootout.reports import drawing
-from zodbshootout.results.files import ResultFiles
+from zodbshootout.results.files import ResultFiles, read_results
 
 ROOT = Path(__file__).parents[1]
 RUNS = [run for experiment in EXPERIMENTS for run in experiment.runs]
@@ -93,6 +93,24 @@ def test_text_files_hold_the_tables_and_the_comparison(data: Path, tmp_path: Pat
     assert "Objects per second: 100 objects of 300 bytes, 1 process" in shown
     compared = (tmp_path / "made" / "one-compare.txt").read_text(encoding="utf-8")
     assert "zeo is 4.00 times as fast" in compared
+
+
+def test_a_page_shows_traffic_in_place_of_speed(data: Path, tmp_path: Path) -> None:
+    results = read_results(data / f"one{ENDING}")
+    for result in results:
+        for run in result.runs:
+            objects = result.cell.parameters.objects
+            run._metadata |= {"trips": "2 2 3", "network_bytes": f"{objects} {objects}"}
+            if result.cell.contender == "zeo":
+                run._metadata["cache_trips"] = "1 1"
+    ResultFiles(data / f"one{ENDING}").write(results)
+    counting = Experiment("small", [Run("one", "One", "x.conf", "add -c 1", traffic=True)])
+    (page,) = make_pages([counting], data, tmp_path / "made")
+    text = page.read_text(encoding="utf-8")
+    publish_doctree(text, settings_overrides={"halt_level": 2})
+    assert "Objects per second" not in text
+    assert "2 to 3 + 1" in text
+    assert [path.name for path in page.parent.iterdir()] == [page.name]
 
 
 def test_no_page_is_made_if_there_are_no_results(tmp_path: Path) -> None:

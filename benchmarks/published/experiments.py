@@ -44,6 +44,8 @@ class Run:
     """Pairs of contenders that the page compares."""
     terminal: bool = False
     """Whether a picture shows the table as on a terminal."""
+    traffic: bool = False
+    """Whether the page shows round trips and bytes in place of speed."""
     workload: str = ""
     """The path of the workload that it replays, if it does; the page describes it."""
 
@@ -337,4 +339,19 @@ EXAMPLES = Experiment(
 )
 """The examples at the beginning of the documentation."""
 
-EXPERIMENTS = (EXAMPLES, RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT)
+TRIPS = Experiment(
+    "trips",
+    [
+        Run(
+            "trips",
+            "Round trips and bytes of an iteration",
+            f"{CONFIGURATIONS}/trips.conf",
+            "add update store readCurrent tpc new_oid hot cold prefetch_cold warm load "
+            "-c 1 --object-counts 1,100 -p 1 -n 1 -l 1 --define python=python3.13",
+            traffic=True,
+        )
+    ],
+)
+"""One iteration of each cell suffices: the counts hardly vary, and depend on no machine."""
+
+EXPERIMENTS = (EXAMPLES, RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT, TRIPS)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from benchmarks.command import ROOT
 from benchmarks.published.experiments import Experiment, Published, Run
+from benchmarks.published.traffic import traffic_tables
 from zodbshootout.model.parameters import RATE
 from zodbshootout.model.specification import Parameters
 from zodbshootout.recording.description import describe
@@ -50,7 +51,8 @@ def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> lis
         for run in experiment.runs:
             if (data / f"{run.name}{ENDING}").exists():
                 results = read_results(data / f"{run.name}{ENDING}")
-                _write_texts(run, results, data, into)
+                if not run.traffic:
+                    _write_texts(run, results, data, into)
                 blocks += _blocks(run, results, into)
         if blocks:
             page = into / f"{experiment.name}.rst"
@@ -102,6 +104,9 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield f"{run.title}\n{'-' * len(run.title)}"
     yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
+    if run.traffic:
+        yield _written(Report(list(traffic_tables(results))))
+        return
     yield _written(make_report([ResultSet(results)]))
     drawn = whole_report([ResultSet(results)]).all_charts()
     charts = [

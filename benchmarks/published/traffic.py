@@ -1,0 +1,57 @@
+"""Tables of the round trips and bytes of iterations, by benchmark and contender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from zodbshootout.model.costs import BY_NAME
+from zodbshootout.reports.elements import DASH, Entry, Row, Table
+from zodbshootout.reports.metrics import cost_text
+from zodbshootout.results.result import CellResult
+
+_CAPTIONS = {"trips": "Round trips of an iteration", "bytes": "Bytes sent and received"}
+_BETWEEN = " / "
+"""The text between the figures for two numbers of objects."""
+
+_Cells = Mapping[str, Mapping[str, Sequence[CellResult]]]
+"""Results by benchmark and contender, one for each number of objects."""
+
+
+def traffic_tables(results: Sequence[CellResult]) -> Iterator[Table]:
+    """Yield a table for round trips and one for bytes; those to a cache's servers are added."""
+    cells: dict[str, dict[str, list[CellResult]]] = {}
+    for result in results:
+        row = cells.setdefault(result.cell.benchmark, {})
+        row.setdefault(result.cell.contender, []).append(result)
+    columns = list(dict.fromkeys(result.cell.contender for result in results))
+    counts = sorted({result.cell.parameters.objects for result in results})
+    for name, title in _CAPTIONS.items():
+        caption = f"{title}, with {_BETWEEN.join(map(str, counts))} objects"
+        yield Table(caption, columns, list(_rows(cells, columns, name)))
+
+
+def _rows(cells: _Cells, columns: Sequence[str], cost: str) -> Iterator[Row]:
+    for benchmark, row in cells.items():
+        entries = [Entry(_entry(row.get(column, ()), cost)) for column in columns]
+        yield Row(benchmark, entries)
+
+
+def _entry(results: Sequence[CellResult], cost: str) -> str:
+    ordered = sorted(results, key=lambda result: result.cell.parameters.objects)
+    texts = [_figure(result, cost) for result in ordered if result.measured]
+    return _BETWEEN.join(texts) or DASH
+
+
+def _figure(result: CellResult, cost: str) -> str:
+    """Return a cost of an iteration, and after a plus that of a cache's servers."""
+    kinds = (BY_NAME[cost], BY_NAME[f"cache_{cost}"])
+    counted = (result.with_cost(kind) for kind in kinds)
+    return " + ".join(_range(figure) for figure in counted if figure) or DASH
+
+
+def _range(figure: CellResult) -> str:
+    assert figure.cost
+    ends = dict.fromkeys(
+        cost_text(figure.cost, end) for end in (min(figure.values), max(figure.values))
+    )
+    return " to ".join(ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.costs import BY_NAME
+from zodbshootout.model.costs import BY_NAME, NUMBER
 from zodbshootout.reports.elements import DASH, Entry, Row, Table
 from zodbshootout.reports.metrics import cost_text
 from zodbshootout.results.result import CellResult
@@ -24,7 +24,7 @@ def traffic_tables(results: Sequence[CellResult]) -> Iterator[Table]:
         row = cells.setdefault(result.cell.benchmark, {})
         row.setdefault(result.cell.contender, []).append(result)
     columns = list(dict.fromkeys(result.cell.contender for result in results))
-    counts = sorted({result.cell.parameters.objects for result in results})
+    counts = sorted({result.cell.parameters.objects for result in results} - {0})
     for name, title in _CAPTIONS.items():
         caption = f"{title}, with {_BETWEEN.join(map(str, counts))} objects"
         yield Table(caption, columns, list(_rows(cells, columns, name)))
@@ -51,7 +51,6 @@ def _figure(result: CellResult, cost: str) -> str:
 
 def _range(figure: CellResult) -> str:
     assert figure.cost
-    ends = dict.fromkeys(
-        cost_text(figure.cost, end) for end in (min(figure.values), max(figure.values))
-    )
-    return " to ".join(ends)
+    values = figure.values
+    ends = (min(values), max(values)) if figure.cost.unit == NUMBER else (figure.mean,)
+    return " to ".join(dict.fromkeys(cost_text(figure.cost, end) for end in ends))

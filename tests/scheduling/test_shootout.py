@@ -122,7 +122,8 @@ class Site:
         )
 
     def count(self, specification: Specification) -> Counts:
-        self.note("count", specification.benchmark, specification.storage.section)
+        crew = specification.parameters.crew
+        self.note("count", specification.benchmark, specification.storage.section, str(crew))
         return self.counts
 
     @contextmanager
@@ -999,3 +1000,15 @@ def test_runs_for_some_time_take_a_second_or_so_to_a_minute(seconds: float, runs
     effort = plan_of("ab", processes=1, duration=seconds).effort.lasting(2)
     assert seconds / (2 * effort.run_time) == pytest.approx(runs)
     assert 0.05 <= effort.min_time <= 1.0
+
+
+def test_traffic_is_counted_once_for_crews_of_all_sizes() -> None:
+    site, served = Site(), far("a", 0.0)
+    plan = plan_of([served, "b"], ["add"], processes=2, concurrency=[1, 4])
+    outcome = run_shootout(plan, site)
+    assert len(site.did("count")) == 1
+    trips = {
+        (result.cell.contender, result.cell.parameters.crew.size): result.metadata.get("trips")
+        for result in outcome.results
+    }
+    assert trips == {("a", 1): "2 2 2", ("a", 4): "2 2 2", ("b", 1): None, ("b", 4): None}

@@ -86,7 +86,8 @@ class Shootout:
         self._again: list[Cell] = []
         """The cells whose run is repeated next in this round."""
         self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
-        """The metadata about the traffic of each cell for which it was counted."""
+        """The metadata about the traffic of each cell for which it was counted; see
+        :func:`_alone`."""
         self._partly_near: set[str] = set()
         """The contenders of which it was said."""
         self._stage = ""
@@ -298,7 +299,7 @@ class Shootout:
                         continue
                     run.update_metadata({"round": name, **load_now().since(load_before)})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
-                    run.update_metadata(self._traffic.get(cell, {}))
+                    run.update_metadata(self._traffic.get(_alone(cell), {}))
                     self.store.add_run(cell, run)
                 first += calibration.all_turns
         return later
@@ -309,12 +310,14 @@ class Shootout:
         """Take a slice; if it writes, ask for the size of its database, which a server answers."""
         if not benchmarks()[cell.benchmark].writes:
             return meter.take(cell, take)
-        worker.start("size_before_slice")
-        worker.wait()
+        self._ask_for_size(worker, "size_before_slice")
         taken = meter.take(cell, take)
-        worker.start("size_after_slice")
-        worker.wait()
+        self._ask_for_size(worker, "size_after_slice")
         return taken
+
+    def _ask_for_size(self, worker: Worker, when: str) -> None:
+        worker.start(when)
+        worker.wait()
 
     def _set_up(
         self, cells: Sequence[Cell], number: int, stack: ExitStack
@@ -356,14 +359,14 @@ class Shootout:
         return True
 
     def _count_traffic(self, cell: Cell, number: int) -> bool:
-        """Count the traffic between a client and its servers, once for each cell.
+        """Count the traffic between one client and its servers, once for crews of all sizes.
 
         Return whether the servers run on.
         """
-        contender = self.plan.contender(cell)
+        contender, alone = self.plan.contender(cell), _alone(cell)
         has_servers = contender.has_servers or contender.info.server_place is not None
         is_wanted = has_servers and not self.options.debug_single_value
-        if cell in self._traffic or not is_wanted:
+        if alone in self._traffic or not is_wanted:
             return True
         self.store.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)
@@ -371,9 +374,9 @@ class Shootout:
         try:
             counts = self._fork_server(interpreter, number).count(specification)
         except Failed as error:
-            self._traffic[cell] = storable({"traffic_not_counted": error.failure.cause})
+            self._traffic[alone] = storable({"traffic_not_counted": error.failure.cause})
         else:
-            self._traffic[cell] = traffic_metadata(counts)
+            self._traffic[alone] = traffic_metadata(counts)
             self._tell_what_is_near(cell, counts.elsewhere)
         return not self._has_lost_server(cell)
 
@@ -440,3 +443,9 @@ class Shootout:
         if ended is not None:
             self.store.fail(cell, Failure(ended))
         return ended is not None
+
+
+def _alone(cell: Cell) -> Cell:
+    """Return the cell whose crew is one client of that of *cell*: the traffic is the same."""
+    crew = replace(cell.parameters.crew, size=1)
+    return replace(cell, parameters=replace(cell.parameters, crew=crew))

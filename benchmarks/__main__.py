@@ -17,6 +17,7 @@ NAMES = (
     "precision",
     "error_rates",
     "verdicts",
+    "costs",
     "releases",
     "share",
     "against_0_8",

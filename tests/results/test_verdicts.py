@@ -13,6 +13,7 @@ import pytest
 
 from tests.runs import cell, failed, measured, run
 from zodbshootout.errors import UserError
+from zodbshootout.model.costs import BY_NAME
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, compare, ratio_of, rounds_needed
@@ -204,3 +205,46 @@ def test_the_ratios_that_have_to_be_precise_are_those_at_one_distance() -> None:
     ]
     alone = max(rounds_needed([result], None, 0.05) for result in results)
     assert rounds_needed(results, None, 0.05) == alone
+
+
+def verdict_on(
+    cost: str, base: Sequence[Sequence[float]], new: Sequence[Sequence[float]]
+) -> Verdict:
+    """Return the verdict on amounts of a cost in the runs of two contenders."""
+    key = BY_NAME[cost].key
+    sides = []
+    for name, runs in (("a", base), ("b", new)):
+        result = CellResult(cell("add", name))
+        for number, amounts in enumerate(runs):
+            recorded: dict[str, Any] = {key: " ".join(map(str, amounts))}
+            result = result.with_run(run(1.0, round=f"r-{number}", slices="0", **recorded))
+        figure = result.with_cost(BY_NAME[cost])
+        assert figure is not None
+        sides.append(figure)
+    (pair,) = compare(sides[:1], sides[1:], across=True).pairs
+    return pair.verdict
+
+
+def test_round_trips_differ_if_their_ranges_do_not_overlap() -> None:
+    counted = [[18, 18, 19]] * 5
+    assert verdict_on("trips", counted, [[18, 19, 19]] * 5) is Verdict.NO_DIFFERENCE
+    assert verdict_on("trips", counted, [[20, 20, 20]] * 5) is Verdict.SLOWER
+    assert verdict_on("trips", counted, [[17, 17, 17]] * 5) is Verdict.FASTER
+
+
+@pytest.mark.parametrize(
+    ("cost", "base", "equal", "more"),
+    [
+        ("bytes", 86_020, 85_920, 96_020),  # a digit of each object ID
+        ("written", 40_960, 49_150, 90_000),  # two pages
+        ("server_memory", 23_868_416, 23_832_576, 33_868_416),
+        ("memory", 51_100_000, 49_900_000, 61_000_000),
+    ],
+)
+def test_amounts_that_differ_by_no_more_than_a_grain_are_the_same(
+    cost: str, base: int, equal: int, more: int
+) -> None:
+    runs = [[base], [base + 2], [base + 4], [base + 6]]
+    assert verdict_on(cost, runs, [[equal]] * 4) is Verdict.NO_DIFFERENCE
+    assert verdict_on(cost, runs, [[more]] * 4) is Verdict.SLOWER
+    assert verdict_on("cpu", [[0.010]] * 4, [[0.011]] * 4) is Verdict.SLOWER

@@ -13,6 +13,13 @@ SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 """The units of costs."""
 
 
+OF_TRAFFIC = 0.03
+"""The part of the bytes sent that may be due to object IDs: some protocols write them in digits."""
+PAGES = 4 * 4096.0
+"""Bytes of an iteration: a file that begins elsewhere in a page takes others, and whole ones."""
+ARENAS = 3e6
+"""Bytes of memory: that of a process depends on the number of iterations prepared for a slice."""
+
 Metadata = Mapping[str, Any]
 
 
@@ -32,8 +39,16 @@ class Cost:
     of_server: bool = False
     """Whether only private servers have it."""
 
+    grain: float = 0.0
+    """The amount in which it comes: equal contenders can differ by it all the time."""
+    slack: float = 0.0
+    """The same as a part of its amount."""
     derive: Callable[[Metadata], Sequence[float] | None] | None = None
     """The function that finds its values in the metadata of a run, if they are not recorded."""
+
+    def differs(self, one: float, other: float) -> bool:
+        """Return whether two amounts differ by more than those of equal contenders can."""
+        return abs(one - other) > max(self.grain, self.slack * min(one, other))
 
     def values(self, metadata: Metadata) -> Sequence[float] | None:
         """Return its values for a run with this *metadata*, if they are known."""
@@ -67,24 +82,26 @@ def _amplification(metadata: Metadata) -> Sequence[float] | None:
 
 COSTS = (
     Cost("trips", "trips", "round trips", NUMBER),
-    Cost("sent", "sent_bytes", "sent to the server", BYTES),
-    Cost("received", "received_bytes", "received from the server", BYTES),
-    Cost("bytes", "network_bytes", "sent and received", BYTES),
+    Cost("sent", "sent_bytes", "sent to the server", BYTES, slack=OF_TRAFFIC),
+    Cost("received", "received_bytes", "received from the server", BYTES, slack=OF_TRAFFIC),
+    Cost("bytes", "network_bytes", "sent and received", BYTES, slack=OF_TRAFFIC),
     Cost("cache_trips", "cache_trips", "round trips, cache server", NUMBER),
-    Cost("cache_bytes", "cache_network_bytes", "sent and received, cache server", BYTES),
+    Cost("cache_bytes", "cache_network_bytes", "sent and received, cache server", BYTES,
+         slack=OF_TRAFFIC),
     Cost("cpu", "client_cpu_s", "processor time, client"),
     Cost("server_cpu", "server_cpu_s", "processor time, server", of_server=True),
     Cost("helper_cpu", "helper_cpu_s", "processor time, helpers"),
-    Cost("written", "client_written_bytes", "written to disks, client", BYTES),
+    Cost("written", "client_written_bytes", "written to disks, client", BYTES, grain=PAGES),
     Cost("server_written", "server_written_bytes", "written to disks, server", BYTES,
-         of_server=True),
+         of_server=True, grain=PAGES),
     Cost("amplification", "write_amplification", "written per byte stored", RATIO, "",
          derive=_amplification),
     Cost("disk", "disk_bytes", "larger database", BYTES, "object stored"),
     Cost("blobs", "blob_bytes", "larger blobs", BYTES, "object stored"),
     Cost("log", "log_bytes", "written to the server's log", BYTES, "object stored"),
-    Cost("memory", "client_memory_bytes", "memory, client (peak)", BYTES, ""),
-    Cost("server_memory", "server_memory_bytes", "memory, server", BYTES, "", of_server=True),
+    Cost("memory", "client_memory_bytes", "memory, client (peak)", BYTES, "", grain=ARENAS),
+    Cost("server_memory", "server_memory_bytes", "memory, server", BYTES, "", of_server=True,
+         grain=ARENAS),
 )  # fmt: skip
 """All costs, in the order in which tables show them."""
 BY_NAME = {cost.name: cost for cost in COSTS}

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from zodbshootout.errors import UserError
+from zodbshootout.model.costs import NUMBER
 from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.results.cell import Cell
@@ -288,6 +289,8 @@ def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
     pairs = []
     for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
         needed = None
+        if base.cost and ratio.is_known and not base.cost.differs(base.mean, new.mean):
+            verdict = Verdict.NO_DIFFERENCE  # noqa: PLW2901
         if verdict is Verdict.UNDECIDED:
             needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
         pairs.append(Pair(base, new, ratio, verdict, needed))
@@ -336,10 +339,14 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs that are the same in every run of a side, or of which one is 0.
 
-    It is not known if amounts vary and can be 0 or less: they have no logarithm.
+    It is 1 if they are numbers whose ranges overlap: runs repeat what was counted once.  It is not
+    known if amounts vary and can be 0 or less: they have no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))
+    is_number = base.cost is not None and base.cost.unit == NUMBER
+    if is_number and max(map(min, amounts)) <= min(map(max, amounts)):
+        return Ratio(Estimate(0.0, 0.0, math.inf), runs)
     if all(len(side) == 1 for side in amounts):
         (one,), (other,) = amounts
         if one == other:

@@ -1,0 +1,55 @@
+"""Costs of equal contenders.
+
+ZEO, RelStorage on SQLite and RelStorage on PostgreSQL are measured twice each, in one file, ten
+times.  No cost of a contender may be called different from that of its twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from benchmarks.command import Done, shoot_out
+from benchmarks.contenders import IMPORTS, POSTGRESQL, POSTGRESQL_SERVER, sqlite, zeo, zeo_server
+from benchmarks.figure import Figure, at_most, info
+from benchmarks.verdicts import called_different, compared
+from zodbshootout.model.costs import COSTS, Cost
+
+TIMES = 10
+TWINS = (("zeo", "zeo_twin"), ("sqlite", "sqlite_twin"), ("postgresql", "postgresql_twin"))
+EFFORT = ("add", "update", "cold", "-c", "1", "--object-counts", "100", "-p", "5", "-n", "4")
+CONFIGURATION = "".join(
+    (
+        IMPORTS,
+        zeo_server("one"), zeo_server("other"), zeo("zeo", "one"), zeo("zeo_twin", "other"),
+        sqlite("sqlite"), sqlite("sqlite_twin"),
+        POSTGRESQL_SERVER.replace("database zodbshootout", "database one\n    database other"),
+        POSTGRESQL.replace("dbname='zodbshootout'", "dbname='one'"),
+        POSTGRESQL.replace("dbname='zodbshootout'", "dbname='other'").replace(
+            "<zodb postgresql>", "<zodb postgresql_twin>"
+        ),
+    )
+)  # fmt: skip
+
+
+def measure(*, quick: bool) -> Iterator[Figure]:
+    """Yield the number of costs that are called different, each time."""
+    for number in range(1 if quick else TIMES):
+        done = shoot_out(CONFIGURATION, *EFFORT)
+        different = list(_different(done))
+        yield info(f"costs: A/A {number + 1}, seconds", done.wall, "{:.0f}")
+        name = f"costs: A/A {number + 1}, called different"
+        yield at_most(" ".join([name, *different]), len(different), 0, "{:.0f}")
+
+
+def _different(done: Done) -> Iterator[str]:
+    """Yield the contender and the name of each cost that it differs in from its twin."""
+    for names in TWINS:
+        for cost in COSTS:
+            if called_different(compared(_with_cost(done, cost), names)):
+                yield f"{names[0]}:{cost.name}"
+
+
+def _with_cost(done: Done, cost: Cost) -> Done:
+    figures = (result.with_cost(cost) for result in done.results)
+    return replace(done, results=[figure for figure in figures if figure is not None])

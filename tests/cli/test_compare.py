@@ -327,3 +327,34 @@ def test_a_name_without_values_cannot_be_compared(caches: Path, both: Path) -> N
     )  # fmt: skip
     assert "the run has none (--define)" in run(both, "--define", "cache")[2]
     assert "the values of one file" in run(caches, caches, "--define", "cache")[2]
+
+
+@pytest.fixture
+def with_trips(tmp_path: Path) -> Path:
+    rounds = [[1.0, 1.1]] * 4
+    return write(
+        tmp_path / "trips.json",
+        in_rounds("zeo", rounds, trips="2 2 2"),
+        in_rounds("pg", rounds, trips="12 12 12"),
+        in_rounds("fs", rounds),
+    )
+
+
+def test_a_cost_that_is_the_same_in_all_runs_is_compared_exactly(with_trips: Path) -> None:
+    words = (with_trips, "--metric", "trips", "--fail-above", "0", "--contender")
+    status, out, _ = run(*words, "zeo", "pg")
+    assert status == 1
+    assert "pg takes 6.00 times as much (exactly)" in out
+    assert "different times" not in out
+    assert run(*words, "pg", "zeo")[0] == run(*words, "zeo", "zeo")[0] == 0
+
+
+def test_a_cost_that_a_contender_has_not_is_refused_by_its_name(with_trips: Path) -> None:
+    def complaint(cost: str, *words: str) -> str:
+        status, _, err = run(with_trips, "--metric", cost, *words)
+        assert status == 2
+        return err.removeprefix(f"zodbshootout: --metric: {with_trips} has ").rstrip()
+
+    assert complaint("trips", "--contender", "zeo", "fs") == "no trips of fs"
+    reason = "it has no server that the run starts"
+    assert complaint("server_cpu", "--contender", "zeo", "fs") == f"no server_cpu of zeo: {reason}"

@@ -248,3 +248,12 @@ def test_amounts_that_differ_by_no_more_than_a_grain_are_the_same(
     assert verdict_on(cost, runs, [[equal]] * 4) is Verdict.NO_DIFFERENCE
     assert verdict_on(cost, runs, [[more]] * 4) is Verdict.SLOWER
     assert verdict_on("cpu", [[0.010]] * 4, [[0.011]] * 4) is Verdict.SLOWER
+
+
+def test_no_number_of_runs_decides_about_amounts_that_can_be_0() -> None:
+    sides = [
+        replace(in_rounds(name, [[1.0]] * 3), cost=BY_NAME["disk"], figures=figures)
+        for name, figures in (("a", ((0.0,), (1.0,), (2.0,))), ("b", ((3.0,), (4.0,), (5.0,))))
+    ]
+    (pair,) = compare(sides[:1], sides[1:], across=True).pairs
+    assert (pair.verdict, pair.runs_needed) == (Verdict.UNDECIDED, None)

@@ -157,4 +157,7 @@ def test_costs_are_compared_like_times(local: tuple[Path, Costs]) -> None:
     assert run(place, *gate, "equal").status == 0
     missing = run(place, "compare", "a.json", "--metric", "server_cpu", *gate[-2:], "equal")
     assert missing.status == 2
-    assert "no contender has a server that the run starts" in missing.complaint
+    assert missing.complaint == (
+        "zodbshootout: --metric: a.json has no server_cpu of plain: "
+        "it has no server that the run starts"
+    )

@@ -12,7 +12,7 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import limit, result_to_read
 from zodbshootout.errors import UserError, suggestion
-from zodbshootout.model.costs import BY_NAME, COSTS
+from zodbshootout.model.costs import BY_NAME, COSTS, Cost
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
@@ -61,6 +61,10 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
         base = select(names[0], base, files[0])
         new = select(names[1], new, files[-1])
         titles = [": ".join(filter(None, words)) for words in zip(titles, names, strict=True)]
+    if options.metric:
+        cost, of = BY_NAME[options.metric], names or ("", "")
+        _check_recorded(cost, base, of[0], files[0])
+        _check_recorded(cost, new, of[1], files[-1])
     comparison = compare(base, new, options.ignore, across=bool(contenders))
     if options.fail_above is None or not comparison.lost or comparison.only_new:
         _check_comparable(comparison, files)
@@ -125,17 +129,26 @@ def _read_timed(path: Path) -> list[CellResult]:
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
     """Return the results in a file, with the cost called *metric* as their figures if it is given.
 
-    :raises UserError: if none has it
+    Those without it are then as if they had not been measured.
     """
     results = _read_timed(path)
     if metric is None:
         return results
     cost = BY_NAME[metric]
-    figures = [with_cost for result in results if (with_cost := result.with_cost(cost))]
-    if not figures:
-        servers = ": no contender has a server that the run starts" if cost.of_server else ""
-        raise UserError(f"--metric: no {cost.title} in {path}{servers}")
-    return [result for result in results if not result.measured] + figures
+    return [result.with_cost(cost) or replace(result, runs=()) for result in results]
+
+
+def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
+    """Check that a cost was recorded of a contender, or of any one if *of* is empty.
+
+    :raises UserError: if it was not, with the reason if that is known
+    """
+    if any(result.measured for result in results):
+        return
+    owner = f" of {of}" if of else ""
+    has = "it has no" if of else "no contender has a"
+    servers = f": {has} server that the run starts" if cost.of_server else ""
+    raise UserError(f"--metric: {path} has no {cost.name}{owner}{servers}")
 
 
 def _contenders(results: Sequence[CellResult]) -> list[str]:

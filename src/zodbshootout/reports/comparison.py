@@ -247,7 +247,10 @@ def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
             f"{_places(some, pairs)} leave out {left_out} of {runs} runs: no run of the other "
             "side was made in turn with them"
         )
-    unpaired = [pair for pair in pairs if pair.speed.is_known and not pair.speed.paired]
+    # What is exact, such as a number of round trips, is so at any time.
+    unpaired = [
+        pair for pair in pairs if 0 < pair.speed.log.df < math.inf and not pair.speed.paired
+    ]
     if unpaired:
         yield (
             f"{_places(unpaired, pairs)} are not from pairs of values: the runs were made at "

@@ -291,7 +291,8 @@ def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
         needed = None
         if base.cost and ratio.is_known and not base.cost.differs(base.mean, new.mean):
             verdict = Verdict.NO_DIFFERENCE  # noqa: PLW2901
-        if verdict is Verdict.UNDECIDED:
+        has_no_logarithm = base.cost and not ratio.is_known and ratio.runs >= MIN_RUNS
+        if verdict is Verdict.UNDECIDED and not has_no_logarithm:
             needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
         pairs.append(Pair(base, new, ratio, verdict, needed))
     return pairs

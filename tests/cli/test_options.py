@@ -256,7 +256,7 @@ def test_a_sweep_is_given_by_commas_or_by_repeated_options() -> None:
 def test_options_shape_the_data() -> None:
     base = parse(
         ["--btrees", "OO", "--btree-leaf-size", "7", "--btree-internal-size", "9", "--blobs",
-         "--compressibility", "0.25", "--seed", "3"]
+         "--compressibility", "0.25", "--revisions", "5", "--seed", "3"]
     ).sweep.base  # fmt: skip
     assert base == Parameters(
         CrewShape(1),
@@ -265,6 +265,7 @@ def test_options_shape_the_data() -> None:
         internal_size=9,
         blobs=True,
         compressibility=0.25,
+        revisions=5,
         seed=3,
     )
 

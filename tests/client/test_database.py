@@ -42,22 +42,25 @@ READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
 OF_DEMO = "DemoStorage: its base stays as it is"
 INFO = {
     FILESTORAGE: StorageInfo(
-        "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""),
+        "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), keeps_history=True, undoes=True,
         prefetches=False, stores_blobs=True,
         caches_left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
+        keeps_history=True, undoes=False,
         prefetches=False, stores_blobs=False,
         storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
         "DemoStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""), zap_obstacle=OF_DEMO,
+        keeps_history=True, undoes=False,
         prefetches=False, stores_blobs=True,
         storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
     f"<demostorage>\n{CHANGES}{FILESTORAGE}</demostorage>\n": StorageInfo(
         "DemoStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), zap_obstacle=OF_DEMO,
+        keeps_history=True, undoes=True,
         prefetches=False, stores_blobs=False,
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
@@ -88,6 +91,7 @@ def test_an_open_database_has_the_facts_of_relstorage(tmp_path: Path) -> None:
     assert ("commits what a refused transaction" in str(info.retry_flaw)) == leaky
     assert info == StorageInfo(
         "RelStorage", Sharing.CONCURRENT, (Durability.MAY_LOSE, "synchronous NORMAL"),
+        keeps_history=True, undoes=True,
         prefetches=True, stores_blobs=True,
         retry_flaw=info.retry_flaw,
         caches_left=("SQLite page cache", OPERATING_SYSTEM),

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from zodbshootout.cli import values
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.errors import UserError, close_to
-from zodbshootout.model.specification import COMPRESSIBILITY, LatencyLimit
+from zodbshootout.model.specification import COMPRESSIBILITY, REVISIONS, LatencyLimit
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
@@ -186,6 +186,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="fill each database with at least N objects besides those of the benchmarks, such "
             "as 100k or 10M (default: 0); several as N,N,... or in repeated options, which are "
             "measured from the smallest to the largest",
+        ),
+        option(
+            "--revisions N", type=values.count, default=REVISIONS,
+            help="revisions of each object, for the benchmarks that use old ones (default: "
+            "%(default)s)",
         ),
         several(
             "--may-write NAME", type=str.lower,

@@ -33,6 +33,7 @@ class Scope(enum.Enum):
     CONTENT = "those with objects of their own, or of --min-objects"
     PACE = "those with a rate, or with a limit of latencies"
     REPLAY = "those that replay a workload"
+    HISTORY = "those that use old revisions"
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ PARAMETERS = (
     Parameter("blobs", "blobs", "blobs", Scope.CONTENT),
     Parameter("compressibility", "compressibility", "compressibility", Scope.CONTENT),
     MIN_OBJECTS,
+    Parameter("revisions", "revisions", "revisions", Scope.HISTORY),
     Parameter("seed", "seed", "seed"),
     RATE,
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
@@ -139,7 +141,7 @@ def without_objects(parameters: Parameters) -> Parameters:
     Combinations that differ only in the number or size of objects then become equal, and are
     measured once.
     """
-    dropped = {Scope.OBJECTS, Scope.REPLAY}
+    dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.HISTORY}
     if not parameters.min_objects:
         dropped.add(Scope.CONTENT)
     defaults = {one: one.default for one in PARAMETERS if one.scope in dropped}

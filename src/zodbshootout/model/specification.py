@@ -25,6 +25,9 @@ of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
 """
 
 
+REVISIONS = 3
+"""The default number of revisions of an object, in benchmarks of old revisions."""
+
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 
@@ -262,6 +265,8 @@ class Parameters:
     """The share of the objects' content that compression removes, from 0 to 1."""
     min_objects: int = 0
     """The minimum number of objects in the database besides those of the benchmarks."""
+    revisions: int = 0
+    """Revisions that objects have at least; 0 if the benchmark uses the newest ones only."""
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""

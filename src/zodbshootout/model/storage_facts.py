@@ -189,6 +189,12 @@ class StorageInfo:
     """The reason why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
     """The reason why it cannot be packed."""
+    keeps_history: bool | None = None
+    """Whether it keeps old revisions until it is packed; ``None`` if that is not known."""
+    undoes: bool | None = None
+    """Whether it can undo transactions; ``None`` if that is not known."""
+    undo_flaw: str | None = None
+    """The reason why several clients cannot undo at the same time."""
     caches_left: tuple[str, ...] = ()
     """The caches that still hold records after the client-side caches have been emptied."""
     storage_classes: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.parameters import without_objects
 from zodbshootout.model.specification import BenchmarkWords, Parameters, ReplayedWorkload
-from zodbshootout.model.storage_facts import StorageInfo
+from zodbshootout.model.storage_facts import CacheUse, StorageInfo
 
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
@@ -101,7 +101,7 @@ class Benchmark:
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         """Return the requested parameters, changed as far as they do not suit it."""
-        return replace(parameters, workload=ReplayedWorkload())
+        return replace(parameters, workload=ReplayedWorkload(), revisions=0)
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
@@ -205,6 +205,30 @@ class Benchmark:
     def count(self, **numbers: int) -> None:
         """Add numbers to the counts."""
         self.counts.update(numbers)
+
+    def note_use(self) -> None:
+        """Note the use of the storage's cache so far, while no client uses it."""
+        self.use_before = self.client.neighbours.together(self.client.database.cache_use)
+
+    def count_use(self, openings: int = 0) -> int | None:
+        """Count the loads that the storage's cache has served since :meth:`note_use`.
+
+        Return their number, or ``None`` if the storage does not count them.  Clients that share a
+        DB share its cache: all of them get the number of all, which is counted once.  *openings* is
+        the number of connections that this client has opened meanwhile.
+        """
+        now = self.client.neighbours.together(self.client.database.cache_use)
+        if now is None or self.use_before is None:
+            return None
+        use: CacheUse = now.since(self.use_before)
+        # The second load of a mapping does not count, see Reading.find_mapping.
+        uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
+        hits = max(0, use.hits - uncounted)
+        if self.client.index == self.client.neighbours.first:
+            self.count(storage_cache_hits=hits)
+            if use.misses is not None:
+                self.count(storage_cache_misses=use.misses)
+        return hits
 
     def count_transfers(self) -> tuple[int, int]:
         """Count the objects that were loaded and stored; return both numbers."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 from zodbshootout.client.benchmarks.benchmark import FROM_DATABASE, CheckFailed
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
 from zodbshootout.client.data import datasets
+from zodbshootout.client.database import Database
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
@@ -11,6 +12,14 @@ def check_cold(hits: int) -> None:
     """Raise :class:`CheckFailed` if the storage's cache has served any loads."""
     if hits:
         raise CheckFailed(f"the storage's cache served {hits} loads that should have been cold")
+
+
+def emptied(database: Database) -> tuple[str, ...]:
+    """Empty every client-side cache, if need be by opening the DB anew; return their names."""
+    # Closing a storage that exists only in memory would lose its data.
+    if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
+        database.reopen()
+    return database.empty_caches()
 
 
 class ColdReading(OpeningReading):
@@ -40,11 +49,7 @@ class ColdReading(OpeningReading):
         self.unsupplied = len(self.sets)
 
     def empty(self) -> tuple[str, ...]:
-        database = self.client.database
-        # Closing a storage that exists only in memory would lose its data.
-        if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
-            database.reopen()
-        return database.empty_caches()
+        return emptied(self.client.database)
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
         # No more sets can be made cold while other clients read: after these, this client waits.

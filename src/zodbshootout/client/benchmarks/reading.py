@@ -14,7 +14,6 @@ from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import holder
 from zodbshootout.client.storage_types import BlobRevision
-from zodbshootout.model.storage_facts import CacheUse
 
 SAMPLED_OBJECTS = 1000
 """The most objects that a client reads back, besides those of its last iteration."""
@@ -145,30 +144,6 @@ class Reading(Benchmark):
             raise CheckFailed(
                 f"the connection loaded {loads} objects where {expected} were expected"
             )
-
-    def note_use(self) -> None:
-        """Note the use of the storage's cache so far, while no client uses it."""
-        self.use_before = self.client.neighbours.together(self.client.database.cache_use)
-
-    def count_use(self, openings: int = 0) -> int | None:
-        """Count the loads that the storage's cache has served since :meth:`note_use`.
-
-        Return their number, or ``None`` if the storage does not count them.  Clients that share a
-        DB share its cache: all of them get the number of all, which is counted once.  *openings* is
-        the number of connections that this client has opened meanwhile.
-        """
-        now = self.client.neighbours.together(self.client.database.cache_use)
-        if now is None or self.use_before is None:
-            return None
-        use: CacheUse = now.since(self.use_before)
-        # The second load of a mapping does not count, see find_mapping.
-        uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
-        hits = max(0, use.hits - uncounted)
-        if self.client.index == self.client.neighbours.first:
-            self.count(storage_cache_hits=hits)
-            if use.misses is not None:
-                self.count(storage_cache_misses=use.misses)
-        return hits
 
 
 class OpeningReading(Reading):

@@ -243,6 +243,21 @@ class StorageType:
         """Return whether it is configured to keep blobs, if its interfaces do not say so."""
         return True
 
+    def undoes(self) -> bool:
+        """Return whether it can undo transactions."""
+        supports_undo = getattr(self.storage, "supportsUndo", None)
+        return bool(supports_undo and supports_undo())
+
+    def undo_flaw(self) -> str | None:
+        """Return why several clients cannot undo at the same time, or ``None``."""
+        return None
+
+    def keeps_history(self) -> bool:
+        """Return whether it keeps old revisions until it is packed."""
+        keepers = self.keepers()
+        kept = bool(keepers) and all(keeper.keeps_history() for keeper in keepers)
+        return kept or self.undoes()
+
     def pack_flaw(self) -> str | None:
         """Return why it cannot be packed, or ``None`` if no reason is known."""
         return None

@@ -276,6 +276,11 @@ class RelStorageType(StorageType):
     def corrections(self) -> tuple[str, ...]:
         return tuple(getattr(self.storage._adapter, "corrections", ()))
 
+    def undo_flaw(self) -> str | None:
+        if kind_of(self.storage._adapter) == SQLITE:
+            return None
+        return "RelStorage refuses to undo while another client undoes or packs"
+
     def retry_flaw(self) -> str | None:
         if kind_of(self.storage._adapter) != SQLITE or version("RelStorage") not in _LEAKY:
             return None

@@ -71,6 +71,9 @@ class MappingStorageType(StorageType):
     def caches_left(self) -> tuple[str, ...]:
         return ()
 
+    def keeps_history(self) -> bool:
+        return True
+
 
 class TemporaryStorageType(MappingStorageType):
     """tempstorage: like a MappingStorage, without old revisions."""
@@ -79,6 +82,9 @@ class TemporaryStorageType(MappingStorageType):
     section_classes = ("tempstorage.config.TemporaryStorage",)
     private = (PrivateSection(("temporarystorage",)),)
     distributions = ("tempstorage",)
+
+    def keeps_history(self) -> bool:
+        return False
 
 
 class DemoStorageType(StorageType):

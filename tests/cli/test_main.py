@@ -287,6 +287,16 @@ def test_one_client_is_the_default_if_two_processes_cannot_open_a_storage() -> N
     assert "n/a" not in out
 
 
+def test_one_client_is_the_default_if_a_benchmark_leaves_the_database_to_one() -> None:
+    Path("x.conf").write_text(SQLITE)
+    status, out, err = outcome("x.conf", "add", "pack", "--list")
+    reason = "one client at a time can pack a database"
+    assert (status, err) == (0, f"zodbshootout: 1 client instead of 2: {reason}\n")
+    assert "n/a" not in out
+    _, out, err = outcome("x.conf", "pack", "--list", "-c", "2")
+    assert (err, f"{reason}; use -c 1" in out) == ("", True)
+
+
 @pytest.mark.parametrize("words", [["-c", "2"], ["--threads"], ["-c", "1"]])
 def test_no_note_is_printed_if_the_number_or_kind_of_clients_is_given(words: list[str]) -> None:
     status, _, err = outcome("x.conf", "add", "--list", *words)

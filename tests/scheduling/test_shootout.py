@@ -637,6 +637,12 @@ def test_contenders_of_one_database_take_turns_if_it_is_not_zapped() -> None:
     assert run_shootout(plan_of(twins, processes=1)).site.together == [["a"], ["a", "again"]]
 
 
+def test_a_database_is_left_to_one_contender_while_that_packs_it() -> None:
+    twins = [contender("a", "/var/x.fs"), contender("b"), contender("again", "/var/x.fs")]
+    plan = plan_of(twins, ["pack"], processes=1)
+    assert run_shootout(plan).site.together == [["a"], ["a", "b"], ["again"]]
+
+
 def test_contenders_are_measured_in_groups_if_they_have_too_many_clients() -> None:
     size = MAX_CLIENTS // 2
     outcome = run_shootout(plan_of("abcde", ["tpc"], concurrency=[size], processes=1))

@@ -13,6 +13,7 @@ from ZODB.FileStorage import FileStorage
 from tests.fakes import LOAD, FakeClock, FakeStorage, measure, parameters, plan
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.data import filler
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import fill, populate
 from zodbshootout.crews.crew import Sample
@@ -143,6 +144,146 @@ def test_undo_fails_if_nothing_is_undone(tmp_path: Path) -> None:
 def test_undo_fails_if_nothing_is_undone_an_even_number_of_times(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="not of the transaction that was to undo another"):
         measure_files(tmp_path, "undo", 2, do_nothing)
+
+
+PACK = 2.0**30
+"""Seconds that a PackedStorage needs to pack."""
+
+
+class PackedStorage(FakeStorage):
+    """A FakeStorage that spends time to pack, and then does something wrong."""
+
+    collects_garbage = True
+    fault: Callable[[PackedStorage], None] = lambda storage: None
+
+    def pack(self, t: float, referencesf: Any) -> None:
+        self.clock.spend(PACK)
+        super().pack(t, referencesf, gc=self.collects_garbage)
+        type(self).fault(self)
+
+    def oid_of(self, place: int) -> bytes:
+        """Return the OID of an object of the only chunk."""
+        database = ZODB.DB(self)
+        with database.transaction() as connection:
+            (oids,) = filler.chunks(connection.root(), fitted("pack"))
+        return oids[place]
+
+
+def packed(clock: FakeClock, fault: Callable[[Any], None]) -> PackedStorage:
+    class Faulty(PackedStorage):
+        pass
+
+    Faulty.fault = fault
+    return Faulty(clock)
+
+
+def test_the_pack_alone_is_on_the_clock(clock: FakeClock) -> None:
+    storage = packed(clock, lambda storage: None)
+    first, second = measure(
+        benchmarks()["pack"], storage, parameters(revisions=4, garbage=0.5), clock, [1, 2]
+    )
+    assert (first.value, second.value) == (PACK, PACK)
+    assert benchmarks()["pack"].work(fitted("pack", garbage=0.5)) == 20
+    assert (first.counts["freed_objects"], second.counts["freed_objects"]) == (10, 20)
+
+
+def pack_failure(storage: FakeStorage) -> str:
+    return failure_on(storage, "pack", 1, revisions=3, garbage=0.5)
+
+
+def test_pack_fails_if_garbage_is_left(clock: FakeClock) -> None:
+    storage = packed(clock, lambda storage: None)
+    storage.collects_garbage = False
+    assert pack_failure(storage) == "10 of 10 objects that nothing refers to are still there"
+
+
+def test_pack_fails_if_some_garbage_is_left_by_a_storage_of_an_unknown_type(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Database, "collects_garbage", lambda self: None)
+
+    def keep_one(storage: Any) -> None:
+        storage._data[kept["oid"]] = kept["revisions"]
+
+    storage = packed(clock, keep_one)
+    kept: dict[str, Any] = {}
+    pack = storage.pack
+
+    def remember(t: float, referencesf: Any) -> None:
+        kept["oid"] = max(storage._data)
+        kept["revisions"] = storage._data[kept["oid"]]
+        pack(t, referencesf)
+
+    storage.pack = remember  # type: ignore[method-assign]
+    assert pack_failure(storage) == "1 of 10 objects that nothing refers to are still there"
+
+
+def test_a_pack_that_collects_no_garbage_finds_the_same_garbage_every_time(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Database, "collects_garbage", lambda self: False)
+    storage = packed(clock, lambda storage: None)
+    storage.collects_garbage = False
+    chosen, params = benchmarks()["pack"], parameters(garbage=0.5)
+    with plan(chosen, storage, params, clock).started() as crew:
+        crew.measure(1)
+        objects = len(storage)
+        sample = crew.measure(3)
+        crew.verify()
+    assert len(storage) == objects
+    assert sample.counts["freed_objects"] == 0
+
+
+def test_pack_fails_if_a_reachable_object_is_removed(clock: FakeClock) -> None:
+    storage = packed(clock, lambda storage: storage._data.pop(storage.oid_of(4)))
+    assert "was removed, to which others refer" in pack_failure(storage)
+
+
+def test_pack_fails_if_an_old_revision_is_left(clock: FakeClock) -> None:
+    def restore(storage: Any) -> None:
+        oid = storage.oid_of(4)
+        storage._data[oid][storage.before[oid]] = b"former"
+
+    storage = packed(clock, restore)
+    pack = storage.pack
+
+    def remember(t: float, referencesf: Any) -> None:
+        storage.before = {oid: sorted(tids)[-2:][0] for oid, tids in storage._data.items()}
+        pack(t, referencesf)
+
+    storage.pack = remember  # type: ignore[method-assign]
+    assert "the former revision of object " in pack_failure(storage)
+
+
+def test_pack_fails_if_the_newest_revision_is_lost(clock: FakeClock) -> None:
+    def change(storage: Any) -> None:
+        revisions = storage._data[storage.oid_of(4)]
+        revisions[revisions.maxKey()] = b"another"
+
+    assert "is not as it was written last" in pack_failure(packed(clock, change))
+
+
+def test_pack_measures_a_filestorage_and_what_it_frees(tmp_path: Path) -> None:
+    sample = measure_files(tmp_path, "pack", 2, objects=50, revisions=3, garbage=0.5)
+    assert sample.counts["freed_objects"] == 2 * 50
+    # Two former revisions of each object, and an object of garbage for each.
+    assert sample.counts["freed_bytes"] > 2 * 50 * 3 * 300
+
+
+def test_pack_compares_the_files_of_blobs(tmp_path: Path) -> None:
+    sample = measure_files(tmp_path, "pack", 2, blobs=True, garbage=0.5)
+    assert sample.counts["freed_objects"] == 20
+
+
+def test_pack_refuses_several_clients_and_objects_that_it_does_not_count(tmp_path: Path) -> None:
+    assert benchmarks()["pack"].refusal(StorageInfo(), parameters(size=2)) == (
+        "one client at a time can pack a database; use -c 1"
+    )
+    measure_files(tmp_path, "pack", 1, objects=50)
+    assert failure_on_files(tmp_path, "pack", lambda storage: None) == (
+        "the database already has 50 objects of an earlier --min-objects, and all of them would be "
+        "packed; say --min-objects 50"
+    )
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,8 @@ def _chosen_benchmarks(
             f"{REPLAY}: add --workload PATH, a recorded workload; how to record one: "
             f"{project_url('Documentation')}en/latest/recording.html"
         )
-    wanted = set(benchmarks()) if "all" in names else set(names)
+    several = {name for name, benchmark in benchmarks().items() if not benchmark.alone}
+    wanted = {*names, *(several if "all" in names else ())} - {"all"}
     if replays:
         wanted.add(REPLAY)
     elif not names:

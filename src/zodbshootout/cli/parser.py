@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from zodbshootout.cli import values
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.errors import UserError, close_to
-from zodbshootout.model.specification import COMPRESSIBILITY, REVISIONS, LatencyLimit
+from zodbshootout.model.specification import COMPRESSIBILITY, GARBAGE, REVISIONS, LatencyLimit
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
@@ -189,8 +189,13 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--revisions N", type=values.count, default=REVISIONS,
-            help="revisions of each object, for the benchmarks that use old ones (default: "
+            help="revisions of each object, for benchmarks that use or pack old ones (default: "
             "%(default)s)",
+        ),
+        option(
+            "--garbage PERCENT", type=values.garbage, default=GARBAGE,
+            help="percentage of the objects of a database to which nothing refers when it is "
+            f"packed (default: {100 * GARBAGE:g}%%)",
         ),
         several(
             "--may-write NAME", type=str.lower,

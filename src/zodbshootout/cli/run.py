@@ -19,6 +19,7 @@ from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, name_output, write_report
 from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data import workload_objects
 from zodbshootout.client.data.trace import make_trace
 from zodbshootout.config.source import Source, read_source
@@ -172,8 +173,10 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
         notes.append(f"data of the run's own (--private): nothing that {files} {verb} is opened")
     if options.run.restart:
         check_servers_can_restart(contenders)
-    reason = refused_unless_alone(opened, sweep.parameters()[0])
-    if options.default_concurrency and reason:
+    reason = refused_unless_alone(opened, sweep.parameters()[0]) or next(
+        (why for name in options.benchmarks if (why := benchmarks()[name].alone)), None
+    )
+    if options.default_concurrency and sweep.values[CLIENTS] != [1] and reason:
         notes.append(f"1 client instead of {sweep.values[CLIENTS][0]:g}: {reason}")
         alone = replace(sweep, values={**sweep.values, CLIENTS: [1]})
         rows = make_plan(contenders, options.benchmarks, alone, options.effort).rows

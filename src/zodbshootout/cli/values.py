@@ -125,6 +125,7 @@ count_or_zero = number(_number, lambda n: n >= 0, "0 or a positive number")
 node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 fraction = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 share = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
+garbage = number(_of_percent, lambda n: 0 <= n < 1, "a percentage from 0% to less than 100%")
 speed = number(float, lambda n: 0 < n <= 1e6, "a positive number")  # noqa: PLR2004
 percentage = number(_of_percent, lambda n: 0 < n < math.inf, "a percentage, such as 2%")
 limit = number(_of_percent, lambda n: 0 <= n < math.inf, "a percentage, such as 2% or 0")

@@ -297,9 +297,26 @@ class Database:
             return f"{self.storage_name} is read only as it is configured here"
         return _first(layer.pack_flaw() for layer in self._written_to)
 
-    def pack(self) -> None:
-        """Remove old revisions and garbage; the storage's exceptions propagate."""
-        self.db.pack()
+    def pack(self, until: float | None = None) -> None:
+        """Remove old revisions and garbage; the storage's exceptions propagate.
+
+        Pack to the time *until*, or to :meth:`time_after_all`.
+        """
+        self.db.pack(self.time_after_all() if until is None else until)
+
+    def forget_pack(self) -> tuple[str, ...]:
+        """Remove what an earlier pack has left if the next one fails with it; return its names."""
+        return tuple(name for layer in self._written_to for name in layer.forget_pack())
+
+    def time_after_all(self) -> float:
+        """Return a time after all transactions, as ``time.time`` does."""
+        # The clock of a server may be ahead of the clock of this host.
+        latest: float = TimeStamp(self.db.lastTransaction()).timeTime()
+        return max(time.time(), latest + 1.0)
+
+    def collects_garbage(self) -> bool | None:
+        """Return whether packing removes what nothing refers to; ``None`` if that is unknown."""
+        return self._outermost.collects_garbage()
 
     @property
     def zap_obstacle(self) -> str | None:
@@ -319,12 +336,23 @@ class Database:
         directories = [_blob_directory(layer.storage) for layer in self._stack]
         witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._stack):
-            _zap_by_packing(self.db)
+            self._zap_by_packing()
         for directory in directories:
             if directory is not None:
                 remove_blobs(directory)
         self.open()
         self._check_empty(witness)
+
+    def _zap_by_packing(self) -> None:
+        """Empty the root, pack, and close the DB.
+
+        Some storages cannot be zapped otherwise: a ZEO server, for example, gives clients no other
+        way.
+        """
+        with self.db.transaction() as connection:
+            connection.root().clear()
+        self.pack()
+        self.db.close()
 
     def _some_object(self) -> bytes | None:
         """Return the OID of an object that the root refers to, or ``None`` if there is none."""
@@ -439,16 +467,3 @@ def _blob_directory(storage: Any) -> str | None:
     holder = getattr(storage, "blobhelper", storage)
     directory: str | None = getattr(getattr(holder, "fshelper", None), "base_dir", None)
     return directory
-
-
-def _zap_by_packing(db: Any) -> None:
-    """Empty the root of *db*, pack and close it.
-
-    Some storages cannot be zapped otherwise: a ZEO server, for example, gives clients no other way.
-    """
-    with db.transaction() as connection:
-        connection.root().clear()
-    # The clock of a server may be ahead of the clock of this host.
-    emptied = TimeStamp(db.lastTransaction()).timeTime()
-    db.pack(max(time.time(), emptied + 1.0))
-    db.close()

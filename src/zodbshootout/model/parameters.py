@@ -33,7 +33,7 @@ class Scope(enum.Enum):
     CONTENT = "those with objects of their own, or of --min-objects"
     PACE = "those with a rate, or with a limit of latencies"
     REPLAY = "those that replay a workload"
-    HISTORY = "those that use old revisions"
+    HISTORY = "those that use old revisions or garbage"
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,7 @@ PARAMETERS = (
     Parameter("compressibility", "compressibility", "compressibility", Scope.CONTENT),
     MIN_OBJECTS,
     Parameter("revisions", "revisions", "revisions", Scope.HISTORY),
+    Parameter("garbage", "garbage", "garbage", Scope.HISTORY),
     Parameter("seed", "seed", "seed"),
     RATE,
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),

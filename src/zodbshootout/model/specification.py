@@ -27,6 +27,8 @@ of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
 
 REVISIONS = 3
 """The default number of revisions of an object, in benchmarks of old revisions."""
+GARBAGE = 0.3
+"""The default share of the objects of a database that nothing refers to, before it is packed."""
 
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
@@ -267,6 +269,8 @@ class Parameters:
     """The minimum number of objects in the database besides those of the benchmarks."""
     revisions: int = 0
     """Revisions that objects have at least; 0 if the benchmark uses the newest ones only."""
+    garbage: float = 0.0
+    """The share of objects that nothing refers to, from 0 to less than 1."""
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""

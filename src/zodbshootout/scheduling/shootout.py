@@ -247,7 +247,8 @@ class Shootout:
             return False
         if self._restarts(cell.benchmark):
             return not any(c.contender in self.servers.served for c in [cell, *group])
-        if cell.benchmark != ZAPPED_BEFORE or cell.contender not in self.options.zapped:
+        zaps = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
+        if not (zaps or benchmarks()[cell.benchmark].alone):
             return True
         place = self.plan.contender(cell).place
         return all(self.plan.contender(other).place != place for other in group)

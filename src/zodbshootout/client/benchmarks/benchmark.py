@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zodbshootout.client.client import Client
 
 __all__ = [
-    "BARE", "FROM_CACHE", "FROM_DATABASE", "WRITING",
+    "BARE", "FROM_CACHE", "FROM_DATABASE", "UPKEEP", "WRITING",
     "Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects",
 ]  # fmt: skip
 
@@ -26,6 +26,7 @@ WRITING = "writing"
 FROM_DATABASE = "reading from the database"
 FROM_CACHE = "reading from a cache"
 BARE = "transactions without data"
+UPKEEP = "upkeep"
 """Topics of benchmarks."""
 MAX_AT_ONCE = 2**16
 """The default maximum number of iterations in a stretch; their times take 0.5 MiB."""
@@ -58,6 +59,12 @@ class Benchmark:
     """Whether its reads must miss every cache."""
     obstructs: ClassVar[bool] = False
     """Whether a running client can keep the others from finishing their iterations."""
+
+    alone: ClassVar[str] = ""
+    """Why a database has to be left to a single client while it runs; empty if it has not.
+
+    ``all`` does not include such a benchmark.
+    """
 
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number.
@@ -101,7 +108,7 @@ class Benchmark:
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         """Return the requested parameters, changed as far as they do not suit it."""
-        return replace(parameters, workload=ReplayedWorkload(), revisions=0)
+        return replace(parameters, workload=ReplayedWorkload(), revisions=0, garbage=0.0)
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
@@ -111,6 +118,8 @@ class Benchmark:
                 f"{info.storage_name} is read only as it is configured here; leave out the "
                 "benchmarks that write"
             )
+        if cls.alone and parameters.crew.size > 1:
+            return f"{cls.alone}; use -c 1"
         return cls.rate_refusal(parameters)
 
     @classmethod

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from BTrees.IOBTree import IOBTree
@@ -23,7 +23,7 @@ from ZODB.Connection import TransactionMetaData
 from ZODB.utils import z64
 
 from zodbshootout.client.data.datasets import TOP, grown_tree, mapping_name, top
-from zodbshootout.client.data.objects import Item, payload, pickled
+from zodbshootout.client.data.objects import Item, Payload, payload, pickled
 from zodbshootout.model.specification import Parameters
 
 CHUNK = 1000
@@ -72,7 +72,7 @@ def fill_up(
     total = before = _filler(connection.root(), parameters).total
     transactions = connection.transaction_manager
     transactions.commit()
-    content = payload(parameters, _NO_CLIENT)
+    content = content_of(parameters)
     most = min(CHUNK, max(1, CHUNK_BYTES // parameters.object_size))
     while total < parameters.min_objects:
         stored: list[tuple[bytes, int]] = []
@@ -134,6 +134,18 @@ def _key(parameters: Parameters) -> str:
     return "filler of blobs" if parameters.blobs else "filler"
 
 
+def chunks(root: Any, parameters: Parameters) -> Iterator[list[bytes]]:
+    """Yield the OIDs of the objects of each chunk, in the order in which they were added."""
+    for chunk in _filler(root, parameters).chunks.values():
+        yield [item._p_oid for item in chunk.objects]
+        chunk._p_deactivate()  # millions of ghosts would need much memory
+
+
+def content_of(parameters: Parameters) -> Payload:
+    """Return the content of the objects that :func:`fill_up` adds."""
+    return payload(parameters, _NO_CLIENT)
+
+
 def _filler(root: Any, parameters: Parameters) -> Filler:
     filler: Filler = top(root).setdefault(_key(parameters), Filler())
     return filler
@@ -150,11 +162,21 @@ def _store(storage: Any, contents: list[bytes], parameters: Parameters) -> bytes
 
 def _new_records(storage: Any, contents: list[bytes], parameters: Parameters) -> list[NewRecord]:
     oids = [storage.new_oid() for _ in contents]
-    if parameters.blobs:
+    return records(oids, contents, blobs=parameters.blobs)
+
+
+def records(
+    oids: Sequence[bytes], contents: Sequence[bytes], *, blobs: bool, revision: bytes = z64
+) -> list[NewRecord]:
+    """Return the records to store for some *contents*; *revision* is that of their former ones."""
+    if blobs:
         record = pickled(Blob())
-        return [NewRecord(oid, record, content) for oid, content in zip(oids, contents)]
+        return [NewRecord(oid, record, content, revision) for oid, content in zip(oids, contents)]
     before, after = pickled(Item(contents[0])).split(contents[0])
-    return [NewRecord(oid, before + content + after) for oid, content in zip(oids, contents)]
+    return [
+        NewRecord(oid, before + content + after, None, revision)
+        for oid, content in zip(oids, contents)
+    ]
 
 
 class NewRecord(NamedTuple):
@@ -168,8 +190,8 @@ class NewRecord(NamedTuple):
     """The revision of the object that it replaces; zeros for a new object."""
 
 
-def store_records(storage: Any, records: Iterable[NewRecord]) -> None:
-    """Store records in one transaction of *storage*."""
+def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:
+    """Store records in one transaction of *storage*; return its ID."""
     transaction = TransactionMetaData()
     storage.tpc_begin(transaction)
     try:
@@ -183,7 +205,8 @@ def store_records(storage: Any, records: Iterable[NewRecord]) -> None:
     except BaseException:
         storage.tpc_abort(transaction)
         raise
-    storage.tpc_finish(transaction)
+    tid: bytes = storage.tpc_finish(transaction)
+    return tid
 
 
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:

@@ -258,6 +258,17 @@ class StorageType:
         kept = bool(keepers) and all(keeper.keeps_history() for keeper in keepers)
         return kept or self.undoes()
 
+    def collects_garbage(self) -> bool | None:
+        """Return whether packing removes what nothing refers to; ``None`` if that is unknown."""
+        if not (self.transparent and self.inner):
+            return None
+        (wrapped,) = self.inner
+        return wrapped.collects_garbage()
+
+    def forget_pack(self) -> tuple[str, ...]:
+        """Remove what it has kept of earlier packs if a pack fails with it; return its name."""
+        return ()
+
     def pack_flaw(self) -> str | None:
         """Return why it cannot be packed, or ``None`` if no reason is known."""
         return None

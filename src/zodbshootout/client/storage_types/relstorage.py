@@ -276,6 +276,17 @@ class RelStorageType(StorageType):
     def corrections(self) -> tuple[str, ...]:
         return tuple(getattr(self.storage._adapter, "corrections", ()))
 
+    def collects_garbage(self) -> bool:
+        return bool(self.storage._options.pack_gc)
+
+    def forget_pack(self) -> tuple[str, ...]:
+        if self.storage.keep_history:
+            return ()
+        # RelStorage 4.3.0 inserts the keys of changed objects before it deletes their former rows,
+        # if there are more than fit into a batch: https://github.com/zodb/relstorage/issues/482
+        self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
+        return ("RelStorage object_ref",)
+
     def undo_flaw(self) -> str | None:
         if kind_of(self.storage._adapter) == SQLITE:
             return None

@@ -51,6 +51,9 @@ class FileStorageType(StorageType):
         directory = self.storage.blob_dir if blobs else None
         return DiskSize(int(self.storage.getSize()), directory and size_of_blobs(directory))
 
+    def collects_garbage(self) -> bool:
+        return bool(self.storage._pack_gc)
+
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()
@@ -72,6 +75,9 @@ class MappingStorageType(StorageType):
         return ()
 
     def keeps_history(self) -> bool:
+        return True
+
+    def collects_garbage(self) -> bool:
         return True
 
 

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ZODB.POSException import POSKeyError
+from ZODB.POSException import Unsupported as NotImplementedByStorage
+from ZODB.utils import p64, u64, z64
+
+from zodbshootout.client.benchmarks.benchmark import (
+    UPKEEP,
+    Benchmark,
+    CheckFailed,
+    Unsupported,
+    without_objects,
+)
+from zodbshootout.client.benchmarks.new_oid import Run, merged_runs
+from zodbshootout.client.benchmarks.reading import SAMPLED_OBJECTS
+from zodbshootout.client.data import filler
+from zodbshootout.client.data.datasets import top
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import StorageInfo
+
+KEY = "garbage"
+"""The key, beside that of the filler, of the OIDs of the garbage, which are no references to it."""
+GARBAGE_REVISION = -1
+"""In place of a revision's number, for the content of garbage."""
+
+
+def garbage_objects(parameters: Parameters) -> int:
+    """Return the number of objects that nothing refers to."""
+    return round(parameters.objects * parameters.garbage / (1 - parameters.garbage))
+
+
+class Pack(Benchmark):
+    """Remove old revisions of all objects, and the objects that nothing refers to."""
+
+    name = "pack"
+    title = "Pack {objects} Objects and Garbage"
+    legend = "remove old revisions and garbage"
+    topic = UPKEEP
+    dataset = None
+    alone = "one client at a time can pack a database"
+
+    @classmethod
+    def fitted(cls, parameters: Parameters) -> Parameters:
+        filled = replace(parameters, min_objects=parameters.min_objects or parameters.objects)
+        return replace(
+            without_objects(filled),
+            objects=filled.min_objects,
+            revisions=max(2, parameters.revisions),
+            garbage=parameters.garbage,
+        )
+
+    @classmethod
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        return info.pack_flaw or super().refusal(info, parameters)
+
+    @classmethod
+    def work(cls, parameters: Parameters) -> int:
+        return parameters.objects + garbage_objects(parameters)
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1
+
+    def set_up(self) -> None:
+        parameters = self.client.parameters
+        self.random = random.Random(parameters.seed)  # noqa: S311
+        self.content = filler.content_of(parameters)
+        self.revision = 0
+        self.serials: list[bytes] = []
+        """The transaction that has written the newest revision of each chunk."""
+        self.former: list[bytes] = []
+        """The transaction that has written the revision before, of each chunk."""
+        with self.client.second_connection() as connection:
+            found = filler.number_of(connection.root(), parameters)
+        if found != parameters.min_objects:
+            raise Unsupported(
+                f"the database already has {found} objects of an earlier --min-objects, and all of "
+                f"them would be packed; say --min-objects {found}"
+            )
+
+    def prepare(self) -> None:
+        client = self.client
+        client.disconnect()
+        for _ in range(client.parameters.revisions - 1):
+            self._write_revision()
+        self.garbage = self._garbage() or self._write_garbage()
+        self.cleared = (*client.database.forget_pack(), *client.database.empty_caches())
+        self.until = client.database.time_after_all()
+        self.size = client.database.disk_size()
+
+    def _write_revision(self) -> None:
+        """Write another revision of every object, a chunk in each transaction."""
+        self.revision += 1
+        with self.client.second_connection() as connection:
+            storage = connection._storage
+            self.former = self.serials or self._first_serials(connection)
+            self.serials = [
+                self._store(storage, oids, contents, self.former[number])
+                for number, oids, contents in self._chunks(connection)
+            ]
+
+    def _first_serials(self, connection: Any) -> list[bytes]:
+        chunks = filler.chunks(connection.root(), self.client.parameters)
+        return [connection._storage.load(oids[0])[1] for oids in chunks]
+
+    def _store(
+        self, storage: Any, oids: Sequence[bytes], contents: Sequence[bytes], former: bytes
+    ) -> bytes:
+        blobs = self.client.parameters.blobs
+        new = filler.records(oids, contents, blobs=blobs, revision=former)
+        return filler.store_records(storage, new)
+
+    def _chunks(self, connection: Any) -> Iterator[tuple[int, list[bytes], list[bytes]]]:
+        """Yield the number, the OIDs and the newest contents of each chunk."""
+        first = 0
+        chunks = filler.chunks(connection.root(), self.client.parameters)
+        for number, oids in enumerate(chunks):
+            yield number, oids, self.content.contents(len(oids), self.revision, first)
+            first += len(oids)
+
+    def _garbage(self) -> list[Run]:
+        """Return the garbage that an earlier pack has left, as one does that collects none."""
+        with self.client.second_connection() as connection:
+            runs: list[Run] = top(connection.root()).get(KEY, [])
+            known = sum(end - first for first, end in runs)
+            kept = bool(runs) and _is_there(connection._storage, p64(runs[0][0]))
+            return runs if kept and known == garbage_objects(self.client.parameters) else []
+
+    def _write_garbage(self) -> list[Run]:
+        runs: list[Run] = []
+        left = garbage_objects(self.client.parameters)
+        with self.client.second_connection() as connection:
+            storage, transactions = connection._storage, connection.transaction_manager
+            while left:
+                count = min(left, filler.CHUNK)
+                oids = [storage.new_oid() for _ in range(count)]
+                left -= count
+                contents = self.content.contents(count, GARBAGE_REVISION, left)
+                self._store(storage, oids, contents, z64)
+                runs = merged_runs([*runs, *((u64(oid), u64(oid) + 1) for oid in oids)])
+            transactions.abort()
+            with transactions:
+                top(connection.root())[KEY] = runs
+        return runs
+
+    def run(self) -> None:
+        self.client.database.pack(self.until)
+
+    def check(self, done: int) -> None:  # noqa: ARG002
+        size = self.client.database.disk_size()
+        if size is not None and self.size is not None:
+            self.count(freed_bytes=self.size - size)
+        total = garbage_objects(self.client.parameters)
+        sampled = min(total, SAMPLED_OBJECTS)
+        self._check_garbage(sorted(self.random.sample(range(total), sampled)))
+        number = max(1, SAMPLED_OBJECTS // filler.CHUNK)
+        chosen = self.random.sample(range(len(self.serials)), min(number, len(self.serials)))
+        self._check_objects(chosen, each=True)
+
+    def verify(self) -> None:
+        self._check_garbage(range(garbage_objects(self.client.parameters)))
+        self._check_objects(range(len(self.serials)), each=False)
+
+    def _check_garbage(self, places: Sequence[int]) -> None:
+        """Check the garbage at these places: all of it has been removed, or none may be."""
+        with self.client.fresh_connection() as connection:
+            oids = _at(self.garbage, places)
+            left = sum(_is_there(connection._storage, oid) for oid in oids)
+        if left and (self.client.database.collects_garbage() or left < len(places)):
+            raise CheckFailed(
+                f"{left} of {len(places)} objects that nothing refers to are still there"
+            )
+        if not left:
+            self.count(freed_objects=garbage_objects(self.client.parameters))
+
+    def _check_objects(self, chosen: Container[int], *, each: bool) -> None:
+        """Check the chunks with these numbers, former revisions of *each* object or of the first.
+
+        :raises CheckFailed: if an object is missing or wrong, or a former revision is not removed
+        """
+        with self.client.fresh_connection() as connection:
+            storage = connection._storage
+            for number, oids, contents in self._chunks(connection):
+                if number not in chosen:
+                    continue
+                connection.prefetch(oids)
+                for oid, content in zip(oids, contents):
+                    self._check_newest(storage, oid, content, self.serials[number])
+                for oid in oids if each else oids[:1]:
+                    _check_is_removed(storage, oid, self.former[number])
+
+    def _check_newest(self, storage: Any, oid: bytes, content: bytes, serial: bytes) -> None:
+        try:
+            record, found = storage.load(oid)
+        except POSKeyError:
+            raise CheckFailed(f"object {oid.hex()} was removed, to which others refer") from None
+        if self.client.parameters.blobs:
+            self.client.database.forget_blobs([(oid, found)])
+            record = Path(storage.loadBlob(oid, found)).read_bytes()
+        if found != serial or content not in record:
+            raise CheckFailed(f"object {oid.hex()} is not as it was written last")
+
+
+def _check_is_removed(storage: Any, oid: bytes, serial: bytes) -> None:
+    try:
+        storage.loadSerial(oid, serial)
+    except (POSKeyError, NotImplementedByStorage):
+        return
+    raise CheckFailed(f"the former revision of object {oid.hex()} is still there")
+
+
+def _is_there(storage: Any, oid: bytes) -> bool:
+    try:
+        storage.load(oid)
+    except POSKeyError:
+        return False
+    return True
+
+
+def _at(runs: Sequence[Run], places: Sequence[int]) -> Iterator[bytes]:
+    """Yield the OIDs at these places, which are in ascending order, among those of *runs*."""
+    before, at = 0, 0
+    for place in places:
+        while place - before >= runs[at][1] - runs[at][0]:
+            before += runs[at][1] - runs[at][0]
+            at += 1
+        yield p64(runs[at][0] + place - before)
+
+
+BENCHMARKS = (Pack,)

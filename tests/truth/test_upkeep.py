@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,18 @@ import pytest
 import ZODB
 from ZODB.FileStorage import FileStorage
 
-from tests.fakes import LOAD, FakeClock, FakeStorage, measure, parameters, plan
+from tests.fakes import LOAD, POLL, SYNC, FakeClock, FakeStorage, measure, parameters, plan
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data import filler
+from zodbshootout.client.data.objects import payload
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import fill, populate
 from zodbshootout.crews.crew import Sample
 from zodbshootout.crews.local import CrewPlan
 from zodbshootout.model.outcome import Failed
 from zodbshootout.model.specification import Parameters, Storage
-from zodbshootout.model.storage_facts import StorageInfo
+from zodbshootout.model.storage_facts import CacheUse, Sharing, StorageInfo
 
 
 @pytest.fixture
@@ -51,7 +53,12 @@ Fault = Callable[[Any], None]
 
 
 def measure_files(
-    place: Path, name: str, loops: int = 3, fault: Fault = lambda storage: None, **more: Any
+    place: Path,
+    name: str,
+    loops: int = 3,
+    fault: Fault = lambda storage: None,
+    before_opening: Callable[[], None] = lambda: None,
+    **more: Any,
 ) -> Sample:
     """Measure a benchmark with a FileStorage in *place*, and have it verified."""
     path = place / "Data.fs"
@@ -59,6 +66,7 @@ def measure_files(
     opened: list[Any] = []
 
     def open_db(_: Storage) -> Any:
+        before_opening()
         storage = FileStorage(str(path), blob_dir=str(place / "blobs"))
         opened.append(storage)
         fault(storage)
@@ -284,6 +292,67 @@ def test_pack_refuses_several_clients_and_objects_that_it_does_not_count(tmp_pat
         "the database already has 50 objects of an earlier --min-objects, and all of them would be "
         "packed; say --min-objects 50"
     )
+
+
+INDEX = "Data.fs.index"
+
+
+def test_open_opens_the_db_on_the_clock_and_reads_off_the_clock(storage: FakeStorage) -> None:
+    (sample,) = measure(benchmarks()["open"], storage, parameters(), storage.clock, [2])
+    # The root, in a transaction of the DB; the record of the mapping to learn its class; the mapping.
+    assert sample.value == 2 * (SYNC + 2 * POLL) + 3 * LOAD
+    assert sample.counts["loads"] == 2 * 11
+
+
+@pytest.mark.parametrize(("name", "there"), [("open", True), ("open_cold", False)])
+def test_a_filestorage_is_opened_with_its_index_or_without(
+    name: str, there: bool, tmp_path: Path
+) -> None:
+    found: list[bool] = []
+    sample = measure_files(
+        tmp_path, name, 3, before_opening=lambda: found.append((tmp_path / INDEX).exists())
+    )
+    assert sample.iterations == 3
+    assert found[-3:] == [there] * 3
+
+
+def test_open_fails_if_closing_a_filestorage_leaves_no_index(tmp_path: Path) -> None:
+    def lose_index(storage: Any) -> None:
+        storage._save_index = lambda: Path(f"{storage.getName()}.index").unlink(missing_ok=True)
+
+    assert failure_on_files(tmp_path, "open", lose_index) == (
+        "Data.fs.index is missing, although the DB was closed"
+    )
+
+
+def test_open_fails_if_an_object_is_not_as_it_was_written(storage: FakeStorage) -> None:
+    content = payload(parameters(), 0).contents(1, 0, 3)[0]
+    storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
+    assert "1 of 10 objects hold other data" in failure_on(storage, "open", 1)
+
+
+def test_open_cold_is_open_if_nothing_is_kept_for_the_next_opening(storage: FakeStorage) -> None:
+    assert failure_on(storage, "open_cold").startswith("it has neither an index nor a persistent")
+
+
+def test_open_counts_the_loads_that_a_persistent_cache_serves(
+    storage: FakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uses = itertools.cycle([CacheUse(1, 0), CacheUse(9, 2)])
+    monkeypatch.setattr(Database, "cache_use", lambda self: next(uses))
+    (sample,) = measure(benchmarks()["open"], storage, parameters(), storage.clock)
+    assert sample.counts["storage_cache_hits"] == 8
+    assert (sample.counts["cacheable_loads"], sample.counts["openings_without_hits"]) == (10, 0)
+
+
+def test_open_is_not_supported_if_clients_share_the_db_or_closing_it_loses_the_data() -> None:
+    refusal = benchmarks()["open"].refusal
+    assert refusal(StorageInfo(), parameters(size=2, shared=True)) == (
+        "clients that share a DB open it once; use -c 1 or --threads unique"
+    )
+    assert refusal(StorageInfo(), parameters(size=2)) is None
+    lost = StorageInfo("MappingStorage", sharing=Sharing.VOLATILE)
+    assert refusal(lost, parameters()) == "MappingStorage: closing it loses its data"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus
 
@@ -420,6 +421,10 @@ class Database:
         if not blobs:
             return ()
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
+
+    def start_files(self) -> list[Path]:
+        """Return the files that are written when the DB is closed, to be opened faster again."""
+        return [path for layer in self._stack for path in layer.start_files()]
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         """Return the bytes that the database takes on the disk, as far as its storage knows them.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, host_and_port, is_here
@@ -213,6 +214,14 @@ class RelStorageType(StorageType):
     def persistent_cache(self) -> str:
         # RelStorage drops the setting with SQLite.
         return "cache-local-dir" if self.storage._options.cache_local_dir else ""
+
+    def start_files(self) -> Sequence[Path]:
+        if not self.persistent_cache():
+            return []
+        from relstorage.cache.persistence import sqlite_files
+
+        path, _ = sqlite_files(self.storage._options, self.storage._cache.local_client.prefix)
+        return [Path(path)]
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         options = self.storage._options

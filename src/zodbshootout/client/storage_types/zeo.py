@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.reachability import Address, Requirement, connect, is_here, printable
@@ -125,6 +126,9 @@ class ClientStorageType(StorageType):
             return ""
         # The file that "client" names is called after the storage, too.
         return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
+
+    def start_files(self) -> Sequence[Path]:
+        return [Path(self.storage._cache.path)] if self.persistent_cache() else []
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         # getSize() returns the size at the time of the connection.

@@ -51,6 +51,9 @@ class FileStorageType(StorageType):
         directory = self.storage.blob_dir if blobs else None
         return DiskSize(int(self.storage.getSize()), directory and size_of_blobs(directory))
 
+    def start_files(self) -> Sequence[Path]:
+        return [] if self.storage.isReadOnly() else [Path(f"{self.storage.getName()}.index")]
+
     def collects_garbage(self) -> bool:
         return bool(self.storage._pack_gc)
 

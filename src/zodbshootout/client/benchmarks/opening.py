@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from zodbshootout.client.benchmarks.benchmark import UPKEEP, CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.reading import Reading, check_contents
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
+
+
+class Open(Reading):
+    """Open the DB and a connection, and load an object."""
+
+    name = "open"
+    title = "Open and Load an Object"
+    legend = "open the DB and a connection, load an object"
+    topic = UPKEEP
+    counted = "openings"
+
+    @classmethod
+    def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
+        if info.sharing is Sharing.VOLATILE:
+            return f"{info.storage_name}: closing it loses its data"
+        if parameters.crew.shared and parameters.crew.size > 1:
+            return "clients that share a DB open it once; use -c 1 or --threads unique"
+        return super().refusal(info, parameters)
+
+    @classmethod
+    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1
+
+    @classmethod
+    def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
+        return True
+
+    @classmethod
+    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
+        return 1
+
+    def prepare(self) -> None:
+        database = self.client.database
+        self.client.disconnect()
+        self.start_files = database.start_files()
+        database.close()
+        missing = [path for path in self.start_files if not path.exists()]
+        if missing:
+            raise CheckFailed(f"{missing[0].name} is missing, although the DB was closed")
+        self.cleared = (PICKLE_CACHE,)
+
+    def run(self) -> None:
+        self.client.database.open()
+        self.client.connect()
+        self.find_mapping(self.sets[0].mapping_oid)
+        self.mapping._p_activate()
+
+    def check(self, done: int) -> None:  # noqa: ARG002
+        self.note_use()
+        self.read()
+        hits = self.count_use()
+        self.check_loads(self.sets[0].records)
+        check_contents(self.contents, self.expected(0))
+        if hits is not None:
+            self.check_hits(hits)
+        self.mapping = None
+        self.client.connection.cacheMinimize()
+        self.client.disconnect()
+
+    def check_hits(self, hits: int) -> None:
+        """Count the first loads after the opening, which a persistent cache may have served."""
+        self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
+
+
+class OpenCold(Open):
+    """Like open, without the index or the persistent cache that closing the DB has left."""
+
+    name = "open_cold"
+    title = "Open without Index or Cache, and Load an Object"
+    legend = "the same, without a FileStorage's index or a persistent cache"
+    writes = True  # it removes files
+
+    def prepare(self) -> None:
+        # Otherwise another client that is closed later would write the cache again.
+        cleared = self.client.database.empty_caches()
+        if not self.client.database.start_files():
+            raise Unsupported(
+                "it has neither an index nor a persistent cache in a file, so this would be what "
+                "open measures"
+            )
+        super().prepare()
+        for path in self.start_files:
+            path.unlink(missing_ok=True)
+        self.cleared = (*(path.name for path in self.start_files), *cleared)
+
+    def check_hits(self, hits: int) -> None:
+        """Count nothing: a persistent cache has nothing to serve."""
+
+
+BENCHMARKS = (Open, OpenCold)

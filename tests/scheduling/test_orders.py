@@ -90,6 +90,14 @@ def test_only_chosen_contenders_are_zapped_and_only_before_each_run_of_add() -> 
     assert [step.contender for step in steps if step.benchmark == "update"] == ["a", "b"]
 
 
+def test_copy_needs_an_empty_database_and_the_permission_to_destroy_what_others_wrote() -> None:
+    emptied = steps_of("abc", ["copy"], runs=1, zapped={"a"}, may_write={"b"})
+    assert emptied == [
+        Step("copy", "a", zap=True, may_write=True), Step("copy", "b", zap=True),
+        Step("copy", "c", zap=True),
+    ]  # fmt: skip
+
+
 def test_objects_written_before_a_zap_are_written_again() -> None:
     plan = plan_of("ab", ["add", "cold"])
     tasks = Tasks(plan, RunOptions(zapped={"b"}))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.fakes import LOAD, POLL, SYNC, FakeClock, FakeStorage, measure, param
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data import filler
-from zodbshootout.client.data.objects import payload
+from zodbshootout.client.data.objects import Item, payload, pickled
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import fill, populate
 from zodbshootout.crews.crew import Sample
@@ -30,6 +31,23 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     # The clock may stand still while clients poll for orders.
     monkeypatch.setattr(session, "POLL_INTERVAL", 0.0)
     return FakeClock()
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Close all FileStorages, and have temporary files below *tmp_path*: a failure leaves them."""
+    opened: list[Any] = []
+    init = FileStorage.__init__
+
+    def noted(storage: Any, *arguments: Any, **named: Any) -> None:
+        init(storage, *arguments, **named)
+        opened.append(storage)
+
+    monkeypatch.setattr(FileStorage, "__init__", noted)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield
+    for storage in opened:
+        storage.close()
 
 
 @pytest.fixture
@@ -63,12 +81,9 @@ def measure_files(
     """Measure a benchmark with a FileStorage in *place*, and have it verified."""
     path = place / "Data.fs"
 
-    opened: list[Any] = []
-
     def open_db(_: Storage) -> Any:
         before_opening()
         storage = FileStorage(str(path), blob_dir=str(place / "blobs"))
-        opened.append(storage)
         fault(storage)
         return ZODB.DB(storage)
 
@@ -77,13 +92,9 @@ def measure_files(
     with Database(Storage(), open_db) as database:
         fill(database, wanted)
         populate(database, benchmark.dataset, wanted)
-    try:
-        with CrewPlan(benchmark, wanted, lambda: Database(Storage(), open_db)).started() as crew:
-            sample = crew.measure(loops)
-            crew.verify()
-    finally:
-        for storage in opened:  # a crew that fails closes none
-            storage.close()
+    with CrewPlan(benchmark, wanted, lambda: Database(Storage(), open_db)).started() as crew:
+        sample = crew.measure(loops)
+        crew.verify()
     return sample
 
 
@@ -299,7 +310,7 @@ INDEX = "Data.fs.index"
 
 def test_open_opens_the_db_on_the_clock_and_reads_off_the_clock(storage: FakeStorage) -> None:
     (sample,) = measure(benchmarks()["open"], storage, parameters(), storage.clock, [2])
-    # The root, in a transaction of the DB; the record of the mapping to learn its class; the mapping.
+    # The root, in a transaction of the DB; the mapping once to learn its class and once to load it.
     assert sample.value == 2 * (SYNC + 2 * POLL) + 3 * LOAD
     assert sample.counts["loads"] == 2 * 11
 
@@ -353,6 +364,91 @@ def test_open_is_not_supported_if_clients_share_the_db_or_closing_it_loses_the_d
     assert refusal(StorageInfo(), parameters(size=2)) is None
     lost = StorageInfo("MappingStorage", sharing=Sharing.VOLATILE)
     assert refusal(lost, parameters()) == "MappingStorage: closing it loses its data"
+
+
+def of_files(place: Path) -> Storage:
+    keys = f"path {place}/Data.fs\nblob-dir {place}/blobs\n"
+    return Storage(f"<zodb>\n<filestorage>\n{keys}</filestorage>\n</zodb>\n")
+
+
+def copied(place: Path, *, loops: int = 2, **more: Any) -> Sample:
+    """Copy into a FileStorage in *place*, and have it verified."""
+    wanted = fitted("copy", shared=True, **more)
+    plan_of_copy = CrewPlan(benchmarks()["copy"], wanted, lambda: Database(of_files(place)))
+    with plan_of_copy.started() as crew:
+        sample = crew.measure(loops)
+        crew.verify()
+    return sample
+
+
+@pytest.mark.parametrize("blobs", [False, True])
+def test_copy_copies_every_revision_into_an_emptied_database(blobs: bool, tmp_path: Path) -> None:
+    sample = copied(tmp_path, objects=120, revisions=2, blobs=blobs)
+    assert sample.counts["records"] == 2 * 240
+    assert benchmarks()["copy"].work(fitted("copy", objects=120, revisions=2)) == 240
+    with Database(of_files(tmp_path)) as database:
+        assert database.others() == []
+        assert len(database.db.storage) == 1  # the root: what was copied is destroyed again
+
+
+def copying(
+    monkeypatch: pytest.MonkeyPatch, restored: Callable[[int, bytes], bytes | None]
+) -> None:
+    """Let FileStorages restore what *restored* returns for a record's number and data."""
+    restore, numbers = FileStorage.restore, itertools.count()
+
+    def faulty(storage: Any, oid: bytes, serial: bytes, data: bytes, *more: Any) -> None:
+        found = restored(next(numbers), data)
+        if found is not None:
+            restore(storage, oid, serial, found, *more)
+
+    monkeypatch.setattr(FileStorage, "restore", faulty)
+
+
+@pytest.mark.parametrize("number", [3, 27])
+def test_copy_fails_if_a_record_is_left_out(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copying(monkeypatch, lambda at, data: None if at == number else data)
+    with pytest.raises(Failed, match=r"revision \w+ of object \w+ was (not copied|copied as)"):
+        copied(tmp_path, loops=1, objects=20, revisions=2)
+
+
+@pytest.mark.parametrize("number", [3, 27])
+def test_copy_fails_if_a_record_is_changed(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = pickled(Item(b"something else"))
+    copying(monkeypatch, lambda at, data: other if at == number else data)
+    with pytest.raises(Failed, match=r"revision \w+ of object \w+ was copied as another one"):
+        copied(tmp_path, loops=1, objects=20, revisions=2)
+
+
+def test_copy_fails_if_the_file_of_a_blob_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore = FileStorage.restoreBlob
+
+    def truncated(
+        storage: Any, oid: bytes, serial: bytes, data: bytes, file: str, *more: Any
+    ) -> None:
+        Path(file).write_bytes(b"")
+        restore(storage, oid, serial, data, file, *more)
+
+    monkeypatch.setattr(FileStorage, "restoreBlob", truncated)
+    with pytest.raises(
+        Failed, match=r"the file of revision \w+ of object \w+ was copied as another"
+    ):
+        copied(tmp_path, loops=1, objects=5, revisions=1, blobs=True)
+
+
+def test_copy_destroys_nothing_that_others_have_made(tmp_path: Path) -> None:
+    with Database(of_files(tmp_path)) as database, database.db.transaction() as connection:
+        connection.root()["books"] = "Moby Dick"
+    before = (tmp_path / "Data.fs").read_bytes()
+    with pytest.raises(Failed, match="the database is not empty: its root contains 'books'"):
+        copied(tmp_path)
+    assert (tmp_path / "Data.fs").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,8 @@ def _check_is_benchmark(name: str) -> None:
 
 def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
     """Refuse options that affect none of the chosen benchmarks."""
-    if given.zap is not None and ZAPPED_BEFORE not in chosen:
+    emptied = any(name == ZAPPED_BEFORE or benchmarks()[name].empties for name in chosen)
+    if given.zap is not None and not emptied:
         raise UserError(
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
             f"add it, or leave out --zap"

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus
@@ -54,16 +55,30 @@ class NotZapped(Exception):  # noqa: N818
 
 def open_db(storage: Storage) -> Any:
     """Return the open DB; exceptions of ZConfig, ZODB and the storage propagate."""
-
-    def route(address: Address, *, is_cache: bool = False) -> Address:  # noqa: ARG001
-        return storage.routes.get(address, address)
-
     if storage.uri:
-        return _open_uri(storage.uri, route)
+        return _open_uri(storage.uri, partial(_routed, storage))
+    return _ready(storage).open()
+
+
+def open_storage(storage: Storage) -> Any:
+    """Return the open storage without a DB, which would make a root in an empty database."""
+    if storage.uri:
+        database = open_db(storage)
+        return database.storage
+    section = _ready(storage)
+    return section.config.storage.open()
+
+
+def _ready(storage: Storage) -> Any:
+    """Return the section of a contender, with the addresses that it is to connect to."""
     section = section_of(storage)
     settle(section)
-    reroute(section, route)
-    return section.open()
+    reroute(section, partial(_routed, storage))
+    return section
+
+
+def _routed(storage: Storage, address: Address, *, is_cache: bool = False) -> Address:  # noqa: ARG001
+    return storage.routes.get(address, address)
 
 
 def addresses_of(storage: Storage) -> dict[Address, bool]:
@@ -160,6 +175,7 @@ class Database:
     def open(self) -> None:
         """Open the DB, which must be closed."""
         self.db = self._open_db(self.specification)
+        self._is_open = True
         self._outermost = typed(self.db.storage)
         self._stack = tuple(self._outermost.stack())
         self._written_to = tuple(self._outermost.written_to())
@@ -172,6 +188,7 @@ class Database:
 
     def close(self) -> None:
         self.db.close()
+        self._is_open = False
 
     def reopen(self) -> None:
         """Close the DB and open it as a new process would."""
@@ -207,7 +224,7 @@ class Database:
             retry_flaw=self.retry_flaw,
             resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
             pack_flaw=self.pack_flaw(),
-            keeps_history=self._outermost.keeps_history(),
+            keeps_history=self.keeps_history,
             undoes=self._outermost.undoes(),
             undo_flaw=_first(layer.undo_flaw() for layer in self._written_to),
             caches_left=self.caches_left(),
@@ -315,6 +332,16 @@ class Database:
         latest: float = TimeStamp(self.db.lastTransaction()).timeTime()
         return max(time.time(), latest + 1.0)
 
+    @property
+    def keeps_history(self) -> bool:
+        """Whether the storage keeps old revisions until it is packed."""
+        return self._outermost.keeps_history()
+
+    @property
+    def copies_blobs(self) -> bool:
+        """Whether copying transactions into the storage copies the files of blobs."""
+        return all(layer.copies_blobs for layer in self._written_to)
+
     def collects_garbage(self) -> bool | None:
         """Return whether packing removes what nothing refers to; ``None`` if that is unknown."""
         return self._outermost.collects_garbage()
@@ -334,6 +361,12 @@ class Database:
         """
         if self.zap_obstacle:
             raise NotZapped(self.zap_obstacle)
+        witness = self.destroy()
+        self.open()
+        self._check_empty(witness)
+
+    def destroy(self) -> bytes | None:
+        """Destroy all data, blobs included, and close the DB; return the OID of some object."""
         directories = [_blob_directory(layer.storage) for layer in self._stack]
         witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._stack):
@@ -341,8 +374,8 @@ class Database:
         for directory in directories:
             if directory is not None:
                 remove_blobs(directory)
-        self.open()
-        self._check_empty(witness)
+        self._is_open = False
+        return witness
 
     def _zap_by_packing(self) -> None:
         """Empty the root, pack, and close the DB.
@@ -429,9 +462,10 @@ class Database:
     def disk_size(self, *, blobs: bool) -> DiskSize:
         """Return the bytes that the database takes on the disk, as far as its storage knows them.
 
-        Those of *blobs* are looked for only if that is wanted, as there may be many files.
+        A closed one knows nothing.  Those of *blobs* are looked for only if that is wanted, as
+        there may be many files.
         """
-        return self._outermost.disk_size(blobs=blobs)
+        return self._outermost.disk_size(blobs=blobs) if self._is_open else DiskSize()
 
     def cache_use(self) -> CacheUse | None:
         """Return the hits and misses of the storage's cache, or ``None`` if it counts none."""

@@ -105,10 +105,12 @@ def _check_nothing_is_written(
     parameters = preparation.specification.parameters
     benchmark = benchmarks()[preparation.specification.benchmark]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    permission = f"write to this database nevertheless, add --may-write {parameters.owner}"
+    if benchmark.empties:
+        permission = f"DESTROY ALL DATA of this database, add --zap {parameters.owner}"
     why = (
         f"the root of the database contains {others[0]!r}{more}, which zodbshootout did not "
-        "create; to let it write to this database nevertheless, add "
-        f"--may-write {parameters.owner}"
+        f"create; to let it {permission}"
     )
     if benchmark.writes or preparation.pack or parameters.min_objects:
         raise Failed(Failure(why))

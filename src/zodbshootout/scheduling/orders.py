@@ -70,15 +70,22 @@ class Tasks:
         """
         if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
             return None
-        zap = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
+        zap = self.zaps(cell)
         pack = self.options.pack and cell.contender not in self._packed
         benchmark = benchmarks()[cell.benchmark]
         is_swept = self._sizes > 1
         uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes or is_swept
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
-        may_write = cell.contender in {*self.options.zapped, *self.options.may_write}
+        may_write = cell.contender in self.options.zapped or (
+            cell.contender in self.options.may_write and not benchmark.empties
+        )
         return Preparation(self._specification(cell), zap, pack, may_write, is_swept)
+
+    def zaps(self, cell: Cell) -> bool:
+        """Return whether all data is destroyed before each run of a cell."""
+        zapped = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
+        return zapped or benchmarks()[cell.benchmark].empties
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
         if task.zap:

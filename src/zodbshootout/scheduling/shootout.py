@@ -21,7 +21,7 @@ from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, s
 from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import load_now
-from zodbshootout.scheduling.orders import ZAPPED_BEFORE, Tasks
+from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
@@ -123,10 +123,9 @@ class Shootout:
         Those with more objects in the database come later, because it only grows.  The rows that
         zap contenders destroy the data of the others.
         """
-        zapped = ZAPPED_BEFORE if self.options.zapped else None
         blocks: dict[tuple[int, bool], list[Row]] = {}
         for row in self.plan.rows:
-            key = row[0].parameters.min_objects, row[0].benchmark != zapped
+            key = row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))
             blocks.setdefault(key, []).append(row)
         return [blocks[key] for key in sorted(blocks)]
 
@@ -247,8 +246,7 @@ class Shootout:
             return False
         if self._restarts(cell.benchmark):
             return not any(c.contender in self.servers.served for c in [cell, *group])
-        zaps = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
-        if not (zaps or benchmarks()[cell.benchmark].alone):
+        if not (self.tasks.zaps(cell) or benchmarks()[cell.benchmark].alone):
             return True
         place = self.plan.contender(cell).place
         return all(self.plan.contender(other).place != place for other in group)

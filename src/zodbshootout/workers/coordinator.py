@@ -142,9 +142,11 @@ class Launcher:
         ]  # fmt: skip
 
     def _variables(self, interpreter: Interpreter | None) -> Mapping[str, str]:
+        # What killed clients leave there is removed with the directory.
+        variables = {**self.environment, "TMPDIR": str(self.directory)}
         if interpreter is None or interpreter.sees_ours:
-            return self.environment
-        return for_another_python(self.environment)
+            return variables
+        return for_another_python(variables)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ DEFAULT = ("add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin")
 
 _MODULES = (
     "add", "update", "warm", "cold", "hot", "load", "store", "empty_commits", "read_current",
-    "new_oid", "conflicts", "revisions", "opening", "pack", "replay",
+    "new_oid", "conflicts", "revisions", "opening", "pack", "copying", "replay",
 )  # fmt: skip
 
 

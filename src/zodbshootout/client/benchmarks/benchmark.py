@@ -66,6 +66,9 @@ class Benchmark:
     ``all`` does not include such a benchmark.
     """
 
+    empties: ClassVar[bool] = False
+    """Whether it destroys all data of the database, as ``--zap`` does."""
+
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number.
 

@@ -103,6 +103,8 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object; a storage with its own MVCC need not
     support that."""
+    copies_blobs: ClassVar[bool] = True
+    """Whether its ``copyTransactionsFrom`` copies the files of blobs."""
     zap_obstacle: ClassVar[str | None] = None
     """Why its data cannot be destroyed."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()

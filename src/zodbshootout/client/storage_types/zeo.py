@@ -74,6 +74,7 @@ class ClientStorageType(StorageType):
     storage_class = "ZEO.ClientStorage.ClientStorage"
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
     private = _PRIVATE
+    copies_blobs = False
     distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed
 
     @classmethod

@@ -1,0 +1,81 @@
+"""Pack, open and copy with real servers, and protect databases that hold data of others."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ZODB
+
+from tests.integration.command import QUICK, cells, left_behind, metadata_of, run
+
+CONF = """
+%import relstorage
+<zeoserver main>
+    <filestorage>
+        path $scratch/zeo.fs
+    </filestorage>
+</zeoserver>
+<zodb zeo>
+    <zeoclient>
+        server $main
+    </zeoclient>
+</zodb>
+<zodb sqlite>
+    <relstorage>
+        keep-history false
+        <sqlite3>
+            data-dir $scratch/sqlite
+        </sqlite3>
+    </relstorage>
+</zodb>
+<zodb fs>
+    <filestorage>
+        path $scratch/fs.fs
+    </filestorage>
+</zodb>
+"""
+NEEDING_HISTORY = {("sqlite", "undo"), ("sqlite", "history"), ("sqlite", "load_before")}
+WITHOUT_START_FILES = {("sqlite", "open_cold"), ("zeo", "open_cold")}
+
+
+def test_all_upkeep_of_real_storages_is_measured_and_verified(place: Path) -> None:
+    (place / "x.conf").write_text(CONF)
+    names = ("undo", "history", "load_before", "open", "open_cold", "pack", "copy")
+    # So many objects change that a history-free RelStorage would fail to pack twice.
+    done = run(place, "x.conf", *names, *QUICK, "--min-objects", "1200", "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    found = cells(place / "a.cells.jsonl")
+    assert {cell for cell, (state, _) in found.items() if state == "not supported"} == (
+        NEEDING_HISTORY | WITHOUT_START_FILES
+    )
+    assert {state for state, _ in found.values()} == {"measured", "not supported"}
+    freed = metadata_of(place / "a.d" / "fs.json", "pack n=1200")
+    assert freed["freed_objects"] == 2 * round(1200 * 0.3 / 0.7)
+    assert left_behind(place) == []
+
+
+WRITE = "to let it write to this database nevertheless, add --may-write app"
+DESTROY = "to let it DESTROY ALL DATA of this database, add --zap app"
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [(["pack"], WRITE), (["copy"], DESTROY), (["copy", "--may-write", "app"], DESTROY)],
+)
+def test_a_database_of_others_is_packed_or_emptied_only_if_that_is_allowed(
+    words: list[str], advice: str, tmp_path: Path
+) -> None:
+    section = "<zodb app>\n<filestorage>\npath Data.fs\n</filestorage>\n</zodb>\n"
+    (tmp_path / "x.conf").write_text(section)
+    database: Any = ZODB.DB(str(tmp_path / "Data.fs"))
+    with database.transaction() as connection:
+        connection.root()["books"] = 1
+    database.close()
+    before = hashlib.sha256((tmp_path / "Data.fs").read_bytes()).hexdigest()
+    done = run(tmp_path, "x.conf", *words, "-c", "1", *QUICK, "-o", "a.json")
+    assert done.status == 3
+    assert advice in done.out
+    assert hashlib.sha256((tmp_path / "Data.fs").read_bytes()).hexdigest() == before

@@ -143,7 +143,7 @@ def measured_for(
     result = CellResult(target)
     for number, values in enumerate(runs):
         turns = range(len(values))
-        numbers = {
+        numbers: dict[str, list[float]] = {
             "slices": [number * len(values) + turn for turn in turns],
             "slice_starts_s": [1e6 + every * (number + turn / len(values)) for turn in turns],
             "slice_longest_s": [2 * value for value in values],

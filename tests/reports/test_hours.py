@@ -83,7 +83,7 @@ def test_what_cannot_be_told_is_not_called_steady() -> None:
     few = measured_for(cell("update", "a"), [[0.01] * 4] * 5)
     assert note("a", few) == "a: too few runs in 3.56 minutes to tell whether it gets slower"
     noisy = note("a", for_a_time("a", noise=0.5), for_a_time("b", seed=5, noise=0.5))
-    assert noisy == "a: too noisy in 29.8 minutes to tell whether it gets slower"
+    assert noisy == "a: changes too much in 29.8 minutes to tell whether it gets slower"
     faster = note("a", for_a_time("a", 0.5), for_a_time("b", seed=5))
     assert faster == "a: gets faster in 29.8 minutes"
 

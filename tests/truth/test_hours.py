@@ -83,7 +83,7 @@ def test_commits_that_each_take_0_2_percent_longer_have_that_slope() -> None:
     )
     assert found.trend is not None
     assert found.trend.times - 1 == pytest.approx(last / first - 1, rel=0.1)
-    assert over_time.growths == over_time.stalls == ()
+    assert (over_time.growths, over_time.stalls) == ((), ())
 
 
 def test_a_leak_of_a_kilobyte_a_commit_is_found() -> None:

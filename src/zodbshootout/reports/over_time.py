@@ -82,7 +82,7 @@ def _found(trend: Trend | None, found: OverTime) -> str:
     if found.smallest is None:
         return "; ".join([*clauses, f"too few runs in {time} to tell whether it gets slower"])
     if found.smallest > TELLING:
-        return "; ".join([*clauses, f"too noisy in {time} to tell whether it gets slower"])
+        return "; ".join([*clauses, f"changes too much in {time} to tell whether it gets slower"])
     steady = "does not get slower" if clauses else "steady"
     seen = f"a rise by {_part(found.smallest)} % in {time} would have been seen"
     return "; ".join([*clauses, f"{steady} ({seen})"])

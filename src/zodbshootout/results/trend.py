@@ -129,12 +129,12 @@ def _over_time(
         seconds = result.starts[-1][-1] - result.starts[0][0]
         over_time = OverTime(
             seconds,
-            change and change.smallest,
+            change.smallest if change else None,
             change is not None and change.faster,
             tuple(growths.get(number, ())),
             tuple(_stalls(result)),
         )
-        found[number] = (change and change.slower, over_time)
+        found[number] = (change.slower if change else None, over_time)
     return found
 
 

@@ -57,6 +57,13 @@ def test_all_upkeep_of_real_storages_is_measured_and_verified(place: Path) -> No
     assert left_behind(place) == []
 
 
+def test_copy_measures_a_zeo_client_with_a_persistent_cache(place: Path) -> None:
+    persistent = CONF.replace("server $main", "server $main\nclient cache\nvar $scratch")
+    (place / "x.conf").write_text(persistent)
+    done = run(place, "x.conf", "copy", "cold", "--only", "zeo", *QUICK, "-c", "1", "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+
+
 WRITE = "to let it write to this database nevertheless, add --may-write app"
 DESTROY = "to let it DESTROY ALL DATA of this database, add --zap app"
 

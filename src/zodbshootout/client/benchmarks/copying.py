@@ -102,14 +102,23 @@ class Copy(Benchmark):
 
     def prepare(self) -> None:
         self.client.disconnect()
+        self.start_files = self.client.database.start_files()
         self.client.database.destroy()
+        self._remove_start_files()
         self.destination = open_storage(self.client.database.specification)
+
+    def _remove_start_files(self) -> None:
+        # What is copied is older than what was destroyed, and ZEO refuses a client whose persistent
+        # cache is newer than its server.
+        for path in self.start_files:
+            path.unlink(missing_ok=True)
 
     def run(self) -> None:
         self.destination.copyTransactionsFrom(self.source)
 
     def check(self, done: int) -> None:  # noqa: ARG002
         self.destination.close()
+        self._remove_start_files()
         self.client.database.open()
         self.count(records=self.work(self.client.parameters), record_bytes=self.source.getSize())
         number = min(self.transactions, max(1, SAMPLED_OBJECTS // TRANSACTION_SIZE))

@@ -102,6 +102,11 @@ class DiskSize:
     log: int | None = None
     """Those that its server has written to its log so far; it may have removed them since."""
 
+    @property
+    def data(self) -> int | None:
+        """Those of records and blobs, if the former are known."""
+        return None if self.records is None else self.records + (self.blobs or 0)
+
     def __add__(self, other: DiskSize) -> DiskSize:
         return self._with(other, operator.add)
 

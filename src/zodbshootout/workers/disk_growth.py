@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.storage_facts import DiskSize
 
-SHARE = 0.01
+SHARE = 0.003
 """The time for asking, as a part of that of the slices, above which a slice is left out."""
 
 

@@ -154,11 +154,9 @@ class Measuring:
 
     def _sizes(self) -> dict[str, int]:
         """Return the memory of the largest client and the size of the database, if it is known."""
-        size = self.disk_growth.size()
+        size = self.disk_growth.size().data
         sizes = {"client_memory_now_bytes": max(self._crew.call("memory"))}
-        if size.records is None:
-            return sizes
-        return {**sizes, "database_bytes": size.records + (size.blobs or 0)}
+        return sizes if size is None else {**sizes, "database_bytes": size}
 
     def _parse(self, runner: pyperf.Runner, options: Sequence[str]) -> None:
         if not hasattr(os, "sched_setaffinity"):  # PyPy inherits it

@@ -77,7 +77,7 @@ class Pack(Benchmark):
         self.former: list[bytes] = []
         """The transaction that has written the revision before, of each chunk."""
         with self.client.second_connection() as connection:
-            found = filler.number_of(connection.root(), parameters)
+            found = filler.filled(connection.root(), parameters)
         if found != parameters.min_objects:
             raise Unsupported(
                 f"the database already has {found} objects of an earlier --min-objects, and all of "
@@ -92,7 +92,10 @@ class Pack(Benchmark):
         self.garbage = self._garbage() or self._write_garbage()
         self.cleared = (*client.database.forget_pack(), *client.database.empty_caches())
         self.until = client.database.time_after_all()
-        self.size = client.database.disk_size()
+        self.size = self._disk_size()
+
+    def _disk_size(self) -> int | None:
+        return self.client.database.disk_size(blobs=self.client.parameters.blobs).data
 
     def _write_revision(self) -> None:
         """Write another revision of every object, a chunk in each transaction."""
@@ -153,7 +156,7 @@ class Pack(Benchmark):
         self.client.database.pack(self.until)
 
     def check(self, done: int) -> None:  # noqa: ARG002
-        size = self.client.database.disk_size()
+        size = self._disk_size()
         if size is not None and self.size is not None:
             self.count(freed_bytes=self.size - size)
         total = garbage_objects(self.client.parameters)

@@ -44,6 +44,8 @@ class Run:
     """Pairs of contenders that the page compares."""
     terminal: bool = False
     """Whether a picture shows the table as on a terminal."""
+    costs: bool = False
+    """Whether a text shows costs and times at distances, as ``show --costs`` does."""
     traffic: bool = False
     """Whether the page shows round trips and bytes in place of speed."""
     workload: str = ""
@@ -291,6 +293,23 @@ EXAMPLES = Experiment(
             "-c 4 --threads --at-most 8",
             compared=[("zeo", "postgresql"), ("zeo", "mysql")],
             terminal=True,
+        ),
+        *(
+            Run(
+                f"website-distance{suffix}",
+                f"ZEO, PostgreSQL and MariaDB at a distance, {clients}",
+                "etc/website-sample.conf",
+                f"{words} --rtt 0,0.5ms,2ms --at-most {minutes}",
+                costs=True,
+            )
+            for suffix, clients, words, minutes in (
+                ("", "one client", "add update cold prefetch_cold -c 1", 10),
+                ("-10", "one client, ten objects", "add update cold -c 1 --object-counts 10", 5),
+                (
+                    "-threads", "four threads",
+                    "add update cold prefetch_cold -c 4 --threads", 10,
+                ),
+            )
         ),
         Run(
             "tutorial",

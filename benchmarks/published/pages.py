@@ -22,6 +22,7 @@ from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, OBJECTS
@@ -70,6 +71,8 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
     comparisons = list(_comparisons(run, results))
     if comparisons:
         _write(text.write, Report(parts=comparisons), into / f"{run.name}-compare.txt", TERMINAL)
+    if run.costs:
+        _write(text.write, costs_report([ResultSet(results)]), into / f"{run.name}-costs.txt", TERMINAL)
     if run.workload:
         workload = Workload(ROOT / run.workload)
         described = workload_report(workload.path.name, workload, describe(workload))
@@ -114,6 +117,8 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
         for chart in drawn
         if not chart.in_seconds or chart.kind is ChartKind.STACKS or chart.x_title == RATE.axis
     ]
+    distances = [chart for chart in drawn if chart.kind is ChartKind.DISTANCES]
+    charts = [chart for chart in distances if not chart.estimated] or charts
     charts = [chart for chart in charts if chart.percentile in {"", DEFAULT_PERCENTILE}]
     if charts:
         picture = into / f"{run.name}.svg"

@@ -306,8 +306,10 @@ EXAMPLES = Experiment(
                 ("", "one client", "add update cold prefetch_cold -c 1", 10),
                 ("-10", "one client, ten objects", "add update cold -c 1 --object-counts 10", 5),
                 (
-                    "-threads", "four threads",
-                    "add update cold prefetch_cold -c 4 --threads", 10,
+                    "-threads",
+                    "four threads",
+                    "add update cold prefetch_cold -c 4 --threads",
+                    10,
                 ),
             )
         ),

@@ -72,7 +72,9 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
     if comparisons:
         _write(text.write, Report(parts=comparisons), into / f"{run.name}-compare.txt", TERMINAL)
     if run.costs:
-        _write(text.write, costs_report([ResultSet(results)]), into / f"{run.name}-costs.txt", TERMINAL)
+        _write(
+            text.write, costs_report([ResultSet(results)]), into / f"{run.name}-costs.txt", TERMINAL
+        )
     if run.workload:
         workload = Workload(ROOT / run.workload)
         described = workload_report(workload.path.name, workload, describe(workload))

@@ -121,7 +121,7 @@ def plan_of(
     wanted = Effort(
         **{"processes": 3, "values": 2, "warmups": 0, "loops": 4, "min_time": 0.1, **effort}
     )
-    base = Parameters(CrewShape(1), **(shaped or {}))
+    base = Parameters(**{"crew": CrewShape(1), **(shaped or {})})
     sweep = sweep_of(base, concurrency)
     as_contenders = [
         contender(name_or_contender) if isinstance(name_or_contender, str) else name_or_contender

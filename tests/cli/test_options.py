@@ -576,3 +576,17 @@ def test_for_some_time_replaces_the_precision_and_has_a_unit() -> None:
 def test_what_contradicts_runs_for_some_time_is_refused(words: list[str], option: str) -> None:
     with pytest.raises(UserError, match=f"^{option} cannot .*--for"):
         parse(["--for", "30min", *words])
+
+
+def test_an_operation_needs_a_rate_and_refuses_what_contradicts_it() -> None:
+    options = parse(["add", "--rate", "20", "--during", "pack"])
+    assert options.sweep.base.during == "pack"
+    for words, message in {
+        ("--during", "pack"): "--during needs --rate",
+        ("--during", "pack", "--rate", "9", "--for", "1min"): "--for cannot be combined",
+        ("--during", "pack", "--rate", "9", "-n", "3"): "-n cannot be combined with --during",
+        ("pack", "--during", "pack", "--rate", "9"): "one client at a time can pack a database",
+        ("add", "--during", "sleep", "--rate", "9"): "invalid choice",
+    }.items():
+        with pytest.raises(UserError, match=message):
+            parse(list(words))

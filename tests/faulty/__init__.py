@@ -166,6 +166,20 @@ class SlowingSection(BaseConfig):  # type: ignore[misc]
         return storage
 
 
+class StallingSection(BaseConfig):  # type: ignore[misc]
+    def open(self) -> Any:
+        storage = self.config.base.open()
+        pack = storage.pack
+
+        def stall(*arguments: Any, **named: Any) -> None:
+            pack(*arguments, **named)
+            with storage._commit_lock:
+                time.sleep(self.config.milliseconds / 1000)
+
+        storage.pack = stall
+        return storage
+
+
 HELPER = """
 import sys, time
 for seconds in sys.stdin:
@@ -233,8 +247,8 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
         if self.config.during == "open":
             self._trigger_fault()
         storage = self.config.base.open()
-        if self.config.during == "close":
-            self._replace(storage, "close", lambda: True)
+        if self.config.during in {"close", "pack"}:
+            self._replace(storage, self.config.during, lambda: True)
         elif self.config.during:
             self._watch(storage)
         else:

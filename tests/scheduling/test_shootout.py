@@ -19,8 +19,14 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.traffic import Counts
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import Distance, Interpreter, Specification
-from zodbshootout.model.storage_facts import Advice
+from zodbshootout.model.specification import (
+    ClientKind,
+    CrewShape,
+    Distance,
+    Interpreter,
+    Specification,
+)
+from zodbshootout.model.storage_facts import Advice, Sharing
 from zodbshootout.network.relays import Traffic
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
@@ -137,6 +143,12 @@ class Site:
             self.note("end", task.specification.benchmark, name)
             self.at_work.remove(name)
 
+    @contextmanager
+    def operate(self, operation: str) -> Iterator[FakeOperator]:
+        self.note("operator", operation, "")
+        yield FakeOperator(self, operation)
+        self.note("operator ends", operation, "")
+
     # The methods of servers
 
     def restart_for(self, contender: str) -> None:
@@ -186,11 +198,15 @@ class FakeWorker:
             self._note("set up", self.task)
             self.is_set_up = True
 
+    def call(self, name: str, *args: Any) -> Any:
+        self.start(name, *args)
+        return (0.0, 3.0) if name == "operation_times" else {}
+
     def attempt(self, loops: int) -> Slice:
         self._note("attempt", loops)
         return self._slice(loops)
 
-    def begin(self, loops: int, values: int, warmups: int, expected: float) -> None:
+    def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
         self._note("begin", (loops, values, warmups))
         self.loops, self.values = loops, values
 
@@ -215,6 +231,18 @@ class FakeWorker:
 
     def abandon(self) -> None:
         self._note("abandon")
+
+
+@dataclass
+class FakeOperator:
+    """A worker that carries out an operation of three seconds."""
+
+    site: Site
+    operation: str
+
+    def call(self, name: str, *args: Any) -> Any:
+        self.site.note(name, self.operation, "", *args)
+        return (0.0, 3.0) if name == "operation_times" else {}
 
 
 def failing(
@@ -1018,3 +1046,78 @@ def test_traffic_is_counted_once_for_crews_of_all_sizes() -> None:
         for result in outcome.results
     }
     assert trips == {("a", 1): "2 2 2", ("a", 4): "2 2 2", ("b", 1): None, ("b", 4): None}
+
+
+DURING = {"rate": 20.0, "during": "pack", "garbage": 0.3, "revisions": 3}
+
+
+def states_of_phases(outcome: FakedShootout) -> dict[str, list[str]]:
+    states: dict[str, list[str]] = {}
+    for result in outcome.results:
+        states.setdefault(result.cell.contender, []).append(result.state.value)
+    return states
+
+
+def test_a_contender_after_the_other_is_measured_before_during_and_after_an_operation() -> None:
+    outcome = run_shootout(plan_of("ab", shaped=DURING, processes=2))
+    assert [result.cell.parameters.during for result in outcome.results] == [
+        "before pack", "during pack", "after pack",
+    ] * 2  # fmt: skip
+    assert [len(result.runs) for result in outcome.results] == [2] * 6
+    assert outcome.site.together == [["a"], ["b"]] * 2
+    during = outcome.results[1].runs[0].get_metadata()
+    assert (during["operation_s"], during["during"]) == (3.0, "during pack")
+    operations = [event.detail for event in outcome.site.did("prepare_operation")]
+    assert [(one.benchmark, one.storage.section) for one in operations] == [
+        ("pack", "a"), ("pack", "b"),
+    ] * 2  # fmt: skip
+    assert operations[0].parameters.owner == "a"
+    rounds = [run.get_metadata()["round"] for run in outcome.results[0].runs]
+    assert rounds == [run.get_metadata()["round"] for run in outcome.results[4].runs]
+    assert len(set(rounds)) == 2
+
+
+def test_the_cells_of_a_contender_fail_together_if_its_operation_fails() -> None:
+    def break_once(event: Event, nth: int) -> Failure | None:
+        return BROKE if event.call == "operation_times" and nth == 0 else None
+
+    outcome = run_shootout(plan_of("ab", shaped=DURING, processes=2), Site(break_once))
+    assert states_of_phases(outcome) == {"a": ["failed"] * 3, "b": ["measured"] * 3}
+
+
+def test_the_run_of_an_operation_whose_process_has_crashed_is_repeated() -> None:
+    crash = replace(BROKE, crashed=True)
+
+    def crash_once(event: Event, nth: int) -> Failure | None:
+        return crash if event.call == "start_operation" and nth == 0 else None
+
+    outcome = run_shootout(plan_of("a", shaped=DURING, processes=2), Site(crash_once), retries=1)
+    assert states_of_phases(outcome) == {"a": ["measured"] * 3}
+    assert [len(result.runs) for result in outcome.results] == [2] * 3
+    assert [result.crashes for result in outcome.results] == [("it broke",)] * 3
+
+
+def test_a_client_that_fails_during_an_operation_fails_all_phases() -> None:
+    site = Site(failing("slice", "a", nth=6))
+    outcome = run_shootout(plan_of("a", shaped=DURING, processes=1), site)
+    assert states_of_phases(outcome) == {"a": ["failed"] * 3}
+    assert not any(result.runs for result in outcome.results)
+
+
+def test_a_database_that_cannot_be_prepared_fails_all_phases() -> None:
+    site = Site(failing("prepare", "a"))
+    outcome = run_shootout(plan_of("a", shaped=DURING, processes=1), site)
+    assert states_of_phases(outcome) == {"a": ["failed"] * 3}
+
+
+def test_a_storage_that_one_db_at_a_time_can_open_is_packed_by_its_clients_process() -> None:
+    alone = contender("a", sharing=Sharing.EXCLUSIVE)
+    plan = plan_of([alone], shaped=DURING, processes=1)
+    outcome = run_shootout(plan)
+    assert states_of_phases(outcome) == {"a": ["not supported"] * 3}
+    shared = CrewShape(2, ClientKind.THREAD, shared=True)
+    plan = plan_of([alone], shaped={**DURING, "crew": shared}, processes=1)
+    outcome = run_shootout(plan)
+    assert states_of_phases(outcome) == {"a": ["measured"] * 3}
+    assert outcome.site.did("operator") == []
+    assert [event.contender for event in outcome.site.did("start_operation")] == ["a"]

@@ -177,6 +177,8 @@ def _check_combinations(given: argparse.Namespace) -> None:
     _check_pace(given)
     if given.duration:
         _check_duration(given)
+    if given.during:
+        _check_during(given)
     local = {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
     if not given.against:
         _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
@@ -215,6 +217,20 @@ def _check_duration(given: argparse.Namespace) -> None:
         **dict.fromkeys(given.memory, True),
     }  # fmt: skip
     _refuse(others, "cannot be combined with --for, which shows how a steady load goes on")
+
+
+def _check_during(given: argparse.Namespace) -> None:
+    """Refuse what contradicts slices before, during and after an operation."""
+    if not given.rate:
+        raise UserError(
+            "--during needs --rate: latencies before, during and after an operation are compared "
+            "at the same load"
+        )
+    others = {
+        "--for": given.duration, "--hosts": given.hosts, "--grown": given.grown,
+        "--restart-servers": given.restart, "-n": given.values, "-w": given.warmups,
+    }  # fmt: skip
+    _refuse(others, "cannot be combined with --during")
 
 
 def _check_pace(given: argparse.Namespace) -> None:
@@ -345,6 +361,9 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
             f"add it, or leave out --zap"
         )
+    alone = [name for name in chosen if benchmarks()[name].alone]
+    if given.during and alone:
+        raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
     if given.restart and not any(benchmarks()[name].cold for name in chosen):
         cold = [name for name, benchmark in benchmarks().items() if benchmark.cold]
         raise UserError(

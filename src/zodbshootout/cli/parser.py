@@ -16,7 +16,13 @@ from typing import Any, NoReturn
 from zodbshootout.cli import values
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.errors import UserError, close_to
-from zodbshootout.model.specification import COMPRESSIBILITY, GARBAGE, REVISIONS, LatencyLimit
+from zodbshootout.model.specification import (
+    COMPRESSIBILITY,
+    GARBAGE,
+    OPERATIONS,
+    REVISIONS,
+    LatencyLimit,
+)
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
@@ -102,6 +108,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--arrivals", choices=("poisson", "even"), default="poisson",
             help="whether iterations at a rate come at random (poisson) or at equal intervals "
             "(default: %(default)s)",
+        ),
+        option(
+            "--during OPERATION", choices=OPERATIONS, default="",
+            help="measure the latencies at --rate before, during and after an operation by another "
+            "process: pack, which packs a database of --min-objects with --revisions and --garbage",
         ),
         option(
             "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),

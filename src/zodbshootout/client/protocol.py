@@ -53,6 +53,9 @@ class Prepare:
     """The arrival rate of all clients together, in iterations a second; 0 if none is given."""
     empty: bool = False
     """Whether its iterations do nothing, which shows the rates that the harness can reach."""
+    continues: bool = False
+    """Whether it goes on with the queue of the previous stretch: no uncounted iterations come
+    first, and the time between both stretches is left out of the schedule."""
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ class Session:
         self._stretches = itertools.count()
         """The number of each stretch in a value, from 0 on."""
         self._lead = self._supply = 0
+        self._behind = 0.0
+        """Seconds from the instant at which the latest iteration was due to its end."""
         self._has_left = False
 
     def follow_orders(self) -> None:
@@ -88,7 +90,7 @@ class Session:
     def _prepare(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark
         self._order = order
-        self._lead = lead(order.iterations) if order.rate else 0
+        self._lead = lead(order.iterations) if order.rate and not order.continues else 0
         if not order.empty:
             self._prepare_benchmark(order)
         self._schedule = iter(benchmark.schedule) if benchmark.schedule else None
@@ -97,7 +99,10 @@ class Session:
             if order.first is not None:
                 self._stretches = itertools.count()
             name = f"{benchmark.name}/{order.first}/{next(self._stretches)}"
-            self._schedule = instants(client.parameters, client.index, order.rate, name)
+            self._schedule = instants(
+                client.parameters, client.index, order.rate, name,
+                continues=order.continues and self._behind > 0,
+            )  # fmt: skip
 
     def _prepare_benchmark(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark
@@ -132,6 +137,7 @@ class Session:
             stretch.stop()
             self._channel.recv()
         if not self._order.empty:
+            self._behind = stretch.behind
             self._benchmark.check(stretch.done)
         return stretch.report()
 
@@ -141,7 +147,10 @@ class Session:
             benchmark = Nothing(benchmark.client)
         if self._schedule is None:
             return StretchTimer(benchmark, self._clock, iterations)
-        return PacedStretchTimer(benchmark, self._clock, iterations, self._schedule, self._lead)
+        timer = PacedStretchTimer(benchmark, self._clock, iterations, self._schedule, self._lead)
+        if self._order.continues:
+            timer.delayed = self._behind
+        return timer
 
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while other clients still have counted iterations to do.
@@ -225,6 +234,9 @@ class StretchTimer:
         self.done = 0
         """Iterations done so far, uncounted ones included."""
         self._origin = self._start = self._late = self._waited = 0.0
+        self.behind = 0.0
+        """Seconds from the instant at which the latest iteration was due to its end; 0 if it had
+        no such instant."""
         self._lead = 0
         """The number of uncounted iterations before those that count."""
         self._starts = array("d")
@@ -406,6 +418,9 @@ class PacedStretchTimer(StretchTimer):
     ) -> None:  # fmt: skip
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
+        self.delayed = 0.0
+        """Seconds before the start at which the schedule begins: those by which the latest
+        iteration of another stretch ended after it was due."""
         self._schedule = schedule
         self._lead = lead
         self._next: float | None = None
@@ -422,6 +437,7 @@ class PacedStretchTimer(StretchTimer):
             self._starts.append(max(instant, self._benchmark.waited_until))
             self._due.append(instant)
             self._lags.append(began - instant)
+        self.behind = self._ends[-1] - self._due[-1]
 
     def _run_when_due(self) -> tuple[float, float]:
         """Do the next iteration; return the instant at which it was due, and when it began."""
@@ -438,7 +454,7 @@ class PacedStretchTimer(StretchTimer):
 
     def _next_instant(self) -> float:
         if self._next is None:
-            self._next = self._origin + next(self._schedule)
+            self._next = self._origin - self.delayed + next(self._schedule)
         return self._next
 
     def wait_until_due(self) -> bool:
@@ -449,7 +465,8 @@ class PacedStretchTimer(StretchTimer):
         return now() >= instant
 
     def run_uncounted(self) -> None:
-        self._run_when_due()
+        instant, _ = self._run_when_due()
+        self.behind = self._clock.now() - instant
         self._note_uncounted()
 
     def _pause(self) -> float:

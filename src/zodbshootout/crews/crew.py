@@ -50,6 +50,9 @@ class Crew(ABC):
         """The numbers of the clients on each other host, by its name."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
         """Returns the mean round-trip time, in seconds, that each distance has had so far."""
+        self.database: Any = None
+        """The :class:`~zodbshootout.client.database.Database` that the clients share, if they are
+        in this process."""
         self.clock_uncertainty = 0.0
         """The largest uncertainty, in seconds, of another host's clock at the start of a slice."""
 
@@ -96,18 +99,24 @@ class Crew(ABC):
             raise
         self.join()
 
-    def prepare(self, iterations: int, first: int | None = None, rate: float = 0.0) -> None:
+    def prepare(
+        self, iterations: int, first: int | None = None, rate: float = 0.0, *,
+        continues: bool = False,
+    ) -> None:  # fmt: skip
         """Have every client prepare for :meth:`measure`, to be called with the same arguments."""
-        self._prepare(Prepare(min(iterations, self.most_at_once), first=first, rate=rate))
+        at_once = min(iterations, self.most_at_once)
+        self._prepare(Prepare(at_once, first=first, rate=rate, continues=continues))
 
     def measure(
-        self, iterations: int, first: int | None = None, rate: float = 0.0, *, counts: bool = True
-    ) -> Sample:
+        self, iterations: int, first: int | None = None, rate: float = 0.0, *,
+        counts: bool = True, continues: bool = False,
+    ) -> Sample:  # fmt: skip
         """Have every client do *iterations*, all clients at the same time.
 
         Each client numbers its iterations from *first* on; ``None`` continues after the previous
         ones.  A client begins an iteration when the previous one has ended, unless there is a
-        *rate* of all clients together, in iterations a second; then uncounted ones come first.
+        *rate* of all clients together, in iterations a second; then uncounted ones come first,
+        unless the iterations continue the schedule of the previous ones (*continues*).
 
         If the iterations do not count (*counts* is false), they are not profiled, and a client that
         has finished does not keep up the load until the last one has.
@@ -119,7 +128,8 @@ class Crew(ABC):
         left = iterations
         while left:
             counted = min(left, self.most_at_once)
-            sample.add(self._stretch(Prepare(counted, counts, first, rate)), counted)
+            order = Prepare(counted, counts, first, rate, continues=continues)
+            sample.add(self._stretch(order), counted)
             left -= counted
             first = None
         return sample
@@ -172,6 +182,8 @@ class Sample:
     clients: int
     start: float = 0.0
     """The instant at which the first stretch started, in seconds of the crew's clock."""
+    end: float = 0.0
+    """The instant at which the last client had done the iterations that count."""
     done: float = 0
     """Iterations that all clients did in :attr:`seconds`; see
     :mod:`~zodbshootout.client.throughput`."""
@@ -226,7 +238,7 @@ class Sample:
         progress = [stretch.progress for stretch in stretches]
         start = min(client.start for client in progress)
         end = max(client.end(counted) for client in progress)
-        self.start = self.start or start
+        self.start, self.end = self.start or start, end
         pacings = [stretch.pacing for stretch in stretches if stretch.pacing is not None]
         if pacings:
             self._add_paced(pacings, counted)

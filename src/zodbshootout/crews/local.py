@@ -279,7 +279,7 @@ class CrewPlan:
         neighbours = Neighbours(len(here), here[0])
         open_shared = partial(self._benchmark, database, neighbours)
         crew = ThreadCrew(len(here), open_shared, self.clock, self.profiler)
-        crew.neighbours = neighbours
+        crew.neighbours, crew.database = neighbours, database
         return crew
 
     def open_benchmark(self, index: int) -> Benchmark:

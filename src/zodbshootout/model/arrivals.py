@@ -24,17 +24,20 @@ def lead(iterations: int) -> int:
     return math.ceil(LEAD * iterations)
 
 
-def instants(parameters: Parameters, client: int, rate: float, name: str) -> Iterator[float]:
+def instants(
+    parameters: Parameters, client: int, rate: float, name: str, *, continues: bool = False
+) -> Iterator[float]:
     """Yield the instants at which a client should begin its iterations, in seconds after the start.
 
     *rate* is the arrival rate of all clients together, in iterations a second.  A client's
     interarrival times are distributed exponentially, so that the arrivals at all clients together
     are a Poisson process.  With ``even_arrivals`` the interarrival times are constant, those of a
     client and those of all clients together.  The same seed and name give the same instants.
+    If the schedule *continues* another one, the start is the latest instant of that.
     """
     clients = parameters.crew.size
     if parameters.even_arrivals:
-        at = client / rate
+        at = (clients if continues else client) / rate
         while True:
             yield at
             at += clients / rate

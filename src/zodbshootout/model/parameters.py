@@ -112,6 +112,7 @@ PARAMETERS = (
     RATE,
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
     Parameter("even_arrivals", "even_arrivals", "arrivals", Scope.PACE),
+    Parameter("during", "during", "during", Scope.PACE),
     *(
         Parameter(
             f"workload.{field.name}",

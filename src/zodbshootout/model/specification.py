@@ -245,6 +245,12 @@ class LatencyLimit:
         return exactly(round(1000 * self.seconds, 9))  # 6.9 ms are 6.8999999999999995 otherwise
 
 
+OPERATIONS = ("pack",)
+"""The benchmarks that can be operations during another one."""
+BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
+"""When a cell is measured that has an operation."""
+
+
 @dataclass(frozen=True)
 class Parameters:
     """The parameters that make up a cell, together with its benchmark and its contender."""
@@ -283,9 +289,22 @@ class Parameters:
     """Whether iterations at a rate come at equal intervals, not at random."""
     limit: LatencyLimit = LatencyLimit()
     """The limit of latencies within which the highest rate is searched."""
+    during: str = ""
+    """The operation during which iterations at a rate are measured, such as ``pack``; in a cell,
+    after one of :data:`PHASES` and a blank."""
     rtt: float | None = None
     """The round-trip time in seconds, if a run has measured several: reports have it here, files in
     the contender's name."""
+
+    @property
+    def operation(self) -> str:
+        """The name of the operation in :attr:`during`; empty if there is none."""
+        return self.during.rpartition(" ")[2]
+
+    @property
+    def phase(self) -> str:
+        """The one of :data:`PHASES` in :attr:`during`; empty if there is none."""
+        return self.during.rpartition(" ")[0]
 
 
 @dataclass(frozen=True)

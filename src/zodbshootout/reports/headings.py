@@ -164,7 +164,8 @@ def _row_title(result: CellResult, axis: Parameter | None) -> str:
     parameters = result.cell.parameters
     count = f"n={parameters.objects}" if axis else ""
     rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
-    words = [result.cell.benchmark, count, rate, distance_of(result), result.measure]
+    where = distance_of(result)
+    words = [result.cell.benchmark, count, rate, where, parameters.during, result.measure]
     return " ".join(filter(None, words))
 
 
@@ -194,7 +195,8 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     count = "" if axis is OBJECTS else str(parameters.objects)
     title = " ".join(result.cell.words.title.replace("{objects}", count).split())
     paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis is not RATE else ""
-    return ", ".join(filter(None, [title, paced, distance_of(result), result.measure]))
+    where = distance_of(result)
+    return ", ".join(filter(None, [title, paced, where, parameters.during, result.measure]))
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:

@@ -42,6 +42,7 @@ from zodbshootout.reports.headings import (
     with_work,
 )
 from zodbshootout.reports.metrics import OBJECTS, TILDE, Metric
+from zodbshootout.reports.operations import operation_notes
 from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
@@ -252,6 +253,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     yield from cache_notes(cells)
     yield from replay_notes(cells)
     yield from _warming_up(cells)
+    yield from operation_notes(cells)
     yield from trend_notes(cells)
     yield from _slow_hosts(cells)
 

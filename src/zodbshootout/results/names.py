@@ -42,7 +42,8 @@ def arrivals_of(parameters: Parameters) -> list[str]:
     """Return the rate or the limit of parameters, if they have one, in words."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
-        return [f"rate {exactly(parameters.rate)}", *even]
+        during = [parameters.during] if parameters.during else []
+        return [f"rate {exactly(parameters.rate)}", *even, *during]
     return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
 
 
@@ -60,6 +61,7 @@ def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
                 for one in (CLIENTS, RATE, OBJECTS, SIZE, MIN_OBJECTS)
                 if one in varied and _has(parameters, one)
             ),
+            *filter(None, [parameters.during]),
         ]
     )
 

@@ -184,6 +184,8 @@ class CellResult:
         """
         if not self.cell.parameters.rate:
             return True  # slices at the recorded speed are too short to tell
+        if self.cell.parameters.during:
+            return True  # an operation ends, and so does what waits for it
         metadata = [run.get_metadata() for run in self.runs]
         parts = [facts["part_of_schedule"] for facts in metadata if "part_of_schedule" in facts]
         if parts and statistics.median(parts) < KEPT_UP:

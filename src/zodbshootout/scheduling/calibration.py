@@ -36,6 +36,8 @@ MIN_PACED = 3.0
 storage is overloaded."""
 MIN_BEYOND = 10
 """The minimum of arrivals beyond a percentile that is compared with a limit."""
+SECONDS_OF_PHASE = 12.0
+"""Seconds that usually suffice for a phase of an operation."""
 SEARCH_TIME = 240.0
 """Seconds that suffice for several runs that search for a rate within a limit."""
 USUAL_RUNS = 40
@@ -144,6 +146,8 @@ def min_seconds(parameters: Parameters) -> float:
         return SEARCH_TIME
     if not parameters.rate:
         return 0.0
+    if parameters.during:
+        return (MIN_RUNS + 1) * SECONDS_OF_PHASE
     return (MIN_RUNS + 1) * slice_at_rate(parameters)
 
 

@@ -19,6 +19,7 @@ from zodbshootout.model.specification import Interpreter, Parameters, Specificat
 from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.names import file_name, varied_parameters
+from zodbshootout.scheduling.operations import operation_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.versions import installed_versions
 from zodbshootout.workers.measuring import Calibrations, Measure
@@ -113,6 +114,13 @@ class Tasks:
             self.variables,
             self.calibrations,
         )
+
+    def operation(self, cell: Cell) -> Specification:
+        """Return the operation during which a cell is measured."""
+        parameters = operation_parameters(cell.parameters)
+        storage = self.plan.contender(cell).storage
+        owned = replace(parameters, owner=cell.contender)
+        return Specification(storage, cell.parameters.operation, owned)
 
     def counting(self, cell: Cell) -> Specification:
         """Return what a worker needs to count the traffic of a cell."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -12,10 +12,11 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import Parameter, with_values
-from zodbshootout.model.specification import Parameters
+from zodbshootout.model.specification import PHASES, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.scheduling.calibration import Effort, min_seconds
+from zodbshootout.scheduling.operations import operation_refusal, with_operation
 
 RUN_OVERHEAD = 0.45
 """Seconds of a run besides its slices, for one of several contenders that are set up together: its
@@ -95,7 +96,8 @@ class RunOptions:
 
 
 Row = tuple[Cell, ...]
-"""The cells of one benchmark with one set of parameters: one for each contender."""
+"""The cells of one benchmark with one set of parameters: one for each contender, or one for each of
+its phases."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,10 @@ class Plan:
         if cell.contender in self.unavailable:
             return self.unavailable[cell.contender]
         contender = self.contender(cell)
-        refusal = contender.refusal(cell.parameters) or benchmarks()[cell.benchmark].refusal(
-            contender.info, cell.parameters
+        refusal = (
+            operation_refusal(contender, cell.parameters)
+            or contender.refusal(cell.parameters)
+            or benchmarks()[cell.benchmark].refusal(contender.info, cell.parameters)
         )
         return None if refusal is None else Failure(refusal, state=State.UNSUPPORTED)
 
@@ -169,18 +173,28 @@ class Plan:
 def make_plan(
     contenders: Sequence[Contender], names: Sequence[str], sweep: Sweep, effort: Effort
 ) -> Plan:
-    """Lay out the cells: by parameters, then benchmarks, each for all contenders in turn."""
+    """Lay out the cells: by parameters, then benchmarks, each for all contenders in turn.
+
+    With an operation, a contender has a cell for each phase in one row.
+    """
     # Combinations may become equal, because parameters that do not suit a benchmark are replaced.
     combinations = dict.fromkeys(
-        (name, benchmarks()[name].fitted(parameters))
+        (name, with_operation(benchmarks()[name].fitted(parameters), parameters))
         for parameters in sweep.parameters()
         for name in names
     )
     rows = [
         tuple(
-            Cell(name, contender.name, parameters, benchmarks()[name].words())
+            Cell(name, contender.name, of_phase, benchmarks()[name].words())
             for contender in contenders
+            for of_phase in _phases(parameters)
         )
         for name, parameters in combinations
     ]
     return Plan(contenders, rows, effort)
+
+
+def _phases(parameters: Parameters) -> list[Parameters]:
+    if not parameters.during:
+        return [parameters]
+    return [replace(parameters, during=f"{phase} {parameters.during}") for phase in PHASES]

@@ -12,15 +12,17 @@ from dataclasses import dataclass, replace
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.reachability import printable
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import Address, Interpreter
+from zodbshootout.model.specification import BEFORE, PHASES, Address, Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import load_now
+from zodbshootout.scheduling.operations import SLICES_OF_A_RUN, Phases, is_elsewhere
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
@@ -161,7 +163,13 @@ class Shootout:
         results = [result for result in known if result.measured and not result.trend]
         if not results:
             return effort.processes if unsettled else 0
-        return rounds_needed(results, self.options.baseline, effort.precision)
+        by_phase: dict[str, list[CellResult]] = {}
+        for result in results:
+            by_phase.setdefault(result.cell.parameters.during, []).append(result)
+        return max(
+            rounds_needed(alike, self.options.baseline, effort.precision)
+            for alike in by_phase.values()
+        )
 
     def _close(self, cells: Sequence[Cell]) -> None:
         for cell in self.store.unsettled(cells):
@@ -207,7 +215,11 @@ class Shootout:
         """Make a run of each cell, with slices numbered from *first* on; return the next number."""
         waiting = self._groups(cells)
         while waiting:
-            later = self._measure_together(calibration, waiting.pop(0), number, first)
+            group = waiting.pop(0)
+            if group[0].parameters.during:
+                self._measure_phases(group, number)
+                continue
+            later = self._measure_together(calibration, group, number, first)
             waiting += [[cell] for cell in later]
             first += calibration.all_turns  # slices of equal numbers are taken in turn
         return first
@@ -227,9 +239,14 @@ class Shootout:
         """Group the cells whose clients can be set up at the same time.
 
         A server that is restarted for one cell would be missing for the others, and no client may
-        have a database open while its data is destroyed.
+        have a database open while its data is destroyed.  The phases of a contender are a group.
         """
         groups: list[list[Cell]] = []
+        if cells and cells[0].parameters.during:
+            alike: dict[str, list[Cell]] = {}
+            for cell in cells:
+                alike.setdefault(cell.contender, []).append(cell)
+            return list(alike.values())
         for cell in cells:
             fitting = (group for group in groups if self._fits(cell, group))
             group = next(fitting, None)
@@ -302,6 +319,52 @@ class Shootout:
                     self.store.add_run(cell, run)
                 first += calibration.all_turns
         return later
+
+    def _measure_phases(self, cells: Sequence[Cell], number: int) -> None:
+        """Measure a contender before, during and after an operation, in one run each."""
+        by_phase = {cell.parameters.phase: cell for cell in cells}
+        cell = cells[0]
+        if not (self._prepare(cell, number) and self._count_traffic(cell, number)):
+            return
+        operation, meter = self.tasks.operation(cell), ServerMeter(self.servers)
+        name, load_before = f"{self._name}-{number + 1}", load_now()
+        with ExitStack() as stack:
+            workers, failures = self._set_up([cell], number, stack)
+            for failed, failure in failures.items():
+                self._fail(failed, failure)
+            if not workers:
+                return
+            self.store.observer.working_on([cell], self._stage)
+            try:
+                runs = Phases(
+                    workers[cell],
+                    self._operator(cell, workers[cell], number, stack),
+                    operation,
+                    cell.parameters,
+                    take=lambda phase, take: meter.take(by_phase.get(phase, cell), take),
+                    number=number * SLICES_OF_A_RUN,
+                ).runs()
+                made = [(by_phase[phase], run) for phase, run in runs if phase in by_phase]
+            except Failed as error:
+                self._fail(cell, error.failure)
+                return
+        if self._has_lost_server(cell):
+            return
+        for measured, run in made:
+            warmups = 1 if measured.parameters.phase == BEFORE else 0
+            run.update_metadata({"round": name, **load_now().since(load_before)})
+            run.update_metadata(measured.metadata())
+            run.update_metadata(meter.metadata(measured, warmups))
+            run.update_metadata(self._traffic.get(_alone(cell), {}))
+            self.store.add_run(measured, run)
+
+    def _operator(self, cell: Cell, worker: Worker, number: int, stack: ExitStack) -> Worker:
+        """Return the worker that carries out the operation of a cell."""
+        contender = self.plan.contender(cell)
+        if not is_elsewhere(contender, cell.parameters):
+            return worker
+        fork_server = self._fork_server(contender.storage.interpreter, number)
+        return stack.enter_context(fork_server.operate(cell.parameters.operation))
 
     def _take(
         self, worker: Worker, meter: ServerMeter, cell: Cell, take: Callable[[], Slice]
@@ -413,8 +476,9 @@ class Shootout:
         retries = 0 if self.plan.effort.duration else self.options.retries
         if failure.crashed and self._tries[cell] < retries:
             self._tries[cell] += 1
-            self._again.append(cell)
-            self.store.note_crash(cell, failure)
+            for one in self._phases_of(cell):
+                self._again.append(one)
+                self.store.note_crash(one, failure)
             return
         contender = self.plan.contender(cell)
         cause = failure.cause
@@ -422,7 +486,19 @@ class Shootout:
             cause = self._explained(contender.name, cause)
         if cause == failure.cause and (advice := contender.advice_on(cause)):
             cause = f"{cause}; {advice}"
-        self.store.fail(cell, replace(failure, cause=cause))
+        explained = replace(failure, cause=cause)
+        self.store.fail_cells([(one, explained) for one in self._phases_of(cell)])
+
+    def _phases_of(self, cell: Cell) -> list[Cell]:
+        """Return all cells that are measured together with one because of its operation."""
+        if not cell.parameters.during:
+            return [cell]
+        operation = cell.parameters.operation
+        phases = [
+            replace(cell, parameters=replace(cell.parameters, during=f"{phase} {operation}"))
+            for phase in PHASES
+        ]
+        return self.store.unsettled(phases)
 
     def _explained(self, contender: str, cause: str) -> str:
         """Add to *cause* how a server of the contender has ended, unless it says so already."""
@@ -440,7 +516,7 @@ class Shootout:
         """
         ended = self.servers.how_ended(cell.contender)
         if ended is not None:
-            self.store.fail(cell, Failure(ended))
+            self.store.fail_cells([(one, Failure(ended)) for one in self._phases_of(cell)])
         return ended is not None
 
 

@@ -268,6 +268,13 @@ class ForkServer:
         """Start a worker that answers calls to :class:`~zodbshootout.crews.hosts.Leading`."""
         return self._worker(Call("lead"), self._launcher.working, "the process of its clients")
 
+    def operate(self, operation: str) -> AbstractContextManager[Worker]:
+        """Start a worker that answers calls to :class:`~zodbshootout.client.operation.Operation`.
+
+        *operation* is its name, for messages.
+        """
+        return self._worker(Call("operate"), self._launcher.working, f"the process of {operation}")
+
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:
             return worker.wait()
@@ -473,16 +480,16 @@ class Worker:
 
     def attempt(self, loops: int) -> Slice:
         """Have a slice taken that does not count, for calibration."""
-        taken: Slice = self._call("attempt", loops)
+        taken: Slice = self.call("attempt", loops)
         return taken
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
         """Begin the values of a run; *expected* is a value of an earlier run, 0 for none."""
-        self._call("begin", loops, values, warmups, expected)
+        self.call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
         """Have the prepared slice taken."""
-        taken: Slice = self._call("take_slice", number)
+        taken: Slice = self.call("take_slice", number)
         return taken
 
     def finish(self) -> pyperf.Benchmark:
@@ -506,7 +513,8 @@ class Worker:
         """End the worker and its clients at once, whatever they are doing."""
         self.fork_server.end(self)
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def call(self, name: str, *args: Any) -> Any:
+        """Call a method, and wait for its answer."""
         self.start(name, *args)
         return self.wait()
 

@@ -18,6 +18,7 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.operation import OPERATION_CALLS, Operation
 from zodbshootout.client.protocol import Call
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.crew import Crew, Sample
@@ -38,7 +39,7 @@ LEAKS_PREFIX = "leaks: "
 SLICE_CALLS = frozenset(
     {
         "attempt", "prepare_slice", "close_databases", "reopen_databases",
-        "size_before_slice", "size_after_slice",
+        "size_before_slice", "size_after_slice", *OPERATION_CALLS,
     }
 )  # fmt: skip
 """The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
@@ -85,6 +86,12 @@ class Slice:
     """Whether the same value needs another slice."""
     done: int = 0
     """Iterations of all clients, uncounted ones included."""
+    start: float = 0.0
+    """The instant at which it started, in seconds of the clients' clock."""
+    end: float = 0.0
+    """The instant at which the last client had done the iterations that count."""
+    p99: float = 0.0
+    """The 99th percentile of its latencies, in seconds."""
 
 
 def received(connection: Connection) -> Call:
@@ -97,16 +104,22 @@ def received(connection: Connection) -> Call:
     return call
 
 
-class Measuring:
-    """Takes slices with a crew, whenever the coordinator calls for one."""
+class Measuring(Operation):
+    """Takes slices with a crew, whenever the coordinator calls for one.
+
+    If its clients share a DB that no other process can open, operations are carried out here, too.
+    """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
+        super().__init__(crew.database)
         self.task = task
         self._crew = crew
         self._connection = connection
         self._growth = Growth() if task.leaks else None
         parameters = task.specification.parameters
         self._rate, self._limit = parameters.rate, parameters.limit
+        self._is_phase = bool(parameters.during)
+        """Whether values are those of a time before, during or after an operation."""
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._held: Sample | None = None
@@ -181,10 +194,13 @@ class Measuring:
 
     def until(self, name: str) -> tuple[Any, ...]:
         """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
+        return self._next(name).args
+
+    def _next(self, *names: str) -> Call:
         while True:
             call = received(self._connection)
-            if call.name == name:
-                return call.args
+            if call.name in names:
+                return call
             self._connection.send(call.on(self, SLICE_CALLS))
 
     def check_rate(self) -> None:
@@ -204,6 +220,8 @@ class Measuring:
 
     def value(self, loops: int) -> float:
         """Take slices, each in its turn, until there is a value; return it times *loops*."""
+        if self._is_phase:
+            return self._phase() * loops
         while True:
             (number,) = self.until("take_slice")
             sample = self._latest = self._crew.measure(*self._slice(number))
@@ -221,10 +239,23 @@ class Measuring:
         self._connection.send(replace(_slice(sample), value=value))
         return value * loops
 
+    def _phase(self) -> float:
+        """Take slices until ``end_phase`` is called; return the mean latency of all of them."""
+        seconds = done = 0.0
+        while (call := self._next("take_slice", "end_phase")).name == "take_slice":
+            sample = self._crew.measure(*self._slice(*call.args), continues=True)
+            self.samples.append(sample)
+            seconds += sample.seconds
+            done += sample.done
+            self._connection.send(_slice(sample))
+        self._connection.send(None)
+        self.numbers.append(0)  # the phases of all contenders are a pair, however long they take
+        return self._clients * seconds / done
+
     def _slice(self, number: int) -> tuple[int, int, float]:
         """Return the number of iterations of a slice, the number of the first, and their rate."""
         search, rate = self._search, self._rate
-        paced = self.loops + lead(self.loops)
+        paced = self.loops if self._is_phase else self.loops + lead(self.loops)
         if not self._limit.percentile:
             return self.loops, number * (paced if rate else self.loops), rate
         coarse = max(MIN_ITERATIONS, math.ceil(self.loops * COARSE_PART))
@@ -270,7 +301,7 @@ class Measuring:
         return _slice(self._crew.measure(loops, counts=False))
 
     def prepare_slice(self, number: int) -> None:
-        self._crew.prepare(*self._slice(number))
+        self._crew.prepare(*self._slice(number), continues=self._is_phase)
 
     def size_before_slice(self) -> None:
         """Ask for the size of the database right before a slice, unless that takes too long."""
@@ -289,7 +320,15 @@ class Measuring:
 
 
 def _slice(sample: Sample, *, goes_on: bool = False) -> Slice:
-    return Slice(sample.value, sample.on_clock, goes_on, sample.iterations + sample.uncounted)
+    return Slice(
+        sample.value,
+        sample.on_clock,
+        goes_on,
+        sample.iterations + sample.uncounted,
+        sample.start,
+        sample.end,
+        sample.latencies.at_percentile(99) / NANOSECONDS,
+    )
 
 
 class Growth:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from io import StringIO
 from multiprocessing.connection import Connection
@@ -18,6 +18,7 @@ from pathlib import Path
 import pyperf
 
 from zodbshootout.client import preparation
+from zodbshootout.client.operation import OPERATION_CALLS, Operation
 from zodbshootout.client.preparation import TASKS
 from zodbshootout.client.protocol import Call
 from zodbshootout.crews.crew import Crew
@@ -39,6 +40,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
     The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
+    ``operate``, which answers calls to an :class:`~zodbshootout.client.operation.Operation`,
     :func:`~zodbshootout.crews.traffic.count` or of a function of
     :mod:`~zodbshootout.client.preparation`.  An exception is answered with a
     :class:`~zodbshootout.model.outcome.Failure`.
@@ -53,6 +55,8 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
             connection.send(measure(connection, runner, settings, *call.args))
         elif call.name == "lead":
             lead(connection)
+        elif call.name == "operate":
+            _answer_calls(connection, Operation(), OPERATION_CALLS)
         elif call.name == "count":
             connection.send(count(*call.args))
         else:
@@ -98,13 +102,17 @@ def _answer(run: pyperf.Benchmark, measuring: Measuring) -> tuple[str, Mapping[s
 def lead(connection: Connection) -> None:
     """Lead the clients of this host: pass the calls on until the connection is closed."""
     with ExitStack() as stack:
-        leading = Leading(stack)
-        while True:
-            try:
-                call = received(connection)
-            except EOFError:
-                return
-            connection.send(call.on(leading, LEADING_CALLS))
+        _answer_calls(connection, Leading(stack), LEADING_CALLS)
+
+
+def _answer_calls(connection: Connection, target: object, allowed: Collection[str]) -> None:
+    """Call methods of *target* until the connection is closed."""
+    while True:
+        try:
+            call = received(connection)
+        except EOFError:
+            return
+        connection.send(call.on(target, allowed))
 
 
 @contextmanager

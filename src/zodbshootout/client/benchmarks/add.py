@@ -99,13 +99,14 @@ class Add(Benchmark):
         with self.client.fresh_connection() as connection:
             referred_to = {mapping._p_oid for mapping in self.mappings}
             in_memory = self.client.database.sharing is Sharing.VOLATILE
+            collected = in_memory or self.client.parameters.operation == "pack"
             for oid in self.added.chosen:
                 try:
                     mapping = connection.get(oid)
                 except POSKeyError:
-                    # Some storages in memory remove at once what nothing refers to any longer;
-                    # one that lasts has lost what was committed.
-                    if oid in referred_to or not in_memory:
+                    # Some storages in memory remove at once what nothing refers to any longer, and
+                    # a pack does; one that lasts has lost what was committed.
+                    if oid in referred_to or not collected:
                         raise
                     continue
                 connection.prefetch(mapping.values())

@@ -1,0 +1,80 @@
+"""An operation on a database, such as packing it, while clients go on with their work."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.client import Client
+from zodbshootout.client.database import Database
+from zodbshootout.model.outcome import Unsupported
+from zodbshootout.model.specification import Specification
+
+OPERATION_CALLS = frozenset(
+    {"prepare_operation", "start_operation", "operation_times", "finish_operation"}
+)
+"""The methods of an :class:`Operation` that another process may call."""
+
+
+class Operation:
+    """Carries out a single iteration of a benchmark, in a thread of its own.
+
+    What the benchmark prepares and checks is not part of the operation.
+    """
+
+    def __init__(self, database: Database | None = None) -> None:
+        """Operate on a *database* that clients share, or open another DB to operate on."""
+        self._database = database
+        self._failure: BaseException | None = None
+        self._began = self._ended = 0.0
+
+    def prepare_operation(self, specification: Specification) -> None:
+        """Create what the operation of a *specification* works on.
+
+        :raises Unsupported: if this Python has no benchmark of that name
+        """
+        kind = benchmarks().get(specification.benchmark)
+        if kind is None:
+            raise Unsupported(f"{specification.benchmark} is not installed in its environment")
+        database = self._database or Database(specification.storage)
+        self._benchmark = kind(Client(0, specification.parameters, database))
+        self._benchmark.set_up()
+        self._benchmark.prepare()
+        self._benchmark.supply(1)
+        self._thread = threading.Thread(target=self._run, name="operation", daemon=True)
+
+    def start_operation(self) -> None:
+        """Begin the operation, and return at once."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._began = time.perf_counter()
+        try:
+            self._benchmark.run()
+        except BaseException as error:  # noqa: BLE001 - raised where the end is waited for
+            self._failure = error
+        self._ended = time.perf_counter()
+
+    def operation_times(self) -> tuple[float, float] | None:
+        """Return when the operation began and ended, ``None`` while it lasts.
+
+        Times are those of the clock by which clients are timed.  What the operation has raised is
+        raised here.
+        """
+        if self._thread.is_alive():
+            return None
+        if self._failure is not None:
+            raise self._failure
+        return self._began, self._ended
+
+    def finish_operation(self) -> dict[str, int]:
+        """Check what the operation has done, and close its DB; return what the benchmark counts.
+
+        :raises CheckFailed: if it did not do what it should have
+        """
+        self._benchmark.check(1)
+        counts = dict(self._benchmark.counts)
+        self._benchmark.verify()
+        self._benchmark.tear_down()
+        return counts

@@ -1,0 +1,71 @@
+"""Notes about operations during which cells were measured."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from zodbshootout.model.parameters import RATE
+from zodbshootout.model.specification import AFTER, DURING, exactly
+from zodbshootout.reports.headings import Columned
+from zodbshootout.reports.over_time import duration
+from zodbshootout.results.names import short_name, varied_parameters
+from zodbshootout.results.result import CellResult
+
+NOTEWORTHY = 0.05
+"""The part of a phase from which on a note says that it was not observed."""
+
+
+def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:
+    """Yield a line about the operation of each contender: its time, and what it left behind."""
+    varied = varied_parameters(result.cell for _, result in cells)
+    phases: dict[tuple[str, str], dict[str, CellResult]] = {}
+    for column, result in cells:
+        parameters = result.cell.parameters
+        if parameters.during and result.measured:
+            plain = replace(result.cell, parameters=replace(parameters, during=""))
+            place = f"{short_name(plain, varied - {RATE})} at {exactly(parameters.rate)}/s"
+            own = phases.setdefault((column, f"{parameters.operation} during {place}"), {})
+            own[parameters.phase] = result
+    for (column, name), results in phases.items():
+        if DURING in results and AFTER in results:
+            clauses = _clauses(name, results[DURING], results[AFTER])
+            yield f"{column}: {'; '.join(clauses)}"
+
+
+def _clauses(name: str, during: CellResult, after: CellResult) -> Iterator[str]:
+    seconds = _numbers(during, "operation_s")
+    yield f"{name} took {_spread(seconds)}"
+    late = _numbers(after, "not_recovered_s")
+    if late:
+        yield f"p99 was not back within {duration(min(late))}, in {len(late)} of {_runs(after)}"
+    elif back := statistics.median(_numbers(after, "recovered_s")):
+        yield f"p99 was back after {duration(back)}"
+    else:
+        yield "p99 was back at once"
+    if repeated := sum(_numbers(during, "retries")):
+        done = sum(_numbers(during, "iterations"))
+        yield f"{repeated:,.0f} of {done:,.0f} iterations were repeated meanwhile"
+    unobserved = [*_numbers(during, "unobserved_s"), *_numbers(after, "unobserved_s")]
+    observed = [*_numbers(during, "on_clock_s"), *_numbers(after, "on_clock_s")]
+    part = sum(unobserved) / max(sum(unobserved) + sum(observed), 1e-9)
+    if part >= NOTEWORTHY:
+        yield f"{part:.0%} of the time, between slices, was not observed"
+
+
+def _numbers(result: CellResult, key: str) -> list[float]:
+    metadata = (run.get_metadata() for run in result.runs)
+    return [float(facts[key]) for facts in metadata if key in facts]
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    middle = duration(statistics.median(seconds))
+    if len(seconds) == 1:
+        return middle
+    low, high = min(seconds), max(seconds)
+    return f"{middle} ({low:.3g} to {high:.3g} s in {len(seconds)} runs)"
+
+
+def _runs(result: CellResult) -> str:
+    return f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"

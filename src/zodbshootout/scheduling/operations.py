@@ -1,0 +1,180 @@
+"""Slices of a contender before, during and after an operation, such as packing its database."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.model.arrivals import MIN_ITERATIONS
+from zodbshootout.model.specification import (
+    AFTER,
+    BEFORE,
+    DURING,
+    ClientKind,
+    CrewShape,
+    Parameters,
+    Specification,
+)
+from zodbshootout.workers.coordinator import Worker
+from zodbshootout.workers.measuring import Slice
+
+SLICE = 2.0
+"""Seconds of a slice: all that happens is in one, but for the moments between them."""
+ARRIVALS = 300
+"""The arrivals before the operation, and at least after it, unless that takes too long: three of
+them are beyond the 99th percentile."""
+FEWEST, MOST = 3, 15
+"""Limits of the slices before the operation."""
+SLICES_OF_A_RUN = 100
+"""The difference between the numbers of the first slices of two runs."""
+MOST_AFTER = 30
+"""The most slices after the operation, in which latencies may return to what they were before."""
+
+
+def loops_of_phase(parameters: Parameters) -> int:
+    """Return the iterations of each client in a slice."""
+    return max(MIN_ITERATIONS, math.ceil(parameters.rate * SLICE / parameters.crew.size))
+
+
+def slices_before(parameters: Parameters) -> int:
+    """Return the number of slices before the operation."""
+    arrivals = loops_of_phase(parameters) * parameters.crew.size
+    return min(MOST, max(FEWEST, math.ceil(ARRIVALS / arrivals)))
+
+
+def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
+    """Return the parameters of a benchmark with those that its operation needs."""
+    if not requested.during:
+        return fitted
+    return replace(
+        fitted,
+        min_objects=fitted.min_objects or requested.min_objects or requested.objects,
+        revisions=requested.revisions,
+        garbage=requested.garbage,
+    )
+
+
+def operation_parameters(parameters: Parameters) -> Parameters:
+    """Return the parameters of the operation during a benchmark with these *parameters*.
+
+    Its client is a thread: it may share the DB of others.
+    """
+    crew = CrewShape(1, ClientKind.THREAD, shared=parameters.crew.shared)
+    alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="")
+    return benchmarks()[parameters.operation].fitted(alone)
+
+
+def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
+    """Return whether another process carries out operations, because it can open the storage."""
+    return contender.refusal(replace(parameters, crew=CrewShape(2))) is None
+
+
+def operation_refusal(contender: Contender, parameters: Parameters) -> str | None:
+    """Return why a contender cannot have the operation of *parameters*, if they have one."""
+    if not parameters.during:
+        return None
+    if not (parameters.crew.shared or is_elsewhere(contender, parameters)):
+        name = contender.info.storage_name
+        return (
+            f"{name}: only the process that has it open can {parameters.operation} it; use "
+            "--threads shared"
+        )
+    benchmark = benchmarks()[parameters.operation]
+    return benchmark.refusal(contender.info, operation_parameters(parameters))
+
+
+@dataclass
+class Phases:
+    """The slices of one contender before, during and after an operation."""
+
+    worker: Worker
+    """The worker with the clients."""
+    operator: Worker
+    """The worker that carries out the operation; it may be the same."""
+    operation: Specification
+    parameters: Parameters
+    take: Callable[[str, Callable[[], Slice]], Slice]
+    """Called to take each slice of a phase by calling its second argument, once."""
+    number: int = 0
+    """The number of the next slice."""
+    _slices: list[Slice] = field(default_factory=list)
+    """The slices of the present phase."""
+
+    def runs(self) -> Iterator[tuple[str, Any]]:
+        """Take all slices; yield the run of each phase, as soon as it is finished, with its name.
+
+        The metadata of a run say what was found about the operation until then.
+
+        :raises Failed: if a client or the operation has failed
+        """
+        self.operator.call("prepare_operation", self.operation)
+        self.worker.attempt(1)
+        self._begin(warmups=1)
+        self._take(BEFORE)
+        self.worker.call("end_phase")
+        self._slices.clear()
+        for _ in range(slices_before(self.parameters)):
+            self._take(BEFORE)
+        usual = max(taken.p99 for taken in self._slices)
+        yield BEFORE, self._run()
+        began, ended = self._during()
+        yield DURING, self._run({"operation_s": ended - began})
+        self._begin()
+        recovered = self._recover(usual, ended)
+        finished = self.operator.call("finish_operation")
+        counts = {f"operation_{name}": number for name, number in finished.items()}
+        yield AFTER, self._run({**recovered, **counts}, is_last=True)
+
+    def _during(self) -> tuple[float, float]:
+        """Take slices while the operation lasts; return when it began and ended."""
+        self._begin()
+        self.worker.call("prepare_slice", self.number)
+        self.operator.call("start_operation")
+        times = None
+        while times is None:
+            self._take(DURING)
+            times = self.operator.call("operation_times")
+        began, ended = times
+        return began, ended
+
+    def _recover(self, usual: float, ended: float) -> dict[str, float]:
+        """Take slices until the 99th percentile of one is back to what is *usual*.
+
+        Return the seconds from the *ended* operation until then.
+        """
+        recovered: float | None = None
+        while len(self._slices) < MOST_AFTER:
+            taken = self._take(AFTER)
+            if recovered is None and taken.p99 <= usual:
+                is_first = len(self._slices) == 1
+                recovered = 0.0 if is_first else max(0.0, taken.start - ended)
+            if recovered is not None and len(self._slices) >= slices_before(self.parameters):
+                return {"recovered_s": recovered}
+        if recovered is not None:
+            return {"recovered_s": recovered}
+        return {"not_recovered_s": self._slices[-1].end - ended}
+
+    def _begin(self, warmups: int = 0) -> None:
+        self._slices.clear()
+        self.worker.begin(loops_of_phase(self.parameters), 1, warmups)
+
+    def _take(self, phase: str) -> Slice:
+        number = self.number
+        taken = self.take(phase, lambda: self.worker.take_slice(number))
+        self.number += 1
+        self._slices.append(taken)
+        return taken
+
+    def _run(self, facts: dict[str, float] | None = None, *, is_last: bool = False) -> Any:
+        """End the phase; return its run."""
+        self.worker.call("end_phase")
+        self.worker.start("finish", is_last)
+        whole = self._slices[-1].end - self._slices[0].start
+        unobserved = max(0.0, whole - sum(taken.on_clock for taken in self._slices))
+        run = self.worker.finish()
+        run.update_metadata({"unobserved_s": unobserved, **(facts or {})})
+        return run

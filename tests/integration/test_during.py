@@ -1,0 +1,148 @@
+"""Pack real storages while clients go on."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import (
+    cells,
+    left_behind,
+    metadata_of,
+    processes_in,
+    run,
+    start,
+    wait_until,
+)
+
+CONF = """
+%import relstorage
+<zeoserver main>
+    <filestorage>
+        path $scratch/zeo.fs
+    </filestorage>
+</zeoserver>
+<zodb zeo>
+    <zeoclient>
+        server $main
+    </zeoclient>
+</zodb>
+<postgresqlserver pg>
+</postgresqlserver>
+<zodb postgresql>
+    <relstorage>
+        keep-history false
+        <postgresql>
+            dsn host='$pg_host' port='$pg_port' dbname='zodbshootout' ACCESS
+        </postgresql>
+    </relstorage>
+</zodb>
+<zodb fs>
+    <filestorage>
+        path $scratch/fs.fs
+    </filestorage>
+</zodb>
+""".replace("ACCESS", "user='zodbshootout' password='$pg_password'")
+EFFORT = (
+    "--rate", "50", "--during", "pack", "--object-counts", "5", "--min-objects", "600", "-p", "1",
+    "-o", "a.json",
+)  # fmt: skip
+PHASES = ["before pack", "during pack", "after pack"]
+
+
+def test_latencies_of_real_storages_are_measured_while_they_are_packed(place: Path) -> None:
+    (place / "x.conf").write_text(CONF)
+    done = run(place, "x.conf", "add", "store", "--threads", "-c", "2", *EFFORT)
+    assert done.status == 0, done.out + done.err
+    found = cells(place / "a.cells.jsonl")
+    assert {state for state, _ in found.values()} == {"measured"}, found
+    for contender in ("zeo", "postgresql", "fs"):
+        file = place / "a.d" / f"{contender}.json"
+        facts = {phase: metadata_of(file, f"add {phase}") for phase in PHASES}
+        assert facts["during pack"]["operation_s"] > 0
+        assert facts["after pack"]["operation_freed_objects"] == round(600 * 0.3 / 0.7)
+        assert {"recovered_s", "not_recovered_s"} & facts["after pack"].keys()
+        assert f"{contender}: pack during add at 50/s took " in done.out
+    assert left_behind(place) == []
+
+
+def test_a_process_of_its_own_packs_beside_clients_that_are_processes(place: Path) -> None:
+    (place / "x.conf").write_text(CONF)
+    done = run(place, "x.conf", "update", "-c", "2", "--only", "zeo,fs", *EFFORT)
+    assert done.status == 0, done.out + done.err
+    found = cells(place / "a.cells.jsonl")
+    assert found["zeo", "update"] == ("measured", "")
+    state, reason = found["fs", "update"]
+    assert state == "not supported"
+    assert "only the process that has it open can pack it; use --threads shared" in reason
+    assert left_behind(place) == []
+
+
+FILES = """
+<filestorage>
+path $scratch/a.fs
+</filestorage>
+"""
+
+
+def test_a_storage_that_stalls_others_while_it_packs_is_found_out(place: Path) -> None:
+    section = f"<zodb a>\n<stalling>\nmilliseconds 1000\n{FILES}</stalling>\n</zodb>\n"
+    (place / "x.conf").write_text(f"%import faulty\n{section}")
+    done = run(place, "x.conf", "update", "--threads", "-c", "2", *EFFORT)
+    assert done.status == 0, done.out + done.err
+    file = place / "a.d" / "a.json"
+    before, during, _ = (metadata_of(file, f"update {phase}") for phase in PHASES)
+    assert during["operation_s"] >= 1
+    assert during["latency_max_s"] >= 0.9
+    assert during["latency_max_s"] > 2 * before["latency_max_s"]
+
+
+KILLED = """
+%import faulty
+<zeoserver main>
+    <filestorage>
+        path $scratch/zeo.fs
+    </filestorage>
+</zeoserver>
+<zodb zeo>
+    <faulty>
+        fault FAULT
+        during pack
+        <zeoclient>
+            server $main
+        </zeoclient>
+    </faulty>
+</zodb>
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"), [("kill", "the process of pack was killed"), ("raise", "on fire")]
+)
+def test_a_process_that_fails_while_it_packs_leaves_nothing_behind(
+    fault: str, reason: str, place: Path
+) -> None:
+    (place / "x.conf").write_text(KILLED.replace("FAULT", fault))
+    done = run(place, "x.conf", "update", "-c", "2", *EFFORT, "--retries", "0")
+    assert done.status == 3, done.out + done.err
+    state, cause = cells(place / "a.cells.jsonl")["zeo", "update"]
+    assert state == "failed"
+    assert reason in cause
+    assert left_behind(place) == []
+
+
+def test_ctrl_c_while_it_packs_leaves_nothing_behind(place: Path) -> None:
+    (place / "x.conf").write_text(KILLED.replace("FAULT", "hang"))
+    with start(place, "x.conf", "update", "-c", "2", *EFFORT, "--timeout", "60") as process:
+        wait_until(lambda: _is_measuring(place))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert left_behind(place) == []
+
+
+def _is_measuring(place: Path) -> bool:
+    """Return whether the clients are there, and the process beside them that packs."""
+    return sum("fork_server" in words for words in processes_in(place).values()) >= 4

@@ -1,0 +1,179 @@
+"""Slices before, during and after an operation, with workers of which only the times are real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyperf
+import pytest
+
+from tests.runs import contender, run
+from zodbshootout.model.specification import CrewShape, Parameters, Specification, Storage
+from zodbshootout.model.storage_facts import Limit, Sharing
+from zodbshootout.scheduling.operations import (
+    MOST_AFTER,
+    Phases,
+    is_elsewhere,
+    loops_of_phase,
+    operation_refusal,
+    slices_before,
+)
+from zodbshootout.workers.measuring import Slice
+
+AT_A_RATE = Parameters(CrewShape(2), rate=100.0, during="before pack")
+USUAL = 0.005
+"""The usual 99th percentile, in seconds."""
+
+
+@dataclass
+class Stalling:
+    """A worker whose slices take 2 seconds, and that packs from one instant to another.
+
+    What lies between two slices takes a tenth of a second.
+    """
+
+    lasts: float
+    """Seconds that packing takes."""
+    p99: Callable[[float], float]
+    """The 99th percentile of a slice, by the seconds since packing has ended."""
+    now: float = 0.0
+    began: float = 1e9
+    calls: list[str] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+
+    def start(self, name: str, *args: Any) -> None:
+        self.calls.append(f"{name} {args[0]}" if name == "finish" else name)
+
+    def call(self, name: str, *args: Any) -> Any:
+        self.start(name, *args)
+        if name == "start_operation":
+            self.began = self.now
+        elif name == "operation_times":
+            ended = self.began + self.lasts
+            return (self.began, ended) if ended <= self.now else None
+        elif name == "finish_operation":
+            return {"freed_objects": 7}
+        return None
+
+    def attempt(self, loops: int) -> None:
+        self.calls.append("attempt")
+
+    def begin(self, loops: int, values: int, warmups: int) -> None:
+        assert (loops, values) == (100, 1)
+        self.calls.append(f"begin {warmups}")
+
+    def take_slice(self, number: int) -> Slice:
+        self.calls.append("slice")
+        self.taken.append(number)
+        began = self.now + 0.1
+        self.now = began + 2
+        since = began - self.began - self.lasts
+        return Slice(0.001, 2.0, start=began, end=self.now, p99=self.p99(since))
+
+    def finish(self) -> pyperf.Benchmark:
+        return run(0.001)
+
+
+def phases(worker: Any, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
+    """Return the metadata of the run of each phase."""
+    specification = Specification(Storage(), "pack", parameters)
+    taking = Phases(
+        worker, worker, specification, parameters, take=lambda phase, take: take(), number=300
+    )
+    return {phase: made.get_metadata() for phase, made in taking.runs()}
+
+
+def steady(since: float) -> float:
+    return USUAL
+
+
+def test_slices_are_taken_before_while_and_after_the_operation_lasts() -> None:
+    worker = Stalling(5.0, steady)
+    found = phases(worker)
+    assert list(found) == ["before", "during", "after"]
+    assert found["during"]["operation_s"] == 5.0
+    assert worker.calls == [
+        "prepare_operation", "attempt", "begin 1", "slice", "end_phase",
+        *["slice"] * 3, "end_phase", "finish False",
+        "begin 0", "prepare_slice", "start_operation",
+        *["slice", "operation_times"] * 3, "end_phase", "finish False",
+        "begin 0", *["slice"] * 3, "finish_operation", "end_phase", "finish True",
+    ]  # fmt: skip
+    assert worker.taken == list(range(300, 310))
+
+
+def test_an_operation_that_ends_at_once_has_one_slice() -> None:
+    worker = Stalling(0.001, steady)
+    assert phases(worker)["during"]["operation_s"] == pytest.approx(0.001)
+    assert len(worker.taken) == 1 + 3 + 1 + 3
+
+
+def test_what_lies_between_slices_is_reported() -> None:
+    found = phases(Stalling(5.0, steady))
+    assert [found[phase]["unobserved_s"] for phase in found] == pytest.approx([0.2] * 3)
+
+
+def test_latencies_that_are_back_at_once_take_no_time_to_recover() -> None:
+    assert phases(Stalling(5.0, steady))["after"]["recovered_s"] == 0
+
+
+def test_the_time_is_measured_until_latencies_are_what_they_were_before() -> None:
+    def slow_for_a_while(since: float) -> float:
+        return USUAL if since < -20 or since > 9 else 20 * USUAL
+
+    worker = Stalling(5.0, slow_for_a_while)
+    found = phases(worker)["after"]
+    assert found["recovered_s"] == pytest.approx(9, abs=2.1)
+    assert found["recovered_s"] > 9
+    assert found["operation_freed_objects"] == 7
+
+
+def test_latencies_that_do_not_come_back_are_waited_for_up_to_a_limit() -> None:
+    def slow_ever_after(since: float) -> float:
+        return USUAL if since < -20 else 2 * USUAL
+
+    worker = Stalling(5.0, slow_ever_after)
+    found = phases(worker)["after"]
+    assert "recovered_s" not in found
+    assert found["not_recovered_s"] == pytest.approx(2.1 * MOST_AFTER, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("rate", "clients", "loops", "before"), [(100, 2, 100, 3), (20, 2, 20, 8), (1, 4, 2, 15)]
+)
+def test_a_slice_lasts_two_seconds_and_there_are_enough_of_them(
+    rate: float, clients: int, loops: int, before: int
+) -> None:
+    parameters = Parameters(CrewShape(clients), rate=rate)
+    assert (loops_of_phase(parameters), slices_before(parameters)) == (loops, before)
+
+
+ONE_AT_A_TIME = Limit("its cache serves one process", databases=2)
+
+
+@pytest.mark.parametrize(
+    ("facts", "elsewhere"),
+    [
+        ({}, True),
+        ({"sharing": Sharing.EXCLUSIVE}, False),
+        ({"sharing": Sharing.VOLATILE}, False),
+        ({"limits": (ONE_AT_A_TIME,)}, False),
+    ],
+)
+def test_a_process_of_its_own_packs_what_several_can_open(
+    facts: dict[str, Any], elsewhere: bool
+) -> None:
+    one = contender("a", **facts)
+    assert is_elsewhere(one, AT_A_RATE) == elsewhere
+    advice = "only the process that has it open can pack it; use --threads shared"
+    alone = Parameters(CrewShape(1), rate=1.0, during="before pack", garbage=0.3)
+    reason = operation_refusal(one, alone)
+    assert (reason is None) if elsewhere else (reason is not None and advice in reason)
+
+
+def test_what_cannot_be_packed_is_not_measured_during_a_pack() -> None:
+    flawed = contender("a", pack_flaw="it cannot be packed")
+    assert operation_refusal(flawed, AT_A_RATE) == "it cannot be packed"
+    assert operation_refusal(flawed, Parameters(CrewShape(2), rate=1.0)) is None

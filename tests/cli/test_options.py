@@ -586,6 +586,7 @@ def test_an_operation_needs_a_rate_and_refuses_what_contradicts_it() -> None:
         ("--during", "pack", "--rate", "9", "--for", "1min"): "--for cannot be combined",
         ("--during", "pack", "--rate", "9", "-n", "3"): "-n cannot be combined with --during",
         ("pack", "--during", "pack", "--rate", "9"): "one client at a time can pack a database",
+        ("conflicts", "--for", "1min", "--during", "restart"): "--during needs --rate",
         ("add", "--during", "sleep", "--rate", "9"): "invalid choice",
     }.items():
         with pytest.raises(UserError, match=message):

@@ -146,3 +146,19 @@ def test_ctrl_c_while_it_packs_leaves_nothing_behind(place: Path) -> None:
 def _is_measuring(place: Path) -> bool:
     """Return whether the clients are there, and the process beside them that packs."""
     return sum("fork_server" in words for words in processes_in(place).values()) >= 4
+
+
+@pytest.mark.parametrize("how", ["restart", "restart:clean"])
+def test_no_commit_is_lost_when_real_servers_restart(how: str, place: Path) -> None:
+    (place / "x.conf").write_text(CONF)
+    effort = ("--rate", "50", "--object-counts", "5", "-p", "1", "-o", "a.json")
+    done = run(place, "x.conf", "update", "-c", "2", "--during", how, *effort)
+    assert done.status == 0, done.out + done.err
+    state, reason = cells(place / "a.cells.jsonl")["fs", "update"]
+    assert (state, "no server of its own to restart" in reason) == ("not supported", True)
+    for contender in ("zeo", "postgresql"):
+        facts = metadata_of(place / "a.d" / f"{contender}.json", f"update after {how}")
+        assert facts["acknowledged_commits"] > 300
+        assert facts["lost_commits"] == 0
+        assert facts["hundredth_transaction_s"] > facts["first_transaction_s"] > 0
+    assert left_behind(place) == []

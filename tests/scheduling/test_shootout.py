@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import pyperf
@@ -156,6 +157,14 @@ class Site:
         if self.fails(self.events[-1], len(self.did("restart")) - 1):
             raise ServerFailed("server main did not come up")
 
+    def halt_for(self, contender: str, *, by_force: bool) -> None:
+        self.events.append(Event("kill" if by_force else "halt", "", contender))
+
+    def resume_for(self, contender: str) -> None:
+        self.events.append(Event("resume", "", contender))
+        if self.fails(self.events[-1], len(self.did("resume")) - 1):
+            raise ServerFailed("server main did not come up")
+
     def how_ended(self, contender: str) -> str | None:
         return self.ended(contender)
 
@@ -199,7 +208,7 @@ class FakeWorker:
             self.is_set_up = True
 
     def call(self, name: str, *args: Any) -> Any:
-        self.start(name, *args)
+        self.start(name, *args[:1])
         return (0.0, 3.0) if name == "operation_times" else {}
 
     def attempt(self, loops: int) -> Slice:
@@ -1121,3 +1130,30 @@ def test_a_storage_that_one_db_at_a_time_can_open_is_packed_by_its_clients_proce
     assert states_of_phases(outcome) == {"a": ["measured"] * 3}
     assert outcome.site.did("operator") == []
     assert [event.contender for event in outcome.site.did("start_operation")] == ["a"]
+
+
+def restarted(how: str, site: Site | None = None) -> FakedShootout:
+    server = SimpleNamespace(kind="zeoserver")
+    served = replace(contender("a"), servers={"main": cast("Any", server)})
+    plan = plan_of([served, "b"], shaped={"rate": 20.0, "during": how}, processes=1)
+    return run_shootout(plan, site)
+
+
+@pytest.mark.parametrize(("how", "ended"), [("restart", "kill"), ("restart:clean", "halt")])
+def test_private_servers_are_restarted_while_clients_go_on(how: str, ended: str) -> None:
+    outcome = restarted(how)
+    assert states_of_phases(outcome) == {"a": ["measured"] * 3, "b": ["not supported"] * 3}
+    assert "no server of its own to restart" in outcome.results[3].reason
+    assert [event.call for event in outcome.site.did("kill", "halt", "resume")] == [ended, "resume"]
+    (event,) = outcome.site.did("recovered")
+    assert event.contender == "a"
+    assert outcome.site.did("start_operation") == []
+
+
+def test_a_server_that_does_not_come_up_again_fails_all_phases() -> None:
+    def stay_away(event: Event, _: int) -> Failure | None:
+        return BROKE if event.call == "resume" else None
+
+    outcome = restarted("restart", Site(stay_away))
+    assert states_of_phases(outcome)["a"] == ["failed"] * 3
+    assert outcome.results[0].reason == "server main did not come up"

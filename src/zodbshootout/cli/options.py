@@ -35,7 +35,14 @@ from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
 from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
-from zodbshootout.model.specification import RTT, ClientKind, CrewShape, MappingType, Parameters
+from zodbshootout.model.specification import (
+    RESTARTS,
+    RTT,
+    ClientKind,
+    CrewShape,
+    MappingType,
+    Parameters,
+)
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
@@ -362,6 +369,12 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
             f"add it, or leave out --zap"
         )
     alone = [name for name in chosen if benchmarks()[name].alone]
+    numbered = [name for name in chosen if benchmarks()[name].numbered]
+    if given.during in RESTARTS and numbered:
+        raise UserError(
+            f"--during {given.during}: clients of {numbered[0]} depend on each other's "
+            f"transactions, and could not repeat one alone; leave out {numbered[0]}"
+        )
     if given.during and alone:
         raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
     if given.restart and not any(benchmarks()[name].cold for name in chosen):

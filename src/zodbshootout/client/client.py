@@ -10,6 +10,7 @@ from typing import Any
 from transaction import TransactionManager
 from transaction.interfaces import NoTransaction
 
+from zodbshootout.client.commits import CommitLog
 from zodbshootout.client.data.objects import payload
 from zodbshootout.client.database import Database
 from zodbshootout.model.specification import Parameters
@@ -70,11 +71,15 @@ class Client:
         self.payload = payload(parameters, index)
         self.transactions = TransactionManager(explicit=True)
         self.connection: Any = None
+        self.commit_log: CommitLog | None = None
+        """The commits of its connections, if they are looked for later."""
         self._loads = self._stores = 0
 
     def connect(self) -> Any:
         """Open a connection and begin a transaction; return the connection."""
         self.connection = self.database.db.open(self.transactions)
+        if self.commit_log is not None:
+            self.commit_log.watch(self.connection._storage)
         self.transactions.begin()
         return self.connection
 
@@ -86,6 +91,13 @@ class Client:
         self._note_transfers()
         self.connection.close()
         self.connection = None
+
+    def start_over(self) -> None:
+        """Drop the connection and its transaction, whatever state an error has left them in."""
+        with suppress(Exception):
+            self.disconnect()
+        self.connection = None
+        self.transactions = TransactionManager(explicit=True)
 
     def transfers(self) -> tuple[int, int]:
         """Return the numbers of objects that it has loaded and stored since the last call."""

@@ -17,11 +17,13 @@ from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.connections import Peer, peers
 from zodbshootout.client.protocol import Call, Channel, Clock
+from zodbshootout.client.recovery import Recovered, Recovery
 from zodbshootout.client.throughput import Progress, kept_indices
 from zodbshootout.client.usage import helpers_now, memory_now, usage_now
 from zodbshootout.model.arrivals import instants, lead
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
+from zodbshootout.model.specification import RESTARTS
 from zodbshootout.model.storage_facts import DiskSize
 from zodbshootout.model.usage import Period
 
@@ -32,6 +34,7 @@ MAX_NOTED = 2**17
 CALLS = frozenset(
     {
         "verify", "audit", "close_database", "reopen_database", "disk_size", "memory", "peers",
+        "recovered",
         "leave",
     }
 )  # fmt: skip
@@ -72,6 +75,8 @@ class Session:
         self._behind = 0.0
         """Seconds from the instant at which the latest iteration was due to its end."""
         self._has_left = False
+        restarts = benchmark.client.parameters.operation in RESTARTS
+        self._recovery = Recovery(benchmark) if restarts else None
 
     def follow_orders(self) -> None:
         """Carry out orders, up to and including the one to leave."""
@@ -107,6 +112,8 @@ class Session:
     def _prepare_benchmark(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark
         benchmark.first = order.first
+        if self._recovery is not None:
+            self._recovery.begin(2 * (self._lead + order.iterations))
         benchmark.prepare()
         benchmark.client.transfers()
         benchmark.counts.clear()
@@ -138,7 +145,8 @@ class Session:
             self._channel.recv()
         if not self._order.empty:
             self._behind = stretch.behind
-            self._benchmark.check(stretch.done)
+            since = self._recovery.since if self._recovery is not None else 0
+            self._benchmark.check(stretch.done - since)
         return stretch.report()
 
     def _stretch_timer(self) -> StretchTimer:
@@ -150,6 +158,8 @@ class Session:
         timer = PacedStretchTimer(benchmark, self._clock, iterations, self._schedule, self._lead)
         if self._order.continues:
             timer.delayed = self._behind
+        if self._recovery is not None and not self._order.empty:
+            timer.run = self._recovery.run
         return timer
 
     def _go_on(self, stretch: StretchTimer) -> None:
@@ -196,6 +206,11 @@ class Session:
         """Return the bytes that the database takes on the disk, as far as they are known."""
         client = self._benchmark.client
         return client.database.disk_size(blobs=client.parameters.blobs)
+
+    def recovered(self, gone: float) -> Recovered:
+        """Return how this client got over the restart of a server *gone* at an instant."""
+        assert self._recovery is not None
+        return self._recovery.recovered(gone)
 
     def peers(self) -> frozenset[Peer]:
         """Return the other ends of the connections of this process."""
@@ -422,6 +437,8 @@ class PacedStretchTimer(StretchTimer):
         """Seconds before the start at which the schedule begins: those by which the latest
         iteration of another stretch ended after it was due."""
         self._schedule = schedule
+        self.run = benchmark.run
+        """Does an iteration."""
         self._lead = lead
         self._next: float | None = None
         """The instant at which the next iteration is due; ``None`` until it is computed."""
@@ -447,7 +464,7 @@ class PacedStretchTimer(StretchTimer):
         self._pause_with(lambda: self._clock.wait_until(instant))
         self._benchmark.waited_until = 0.0
         began = self._clock.now()
-        self._benchmark.run()
+        self.run()
         self.done += 1
         self._next = None
         return instant, began

@@ -245,8 +245,10 @@ class LatencyLimit:
         return exactly(round(1000 * self.seconds, 9))  # 6.9 ms are 6.8999999999999995 otherwise
 
 
-OPERATIONS = ("pack",)
-"""The benchmarks that can be operations during another one."""
+RESTARTS = ("restart", "restart:clean")
+"""The operations that end a private server, by force or in order, and start it again."""
+OPERATIONS = ("pack", *RESTARTS)
+"""What can be done during a benchmark: another benchmark, or a restart."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
 """When a cell is measured that has an operation."""
 

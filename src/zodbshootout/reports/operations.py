@@ -13,6 +13,7 @@ from zodbshootout.reports.over_time import duration
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult
 
+_TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
 """The part of a phase from which on a note says that it was not observed."""
 
@@ -44,6 +45,7 @@ def _clauses(name: str, during: CellResult, after: CellResult) -> Iterator[str]:
         yield f"p99 was back after {duration(back)}"
     else:
         yield "p99 was back at once"
+    yield from _restarted(after)
     if repeated := sum(_numbers(during, "retries")):
         done = sum(_numbers(during, "iterations"))
         yield f"{repeated:,.0f} of {done:,.0f} iterations were repeated meanwhile"
@@ -52,6 +54,19 @@ def _clauses(name: str, during: CellResult, after: CellResult) -> Iterator[str]:
     part = sum(unobserved) / max(sum(unobserved) + sum(observed), 1e-9)
     if part >= NOTEWORTHY:
         yield f"{part:.0%} of the time, between slices, was not observed"
+
+
+def _restarted(after: CellResult) -> Iterator[str]:
+    """Yield what was found about a server that has restarted."""
+    acknowledged = _numbers(after, "acknowledged_commits")
+    if not acknowledged:
+        return
+    for key, words in _TRANSACTIONS.items():
+        if seconds := _numbers(after, key):
+            yield f"the {words} transaction after {duration(statistics.median(seconds))}"
+    failed, lost = _numbers(after, "failed_iterations"), _numbers(after, "lost_commits")
+    yield f"{sum(failed):,.0f} errors reached the application"
+    yield f"{sum(lost):,.0f} of {sum(acknowledged):,.0f} commits lost"
 
 
 def _numbers(result: CellResult, key: str) -> list[float]:

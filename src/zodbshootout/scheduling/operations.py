@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,15 +12,19 @@ from typing import Any
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.arrivals import MIN_ITERATIONS
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import (
     AFTER,
     BEFORE,
     DURING,
+    RESTARTS,
     ClientKind,
     CrewShape,
     Parameters,
     Specification,
 )
+from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
@@ -48,7 +54,7 @@ def slices_before(parameters: Parameters) -> int:
 
 def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
     """Return the parameters of a benchmark with those that its operation needs."""
-    if not requested.during:
+    if requested.operation not in benchmarks():
         return fitted
     return replace(
         fitted,
@@ -77,6 +83,9 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
     """Return why a contender cannot have the operation of *parameters*, if they have one."""
     if not parameters.during:
         return None
+    if parameters.operation in RESTARTS:
+        name = contender.info.storage_name
+        return None if contender.servers else f"{name}: the run has no server of its own to restart"
     if not (parameters.crew.shared or is_elsewhere(contender, parameters)):
         name = contender.info.storage_name
         return (
@@ -87,15 +96,51 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
     return benchmark.refusal(contender.info, operation_parameters(parameters))
 
 
+class Restart:
+    """Restarts the private servers of a contender, in a thread: an operation as a worker has it."""
+
+    def __init__(self, servers: RunningServers, contender: str, *, by_force: bool) -> None:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._servers, self._contender, self._by_force = servers, contender, by_force
+        self._failure: ServerFailed | None = None
+        self._began = self._ended = 0.0
+        self.gone = 0.0
+        """The instant at which the servers had ended."""
+
+    def _run(self) -> None:
+        self._began = time.perf_counter()
+        try:
+            self._servers.halt_for(self._contender, by_force=self._by_force)
+            self.gone = time.perf_counter()
+            self._servers.resume_for(self._contender)
+        except ServerFailed as error:
+            self._failure = error
+        self._ended = time.perf_counter()
+
+    def call(self, name: str, *args: object) -> Any:  # noqa: ARG002
+        """Do what a call to :class:`~zodbshootout.client.operation.Operation` does.
+
+        :raises Failed: if a server does not come up again
+        """
+        if name == "start_operation":
+            self._thread.start()
+        elif name == "operation_times":
+            if self._failure is not None:
+                raise Failed(Failure(str(self._failure)))
+            return None if self._thread.is_alive() else (self._began, self._ended)
+        return {}
+
+
 @dataclass
 class Phases:
     """The slices of one contender before, during and after an operation."""
 
     worker: Worker
     """The worker with the clients."""
-    operator: Worker
-    """The worker that carries out the operation; it may be the same."""
-    operation: Specification
+    operator: Worker | Restart
+    """Carries out the operation; it may be the same worker."""
+    operation: Specification | None
+    """What another worker is to do."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
     """Called to take each slice of a phase by calling its second argument, once."""
@@ -127,6 +172,8 @@ class Phases:
         recovered = self._recover(usual, ended)
         finished = self.operator.call("finish_operation")
         counts = {f"operation_{name}": number for name, number in finished.items()}
+        if isinstance(self.operator, Restart):
+            counts = self.worker.call("recovered", began, self.operator.gone)
         yield AFTER, self._run({**recovered, **counts}, is_last=True)
 
     def _during(self) -> tuple[float, float]:

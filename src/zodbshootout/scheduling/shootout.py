@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.reachability import printable
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import BEFORE, PHASES, Address, Interpreter
+from zodbshootout.model.specification import BEFORE, PHASES, RESTARTS, Address, Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
@@ -22,7 +22,12 @@ from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, s
 from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import load_now
-from zodbshootout.scheduling.operations import SLICES_OF_A_RUN, Phases, is_elsewhere
+from zodbshootout.scheduling.operations import (
+    SLICES_OF_A_RUN,
+    Phases,
+    Restart,
+    is_elsewhere,
+)
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
@@ -326,7 +331,10 @@ class Shootout:
         cell = cells[0]
         if not (self._prepare(cell, number) and self._count_traffic(cell, number)):
             return
-        operation, meter = self.tasks.operation(cell), ServerMeter(self.servers)
+        restarts = cell.parameters.operation in RESTARTS
+        operation = None if restarts else self.tasks.operation(cell)
+        # While servers restart, there is nothing to be read.
+        meter = ServerMeter(RunningServers() if restarts else self.servers)
         name, load_before = f"{self._name}-{number + 1}", load_now()
         with ExitStack() as stack:
             workers, failures = self._set_up([cell], number, stack)
@@ -358,8 +366,13 @@ class Shootout:
             run.update_metadata(self._traffic.get(_alone(cell), {}))
             self.store.add_run(measured, run)
 
-    def _operator(self, cell: Cell, worker: Worker, number: int, stack: ExitStack) -> Worker:
-        """Return the worker that carries out the operation of a cell."""
+    def _operator(
+        self, cell: Cell, worker: Worker, number: int, stack: ExitStack
+    ) -> Worker | Restart:
+        """Return what carries out the operation of a cell."""
+        if cell.parameters.operation in RESTARTS:
+            by_force = cell.parameters.operation == RESTARTS[0]
+            return Restart(self.servers, cell.contender, by_force=by_force)
         contender = self.plan.contender(cell)
         if not is_elsewhere(contender, cell.parameters):
             return worker

@@ -89,11 +89,24 @@ class RunningServers:
 
         :raises ServerFailed: if one does not come up again; the others are started all the same
         """
-        needed = self._needed_by(contender)
-        for server in reversed(needed):
-            server.halt()
+        self.halt_for(contender)
+        self.resume_for(contender)
+
+    def halt_for(self, contender: str, *, by_force: bool = False) -> None:
+        """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
+        for server in reversed(self._needed_by(contender)):
+            if by_force:
+                server.kill()
+            else:
+                server.halt()
+
+    def resume_for(self, contender: str) -> None:
+        """Start the servers again that a contender needs.
+
+        :raises ServerFailed: if one does not come up again; the others are started all the same
+        """
         failures = []
-        for server in needed:
+        for server in self._needed_by(contender):
             try:
                 server.resume()
             except ServerFailed as error:

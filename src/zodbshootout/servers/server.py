@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -25,6 +26,7 @@ from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost,
 from zodbshootout.model.specification import Interpreter
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.installation import ServerDirectory, account_for
+from zodbshootout.servers.usage import kill_tree
 
 START_TIMEOUT = 60.0
 """Seconds that a server may take until it is ready."""
@@ -37,6 +39,7 @@ _DATA = "data"
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
 """Programs that prepare a server get time to end: PostgreSQL's would leave shared memory."""
+_BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server which runs as another user may see."""
 
@@ -159,6 +162,12 @@ class Server(ABC):
         """Stop the server for :meth:`resume`, and wait for its end."""
         # Always orderly: a server that has to recover its data would read them into its caches.
         self._stop(self.orderly)
+
+    def kill(self) -> None:
+        """Kill the server for :meth:`resume`, with all processes that it has started."""
+        if self.pid is not None:
+            kill_tree(self.pid)
+        self._stop(_BY_FORCE)
 
     def resume(self) -> None:
         """Start the server on the data that it had when it was halted."""

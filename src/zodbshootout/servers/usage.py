@@ -55,6 +55,15 @@ def memory_of(root: int) -> int:
     return total
 
 
+def kill_tree(root: int) -> None:
+    """Kill a process and all that it has started, which may be in groups of their own."""
+    processes = list(_tree(root))
+    for process in processes:
+        with suppress(*_GONE):
+            process.kill()
+    psutil.wait_procs(processes[1:], timeout=5)
+
+
 def _tree(root: int) -> Iterator[psutil.Process]:
     """Yield a process and all its descendants."""
     with suppress(*_GONE):

@@ -20,6 +20,7 @@ import pyperf
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.operation import OPERATION_CALLS, Operation
 from zodbshootout.client.protocol import Call
+from zodbshootout.client.recovery import HUNDRED
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.arrivals import KEPT_UP, MIN_ITERATIONS, lead
@@ -39,7 +40,7 @@ LEAKS_PREFIX = "leaks: "
 SLICE_CALLS = frozenset(
     {
         "attempt", "prepare_slice", "close_databases", "reopen_databases",
-        "size_before_slice", "size_after_slice", *OPERATION_CALLS,
+        "size_before_slice", "size_after_slice", "recovered", *OPERATION_CALLS,
     }
 )  # fmt: skip
 """The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
@@ -311,6 +312,24 @@ class Measuring(Operation):
         """Ask for it again right after that slice, if it is known from before."""
         assert self._latest is not None
         self.disk_growth.after(self._latest)
+
+    def recovered(self, began: float, gone: float) -> dict[str, float]:
+        """Return the metadata about a restart: when it *began*, and the server was *gone*.
+
+        Both are instants of the clients' clock.
+        """
+        clients = self._crew.call("recovered", gone)
+        ends = sorted(end for client in clients for end in client.ends)
+        metadata: dict[str, float] = {
+            "failed_iterations": sum(client.failed for client in clients),
+            "acknowledged_commits": sum(client.acknowledged for client in clients),
+            "lost_commits": sum(client.lost for client in clients),
+        }
+        if ends:
+            metadata["first_transaction_s"] = ends[0] - began
+        if len(ends) >= HUNDRED:
+            metadata["hundredth_transaction_s"] = ends[HUNDRED - 1] - began
+        return metadata
 
     def close_databases(self) -> None:
         self._crew.call("close_database")

@@ -1,0 +1,60 @@
+"""The commits that a storage has acknowledged to a client, and which of them it has lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ZODB.POSException import POSKeyError
+
+CHECKED_AT_ONCE = 100
+"""The latest commits that are looked for before a client writes again, which might hide a loss."""
+
+
+class CommitLog:
+    """Notes each commit whose ``tpc_finish`` has returned, with an object that it has stored."""
+
+    def __init__(self) -> None:
+        self.acknowledged: list[tuple[bytes, bytes]] = []
+        """The OID of an object, and the ID of the transaction, of each commit."""
+        self.lost: set[bytes] = set()
+        """The IDs of the transactions that are no longer there."""
+
+    def watch(self, storage: Any) -> None:
+        """Note what is committed through the storage of a connection from now on."""
+        if getattr(storage, "commit_log", None) is self:
+            return
+        store: Any = storage.store
+        store_blob: Any = getattr(storage, "storeBlob", None)
+        finish: Any = storage.tpc_finish
+        stored: list[bytes] = []
+
+        def noted_store(oid: bytes, *arguments: Any) -> Any:
+            stored[:] = [oid]
+            return store(oid, *arguments)
+
+        def noted_store_blob(oid: bytes, *arguments: Any) -> Any:
+            stored[:] = [oid]
+            return store_blob(oid, *arguments)
+
+        def noted_finish(*arguments: Any) -> Any:
+            tid = finish(*arguments)
+            if stored:
+                self.acknowledged.append((stored.pop(), tid))
+            return tid
+
+        storage.store, storage.tpc_finish = noted_store, noted_finish
+        if store_blob is not None:
+            storage.storeBlob = noted_store_blob
+        storage.commit_log = self
+
+    def look_for(self, connection: Any, newest: int | None = None) -> None:
+        """Look for the *newest* commits, or for all, in a connection that was opened just now."""
+        count = len(self.acknowledged)
+        first = 0 if newest is None else max(0, count - newest)
+        for oid, tid in self.acknowledged[first:]:
+            try:
+                _, serial = connection._storage.load(oid)
+            except POSKeyError:
+                serial = b""
+            if serial < tid:
+                self.lost.add(tid)

@@ -1,0 +1,93 @@
+"""Iterations that fail while a server restarts: repeat them, and look for commits that are lost."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.commits import CHECKED_AT_ONCE, CommitLog
+
+PATIENCE = 60.0
+"""Seconds after which an iteration that still fails is the client's failure."""
+PAUSE = 0.02
+"""Seconds between two attempts."""
+HUNDRED = 100
+
+
+class Recovered(NamedTuple):
+    """How one client got over the restart of a server."""
+
+    failed: int
+    """Errors that reached the application."""
+    acknowledged: int
+    """Commits that the storage has acknowledged."""
+    lost: int
+    """Those that are not there any more."""
+    ends: list[float]
+    """The instants at which the first iterations ended when the server was gone."""
+
+
+class Recovery:
+    """Does a benchmark's iterations, and each one again that fails."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+        self._log = benchmark.client.commit_log = CommitLog()
+        self.supply = 0
+        """The iterations for which to prepare after a failure."""
+        self.since = 0
+        """The iterations of the stretch that were done before the latest failure, which the
+        benchmark's check leaves out."""
+        self.done = 0
+        """The iterations of the stretch."""
+        self._failed = 0
+        self._ends: list[float] = []
+
+    def begin(self, supply: int) -> None:
+        """Begin a stretch."""
+        self.supply, self.since, self.done = supply, 0, 0
+
+    def run(self) -> None:
+        """Do an iteration, again and again if it fails."""
+        try:
+            self._benchmark.run()
+        except Exception as error:  # noqa: BLE001 - storages raise those of their drivers
+            self._repeat(error)
+        self.done += 1
+        self._ends.append(self._benchmark.now())
+
+    def _repeat(self, error: Exception) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            self._failed += 1
+            if time.monotonic() > deadline:
+                raise error
+            time.sleep(PAUSE)
+            try:
+                self._start_over()
+                self._benchmark.run()
+            except Exception as another:  # noqa: BLE001
+                error = another
+            else:
+                return
+
+    def _start_over(self) -> None:
+        benchmark, client = self._benchmark, self._benchmark.client
+        client.start_over()
+        with client.second_connection() as connection:
+            self._log.look_for(connection, CHECKED_AT_ONCE)
+        benchmark.prepare()
+        client.transfers()
+        benchmark.supply(self.supply)
+        self.since = self.done
+
+    def recovered(self, gone: float) -> Recovered:
+        """Look for all commits; return what was found about a server that was *gone* at an instant.
+
+        It is one of the clock that times iterations.
+        """
+        with self._benchmark.client.second_connection() as connection:
+            self._log.look_for(connection)
+        ends = [end for end in self._ends if end > gone][:HUNDRED]
+        return Recovered(self._failed, len(self._log.acknowledged), len(self._log.lost), ends)

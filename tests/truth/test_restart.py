@@ -1,0 +1,97 @@
+"""Errors that reach clients while a server restarts, and commits that it has lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from ZODB.POSException import StorageError
+
+from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from zodbshootout.client import recovery
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.recovery import Recovered
+from zodbshootout.model.outcome import Failed
+
+FAILING = 4
+"""Attempts to commit that the server refuses while it restarts."""
+
+
+class RestartedStorage(FakeStorage):
+    """A storage whose server is killed when it has acknowledged some commits."""
+
+    def __init__(self, clock: FakeClock, at: int, lose: Callable[[Any], None]) -> None:
+        super().__init__(clock)
+        self.at, self.lose = at, lose
+        self.refused = self.commits = 0
+        self.latest: dict[bytes, bytes] = {}
+        """The objects of the last transaction, with the ID of that."""
+
+    def tpc_begin(self, transaction: Any, tid: Any = None) -> None:
+        if self.commits == self.at and self.refused < FAILING:
+            if not self.refused:
+                self.lose(self)
+            self.refused += 1
+            raise StorageError("the server is gone")
+        self.stored: list[bytes] = []
+        super().tpc_begin(transaction, tid)
+
+    def store(self, oid: bytes, *arguments: Any) -> Any:
+        self.stored.append(oid)
+        return super().store(oid, *arguments)
+
+    def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
+        tid = super().tpc_finish(transaction, func)
+        self.commits += bool(self.stored)
+        self.latest = dict.fromkeys(self.stored, tid)
+        return tid
+
+
+def lose_nothing(storage: Any) -> None:
+    """Keep all commits."""
+
+
+def lose_the_last_commit(storage: Any) -> None:
+    for oid, tid in storage.latest.items():
+        del storage._data[oid][tid]
+        if not storage._data[oid]:
+            del storage._data[oid]
+
+
+def restarted(name: str, lose: Callable[[Any], None], at: int = 40) -> Recovered:
+    """Have a client do iterations while its server restarts."""
+    clock = FakeClock()
+    storage = RestartedStorage(clock, at, lose)
+    params = parameters(objects=3, rate=1e-9, during="before restart", even_arrivals=True)
+    with plan(benchmarks()[name], storage, params, clock).started() as crew:
+        exactly_started(crew)
+        for number in range(6):
+            crew.measure(15, 15 * number, 1e-9, continues=True)
+        (found,) = crew.call("recovered", 0.0)
+        crew.verify()
+    assert storage.refused == FAILING
+    result: Recovered = found
+    return result
+
+
+@pytest.mark.parametrize("name", ["update", "add", "store"])
+def test_iterations_that_fail_are_repeated_and_no_commit_is_lost(name: str) -> None:
+    found = restarted(name, lose_nothing)
+    assert (found.failed, found.lost) == (FAILING, 0)
+    assert found.acknowledged >= 90
+    assert len(found.ends) == 90
+
+
+@pytest.mark.parametrize("name", ["update", "store"])
+def test_a_server_that_loses_the_last_acknowledged_commit_is_found_out(name: str) -> None:
+    found = restarted(name, lose_the_last_commit)
+    assert (found.failed, found.lost) == (FAILING, 1)
+
+
+def test_a_server_that_does_not_come_back_is_the_failure_of_a_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "PATIENCE", -1.0)
+    with pytest.raises(Failed, match="the server is gone"):
+        restarted("update", lose_nothing)

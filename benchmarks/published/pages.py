@@ -113,11 +113,12 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
         yield _written(Report(list(traffic_tables(results))))
         return
     yield _written(make_report([ResultSet(results)]))
-    drawn = whole_report([ResultSet(results)]).all_charts()
+    drawn = list(whole_report([ResultSet(results)]).all_charts())
     charts = [
         chart
         for chart in drawn
-        if not chart.in_seconds or chart.kind is ChartKind.STACKS or chart.x_title == RATE.axis
+        if chart.kind is not ChartKind.GROUPS
+        and (not chart.in_seconds or chart.kind is ChartKind.STACKS or chart.x_title == RATE.axis)
     ]
     distances = [chart for chart in drawn if chart.kind is ChartKind.DISTANCES]
     charts = [chart for chart in distances if not chart.estimated] or charts

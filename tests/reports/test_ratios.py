@@ -76,12 +76,13 @@ def test_many_benchmarks_are_summed_up_by_topic() -> None:
     speeds = dict.fromkeys((name for name in benchmarks() if name != "replay"), 0.5)
     speeds |= {"hot": 2.0, "tpc": 1.0, "steamin": 1.0}
     assert sentence(compared(speeds), "fs", "sqlite") == (
-        "sqlite against fs: writing: slower at all 6 benchmarks (0.50×); "
+        "sqlite against fs: writing: slower at all 7 benchmarks (0.50×); "
         "reading from a cache: slower at warm (0.50×), faster at hot (2.00×); "
-        "reading from the database: slower at cold (0.50×), prefetch_cold (0.50×), load (0.50×); "
+        "reading from the database: slower at all 5 benchmarks (0.50×); "
         "transactions without data: slower at ex_commit (0.50×), im_commit (0.50×), "
         "no difference seen at tpc; "
         "other work: slower at readCurrent (0.50×), new_oid (0.50×); "
+        "upkeep: slower at all 4 benchmarks (0.50×); "
         "no difference seen at steamin"
     )
 

@@ -71,4 +71,6 @@ def suggestion(wrong: str, allowed: Sequence[str]) -> str:
 def close_to(wrong: str, allowed: Iterable[str]) -> list[str]:
     """Return the allowed words that are similar to a *wrong* one, the most similar first."""
     by_lower = {word.lower(): word for word in allowed}
+    if wrong.lower() in by_lower:
+        return [by_lower[wrong.lower()]]
     return [by_lower[word] for word in difflib.get_close_matches(wrong.lower(), by_lower)]

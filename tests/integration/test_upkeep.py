@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import ZODB
 
-from tests.integration.command import QUICK, cells, left_behind, metadata_of, run
+from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
 
 CONF = """
 %import relstorage
@@ -52,7 +52,9 @@ def test_all_upkeep_of_real_storages_is_measured_and_verified(place: Path) -> No
         NEEDING_HISTORY | WITHOUT_START_FILES
     )
     assert {state for state, _ in found.values()} == {"measured", "not supported"}
-    freed = metadata_of(place / "a.d" / "fs.json", "pack n=1200")
+    path = place / "a.d" / "fs.json"
+    (pack,) = (name for name in names_in(path) if name.startswith("pack "))
+    freed = metadata_of(path, pack)
     assert freed["freed_objects"] == 2 * round(1200 * 0.3 / 0.7)
     assert left_behind(place) == []
 

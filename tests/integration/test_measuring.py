@@ -38,7 +38,7 @@ ALONE: Unsupported = {("memory", "warm")}
 CREWS: dict[str, tuple[tuple[str, ...], Unsupported]] = {
     "1 client": (("-c", "1", *SOME), ALONE),
     "processes": (("-c", "2", *ALL), SHARED_ONLY),
-    "threads": (("-c", "2", "--threads", *ALL), set()),
+    "threads": (("-c", "2", "--threads", *ALL), {"open", "open_cold"}),
     "threads with a DB each": (("-c", "2", "--threads", "unique", *FEW), SHARED_ONLY),
     "greenlets": (("-c", "2", "--gevent", *FEW), set()),
     "greenlets with a DB each": (
@@ -74,9 +74,12 @@ def check_states(states: Cells, unsupported: Unsupported) -> None:
         ("memory", "prefetch_cold"),
         ("filestorage", "prefetch_cold"),
         ("sqlite", "readCurrent_conflicts"),
+        *(("sqlite", name) for name in ("undo", "history", "load_before")),
+        *(("memory", name) for name in ("undo", "open", "open_cold")),
+        *((name, "open_cold") for name in ("zeo", "sqlite")),
     }
     for cell, (state, reason) in states.items():
-        expected = bool({cell, cell[0]} & refused)
+        expected = bool({cell, *cell} & refused)
         assert state == ("not supported" if expected else "measured"), (cell, reason)
         assert bool(reason) == expected
 

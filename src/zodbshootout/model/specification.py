@@ -248,7 +248,7 @@ class LatencyLimit:
 RESTARTS = ("restart", "restart:clean")
 """The operations that end a private server, by force or in order, and start it again."""
 OPERATIONS = ("pack", *RESTARTS)
-"""What can be done during a benchmark: another benchmark, or a restart."""
+"""The operations of ``--during``: another benchmark, or a restart of servers."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
 """When a cell is measured that has an operation."""
 

@@ -255,8 +255,8 @@ def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool
     mean, mark = result.mean, ""
     if result.half_width is None or result.half_width > IMPRECISE:
         mean, mark = float(f"{mean:.2g}"), TILDE
-    beside = Entry(f"({estimate})", seconds, Style.DIM) if near and trips_of(near) else None
-    return Entry(f"{mark}{_text(mean)}", result.mean, ratio=beside if estimate else None)
+    estimated = Entry(f"({estimate})", seconds, Style.DIM) if near and trips_of(near) else None
+    return Entry(f"{mark}{_text(mean)}", result.mean, ratio=estimated if estimate else None)
 
 
 def _up_to(near: CellResult) -> str:

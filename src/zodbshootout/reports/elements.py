@@ -140,7 +140,7 @@ class Mark:
     text: str
     """Its label."""
     sentence: str
-    """What it means."""
+    """The crossing in words."""
     low: float
     high: float
     """The ends of the 95 % confidence interval of :attr:`x`."""

@@ -68,7 +68,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class OverTime:
-    """What was found about a cell whose runs share their clients, servers and databases."""
+    """Findings about a cell whose runs share their clients, servers and databases."""
 
     seconds: float
     """The time from the start of the first slice to that of the last."""
@@ -104,7 +104,7 @@ class CellResult:
     trend: Trend | None = None
     """How it takes longer with time, if that was tested and found."""
     over_time: OverTime | None = None
-    """What else was found, if its runs share their clients, servers and databases."""
+    """Other findings, if its runs share their clients, servers and databases."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with the run of a worker, or the runs of a file, added."""

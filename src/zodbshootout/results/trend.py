@@ -82,11 +82,13 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
         for of_row in find_trends(list(rows.values()), level)
         for number, trend in of_row.items()
     }
-    found = {number: (trend, None) for number, trend in trends.items()} | _over_time(results, level)
+    findings = {number: (trend, None) for number, trend in trends.items()} | _over_time(
+        results, level
+    )
     nothing: tuple[Trend | None, OverTime | None] = (None, None)
     changed = []
     for number, result in enumerate(results):
-        trend, over_time = found.get(number, nothing)
+        trend, over_time = findings.get(number, nothing)
         is_same = (result.trend, result.over_time) == (trend, over_time)
         changed.append(result if is_same else replace(result, trend=trend, over_time=over_time))
     return changed
@@ -106,7 +108,7 @@ def _can_be_tested(result: CellResult) -> bool:
 def _over_time(
     results: Sequence[CellResult], level: float
 ) -> dict[int, tuple[Trend | None, OverTime | None]]:
-    """Return what is found about the results whose runs share their clients, by their numbers."""
+    """Return the findings about the results whose runs share their clients, by their numbers."""
     shared = {
         number: result
         for number, result in enumerate(results)
@@ -123,7 +125,7 @@ def _over_time(
         for key, trend in row.items()
     }
     growths = _growths(shared, level / 2)
-    found: dict[int, tuple[Trend | None, OverTime | None]] = {}
+    findings: dict[int, tuple[Trend | None, OverTime | None]] = {}
     for number, result in shared.items():
         change = tested.get(number)
         seconds = result.starts[-1][-1] - result.starts[0][0]
@@ -134,8 +136,8 @@ def _over_time(
             tuple(growths.get(number, ())),
             tuple(_stalls(result)),
         )
-        found[number] = (change.slower if change else None, over_time)
-    return found
+        findings[number] = (change.slower if change else None, over_time)
+    return findings
 
 
 def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
@@ -147,7 +149,7 @@ def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """What was found about the times of runs that share their clients."""
+    """Findings about the times of runs that share their clients."""
 
     slower: Trend | None
     faster: bool

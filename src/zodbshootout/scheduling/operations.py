@@ -140,7 +140,7 @@ class Phases:
     operator: Worker | Restart
     """Carries out the operation; it may be the same worker."""
     operation: Specification | None
-    """What another worker is to do."""
+    """The task of another worker; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
     """Called to take each slice of a phase by calling its second argument, once."""

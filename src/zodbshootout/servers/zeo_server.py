@@ -84,7 +84,7 @@ class ZEOServer(Server):
                 command, check=True, capture_output=True, timeout=START_TIMEOUT,
                 stdin=subprocess.DEVNULL, env=self.environment(),
             )  # fmt: skip
-            found = json.loads(done.stdout)
+            versions = json.loads(done.stdout)
         except (OSError, subprocess.SubprocessError, ValueError):
             return {}
-        return {f"{name}_server": version for name, version in found.items()}
+        return {f"{name}_server": version for name, version in versions.items()}

@@ -150,8 +150,8 @@ class Copy(Benchmark):
         oid, tid = record.oid, record.tid
         what = f"revision {tid.hex()} of object {oid.hex()}"
         try:
-            found = storage.load(oid) if is_newest else (storage.loadSerial(oid, tid), tid)
-            if found[1] != tid or not is_same_object(found[0], record.data):
+            loaded = storage.load(oid) if is_newest else (storage.loadSerial(oid, tid), tid)
+            if loaded[1] != tid or not is_same_object(loaded[0], record.data):
                 raise CheckFailed(f"{what} was copied as another one")
             if is_blob_record(record.data):
                 self.client.database.forget_blobs([(oid, tid)])

@@ -77,11 +77,11 @@ class Pack(Benchmark):
         self.former: list[bytes] = []
         """The transaction that has written the revision before, of each chunk."""
         with self.client.second_connection() as connection:
-            found = filler.filled(connection.root(), parameters)
-        if found != parameters.min_objects:
+            filled = filler.filled(connection.root(), parameters)
+        if filled != parameters.min_objects:
             raise Unsupported(
-                f"the database already has {found} objects of an earlier --min-objects, and all of "
-                f"them would be packed; say --min-objects {found}"
+                f"the database already has {filled} objects of an earlier --min-objects, and all "
+                f"of them would be packed; say --min-objects {filled}"
             )
 
     def prepare(self) -> None:
@@ -200,13 +200,13 @@ class Pack(Benchmark):
 
     def _check_newest(self, storage: Any, oid: bytes, content: bytes, serial: bytes) -> None:
         try:
-            record, found = storage.load(oid)
+            record, newest = storage.load(oid)
         except POSKeyError:
             raise CheckFailed(f"object {oid.hex()} was removed, to which others refer") from None
         if self.client.parameters.blobs:
-            self.client.database.forget_blobs([(oid, found)])
-            record = Path(storage.loadBlob(oid, found)).read_bytes()
-        if found != serial or content not in record:
+            self.client.database.forget_blobs([(oid, newest)])
+            record = Path(storage.loadBlob(oid, newest)).read_bytes()
+        if newest != serial or content not in record:
             raise CheckFailed(f"object {oid.hex()} is not as it was written last")
 
 

@@ -210,3 +210,23 @@ def test_other_names_have_no_time() -> None:
 def test_durations_are_read_back() -> None:
     texts = ["0", "50us", "0.2ms", "2ms", "1s"]
     assert [duration(seconds) for seconds in (0, 50e-6, 0.2e-3, 2e-3, 1.0)] == texts
+
+
+def test_a_round_trip_time_that_was_not_delivered_is_told_with_its_cells() -> None:
+    def notes(**metadata: Any) -> list[str]:
+        far = timed("pg [2ms]", NEAR, rtt_s=0.002, **metadata)
+        also = timed("zeo [2ms]", QUICK, rtt_s=0.002, rtt_delivered_s=0.0026)
+        exact = timed("pg [0.5ms]", NEAR, rtt_s=0.0005, rtt_delivered_s=0.00052)
+        report = make_report([ResultSet([timed("pg [0]", NEAR), far, also, exact])])
+        return [note for note in map(str, report.notes) if "took" in note]
+
+    told = "round trips of 2 ms took 2.3 to 2.6 ms: the machine was too slow or too busy"
+    assert notes(rtt_delivered_s=0.0023) == [f"pg, zeo: {told} to deliver them"]
+    assert notes(rtt_delivered_s=0.00209)[0].startswith("zeo: round trips of 2 ms took 2.6 ms: ")
+    assert notes()[0].startswith("zeo: ")  # a file of a release that did not note it
+
+
+def test_a_distance_to_one_server_that_was_not_delivered_is_told() -> None:
+    result = timed("pg", NEAR, rtt_of_main_s=0.002, rtt_delivered_of_main_s=0.003)
+    (note,) = [note for note in map(str, make_report([ResultSet([result])]).notes) if "ms" in note]
+    assert note.startswith("pg: round trips of 2 ms took 3 ms: ")

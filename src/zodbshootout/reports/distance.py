@@ -7,6 +7,7 @@ trips, the round-trip time.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from itertools import combinations, pairwise
 
 from zodbshootout.model.costs import BY_NAME
 from zodbshootout.model.specification import Parameters
+from zodbshootout.network.calibration import is_within
 from zodbshootout.reports.elements import (
     DASH,
     Chart,
@@ -26,15 +28,19 @@ from zodbshootout.reports.elements import (
     Style,
     Table,
 )
+from zodbshootout.reports.footnotes import places
 from zodbshootout.reports.headings import (
     Columned,
+    benchmarks_of,
     data_axis,
     description,
     group_of,
     rows_of,
+    spaced,
     title_of,
 )
 from zodbshootout.reports.metrics import TILDE, three_digits
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.distances import at_distance
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.result import IMPRECISE, CellResult
@@ -76,6 +82,8 @@ class Crossing:
         return f"{_milliseconds(self.rtt)} ms"
 
 
+_RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
+"""The keys in metadata of round-trip times that were asked for, with or without a server."""
 _Curve = Mapping[float, CellResult]
 """The results of a contender in one benchmark, by round-trip time in seconds."""
 
@@ -121,6 +129,33 @@ def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
     yield from crossings(cells)
     if _are_measured(cells) and any(map(trips_of, (r for _, r in cells if _is_near(r)))):
         yield IN_PARENTHESES
+
+
+def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
+    """Yield a line for each round-trip time that some cells were not given."""
+    missed: dict[float, dict[tuple[str, Cell], float]] = {}
+    for column, result in cells:
+        for rtt, mean in _delivered(result):
+            if not is_within(mean, rtt):
+                missed.setdefault(rtt, {})[column, result.cell] = mean
+    for rtt, means in sorted(missed.items()):
+        ends = (f"{1e3 * end:.3g}" for end in (min(means.values()), max(means.values())))
+        yield (
+            f"{places(list(means), benchmarks_of(cells))}: round trips of {spaced(rtt)} took "
+            f"{' to '.join(dict.fromkeys(ends))} ms: the machine was too slow or too busy to "
+            "deliver them"
+        )
+
+
+def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
+    """Yield each round-trip time that was asked for, and the mean that was delivered."""
+    metadata = [run.get_metadata() for run in result.runs]
+    for key, rtt in result.metadata.items():
+        if match := _RTT_KEY.fullmatch(key):
+            delivered = f"rtt_delivered{match[1]}_s"
+            known = [float(facts[delivered]) for facts in metadata if delivered in facts]
+            if known:
+                yield float(rtt), statistics.fmean(known)
 
 
 def crossings(cells: Sequence[Columned]) -> Iterator[str]:

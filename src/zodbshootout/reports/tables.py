@@ -22,7 +22,7 @@ from zodbshootout.reports.comparison import (
     ratio_entry,
 )
 from zodbshootout.reports.csv_json import Records
-from zodbshootout.reports.distance import measured_crossings
+from zodbshootout.reports.distance import measured_crossings, undelivered
 from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes, places
 from zodbshootout.reports.headings import (
@@ -256,6 +256,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     yield from operation_notes(cells)
     yield from trend_notes(cells)
     yield from _slow_hosts(cells)
+    yield from undelivered(cells)
 
 
 def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:

@@ -11,7 +11,13 @@ from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
-from zodbshootout.crews.traffic import REPETITIONS, Counts, count, crew_at_distance
+from zodbshootout.crews.traffic import (
+    REPETITIONS,
+    Counts,
+    count,
+    crew_at_distance,
+    distances_of,
+)
 from zodbshootout.model.outcome import Failed, Unsupported
 from zodbshootout.model.specification import (
     CrewShape,
@@ -90,6 +96,21 @@ def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:
     section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
     with pytest.raises(Unsupported, match="names no address of a server"):
         count(Specification(Storage(section), "tpc", Parameters(CrewShape(1))))
+
+
+@pytest.mark.parametrize("distances", [(), (Distance(0.001),)])
+def test_a_server_that_is_reached_over_udp_is_not_counted_and_not_put_at_a_distance(
+    distances: tuple[Distance, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "zodbshootout.crews.traffic.addresses_of", lambda _: {("db", 1): False, "udp:mc": True}
+    )
+    made = Specification(Storage(distances=distances), "tpc", Parameters(CrewShape(1)))
+    with pytest.raises(Unsupported, match="udp:mc is reached over UDP"):
+        if distances:
+            distances_of(made.storage)
+        else:
+            count(made)
 
 
 def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:

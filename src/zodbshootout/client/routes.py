@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from zodbshootout.client.reachability import Address
+from zodbshootout.client.reachability import Address, host_and_port
 
 
 class Route(Protocol):
@@ -23,6 +23,12 @@ POSTGRESQL_PORT = 5432
 _DEFAULT_PORTS = {"zeo": 9991, "postgres": POSTGRESQL_PORT, "mysql": 3306}
 """The ports of zodburi and of RelStorage's URIs, by scheme."""
 _CONNINFO = re.compile(r"(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s']+))")
+_MEMCACHED = re.compile(
+    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(?P<weight>:\d+)?"
+)
+MEMCACHED_PORT = 11211
+UDP = "udp:"
+"""What an address begins with that is reached over UDP, for which a relay cannot stand in."""
 _VERIFIES_NAMES = "verify-full"
 """The ``sslmode`` with which the name of the host has to be that of the server's certificate."""
 
@@ -42,11 +48,14 @@ def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
 def in_dsn(dsn: str, route: Route) -> str:
     """Return a DSN of PostgreSQL that leads to other addresses; unchanged if it names no host.
 
-    Of settings that occur several times libpq takes the last one.  What is wrong with a DSN is
-    reported when it is opened.
+    Of settings that occur several times libpq and pg8000 take the last one.  What is wrong with a
+    DSN is reported when it is opened.
     """
     with suppress(ValueError):
         settings = _settings(dsn)
+        if path := settings.get("unix_sock"):  # pg8000's, which libpq refuses
+            routed = route(path)
+            return dsn if routed == path else f"{dsn} unix_sock='{routed}'"
         if settings.get("host") or settings.get("hostaddr"):
             return dsn + _routed(settings, route, is_url="://" in dsn, has_query="?" in dsn)
     return dsn
@@ -106,10 +115,46 @@ def in_uri(uri: str, route: Route) -> str:
         port = parts.port or default
     except ValueError:
         return uri
-    if not parts.hostname:
+    if scheme == "zeo" and not parts.hostname:
         end = len(re.split(r"[?#]", rest, maxsplit=1)[0])
-        return f"{scheme}://{route(rest[:end])}{rest[end:]}" if scheme == "zeo" else uri
-    routed = route((parts.hostname, port))
-    assert isinstance(routed, tuple)
-    user, at, _ = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{user}{at}{routed[0]}:{routed[1]}").geturl()
+        return f"{scheme}://{route(rest[:end])}{rest[end:]}"
+    settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+    path, servers = settings.get("unix_socket"), settings.get("cache_servers")
+    if path and scheme == "mysql":
+        settings["unix_socket"] = str(route(path))
+    elif parts.hostname:
+        routed = route((parts.hostname, port))
+        assert isinstance(routed, tuple)
+        user, at, _ = parts.netloc.rpartition("@")
+        parts = parts._replace(netloc=f"{user}{at}{host_and_port(*routed)}")
+    if servers:
+        named = servers.split(",")
+        settings["cache_servers"] = ",".join(in_cache_server(server, route) for server in named)
+    if path or servers:
+        parts = parts._replace(query=urlencode(settings))
+    # urllib leaves out what would be an empty host.
+    return f"{scheme}://{parts.netloc}{parts._replace(scheme='', netloc='').geturl()}"
+
+
+def in_cache_server(server: str, route: Route) -> str:
+    """Return a memcached of ``cache-servers``, in pylibmc's words, at the address for it.
+
+    One that is reached over UDP has an address that begins with :data:`UDP`.
+    """
+    address = server if server.startswith(UDP) else memcached_address(server)
+    if address is None:
+        return server
+    routed = route(address, is_cache=True)
+    if isinstance(routed, str):
+        return routed
+    match = _MEMCACHED.fullmatch(server)
+    return f"{host_and_port(*routed)}{match['weight'] or '' if match else ''}"
+
+
+def memcached_address(server: str) -> Address | None:
+    """Return the address of a memcached: TCP or a Unix socket; ``None`` for UDP and others."""
+    path = server.removeprefix("unix:")
+    if path.startswith("/"):
+        return path
+    match = _MEMCACHED.fullmatch(server)
+    return (match["host"].strip("[]"), int(match["port"] or MEMCACHED_PORT)) if match else None

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from zodbshootout.client.connections import peers
 from zodbshootout.client.database import addresses_of
 from zodbshootout.client.reachability import printable
+from zodbshootout.client.routes import UDP
 from zodbshootout.client.usage import not_helpers
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import plan_of
@@ -93,18 +94,33 @@ def crew_at_distance(
 def distances_of(storage: Storage) -> dict[Address, Distance]:
     """Return the distance to each server that is to be reached through a relay.
 
-    :raises Unsupported: if there is one to servers whose addresses are not known
+    :raises Unsupported: if there is one to servers for which a relay cannot stand in
     """
     if not any(distance.rtt for distance in storage.distances):
         return {}
-    addresses = addresses_of(storage)
-    if not addresses:
-        raise Unsupported(f"it cannot be put at a distance: {NO_ADDRESSES}")
+    try:
+        addresses = _relayed_addresses(storage)
+    except Unsupported as error:
+        raise Unsupported(f"it cannot be put at a distance: {error}") from None
     distances = {}
     for address in addresses:
         fitting = (distance for distance in storage.distances if distance.holds_for(address))
         distances[address] = next(fitting, HERE)
     return {address: distance for address, distance in distances.items() if distance.rtt}
+
+
+def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
+    """Return the addresses of its servers; see :func:`~zodbshootout.client.database.addresses_of`.
+
+    :raises Unsupported: if none is known, or a relay cannot stand in for one
+    """
+    addresses = addresses_of(storage)
+    if not addresses:
+        raise Unsupported(NO_ADDRESSES)
+    for address in addresses:
+        if isinstance(address, str) and address.startswith(UDP):
+            raise Unsupported(f"{address} is reached over UDP, which the relay does not pass on")
+    return addresses
 
 
 def _delivered(
@@ -135,13 +151,11 @@ def count(specification: Specification) -> Counts:
 
     The first iteration of a client opens connections, and is left out.
 
-    :raises Unsupported: if the storage has no server whose address is known
+    :raises Unsupported: if a relay cannot stand in for its servers
     :raises Failed: if the client fails
     """
     storage = specification.storage
-    addresses, before = addresses_of(storage), peers()
-    if not addresses:
-        raise Unsupported(NO_ADDRESSES)
+    addresses, before = _relayed_addresses(storage), peers()
     with relayed(storage, dict.fromkeys(addresses, UNDELAYED)) as (storage, relay):
         plan = plan_of(replace(specification, storage=storage), clients=[0], watch=relay.check)
         with plan.started() as crew:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from zodbshootout.client.reachability import Address, connect, host_and_port
-from zodbshootout.client.routes import Route
+from zodbshootout.client.reachability import Address, connect
+from zodbshootout.client.routes import Route, in_cache_server, memcached_address
 from zodbshootout.model.storage_facts import DiskSize, Durability, Promise
 
 SQLITE = "SQLite"
@@ -56,10 +55,6 @@ _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
 
 MYSQL_PORT = 3306
-MEMCACHED_PORT = 11211
-_NETWORK = re.compile(
-    r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(?P<weight>:\d+)?"
-)
 
 
 def kind_of(adapter: Any) -> str | None:
@@ -212,33 +207,13 @@ def reroute_mysql(settings: Any, route: Route) -> None:
 def reroute_memcached(settings: Any, route: Route) -> None:
     """Replace the addresses in ``cache-servers`` by what *route* returns."""
     words = settings.cache_servers.split()
-    settings.cache_servers = " ".join(_cache_server(word, route) for word in words)
-
-
-def _cache_server(word: str, route: Route) -> str:
-    address = address_of(word)
-    if address is None:
-        return word
-    routed = route(address, is_cache=True)
-    if isinstance(routed, str):
-        return routed
-    weight = _NETWORK.fullmatch(word)["weight"] or ""  # type: ignore[index]
-    return f"{host_and_port(*routed)}{weight}"
+    settings.cache_servers = " ".join(in_cache_server(word, route) for word in words)
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
     """Return the addresses in the value of ``cache-servers``, except those of other protocols."""
     words = servers.split() if isinstance(servers, str) else servers or ()
-    return [address for address in map(address_of, words) if address is not None]
-
-
-def address_of(text: str) -> Address | None:
-    """Return the address in *text*: TCP or a Unix socket; ``None`` for UDP and other protocols."""
-    path = text.removeprefix("unix:")
-    if path.startswith("/"):
-        return path
-    match = _NETWORK.fullmatch(text)
-    return (match["host"].strip("[]"), int(match["port"] or MEMCACHED_PORT)) if match else None
+    return [address for address in map(memcached_address, words) if address is not None]
 
 
 def memcached_versions(servers: Iterable[Address]) -> list[str]:

@@ -13,6 +13,7 @@ from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import limit, result_to_read
 from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.costs import BY_NAME, COSTS, Cost
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
@@ -80,10 +81,11 @@ def _compare_values(
     """Compare every value of a ``--define`` name with the first one; return the exit status."""
     if len(results) > 1:
         raise UserError("compare: --define compares the values of one file")
-    by_value: dict[str, list[CellResult]] = {}
-    for result in results[0]:
-        if name in result.definitions:
-            by_value.setdefault(result.definitions[name], []).append(_without(name, result))
+    by_value = grouped(
+        (result.definitions[name], _without(name, result))
+        for result in results[0]
+        if name in result.definitions
+    )
     first, *others = by_value or [""]
     if not others:
         names = dict.fromkeys(known for result in results[0] for known in result.definitions)
@@ -127,10 +129,7 @@ def _read_timed(path: Path) -> list[CellResult]:
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Return the results in a file, with the cost called *metric* as their figures if it is given.
-
-    Those without it are then as if they had not been measured.
-    """
+    """Return results, with a cost as their figures if it is given; without it, as not measured."""
     results = _read_timed(path)
     if metric is None:
         return results
@@ -139,10 +138,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that a cost was recorded of a contender, or of any one if *of* is empty.
-
-    :raises UserError: if it was not, with the reason if that is known
-    """
+    """Check that a cost was recorded of a contender, or of any one if *of* is empty."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -201,10 +197,7 @@ def _of_environment(
 
 
 def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
-    """Check that the sides have a cell in common.
-
-    :raises UserError: if they have none, with the reason
-    """
+    """Check that the sides have a cell in common; the error says why they have none."""
     if comparison.pairs:
         return
     if comparison.overloaded:

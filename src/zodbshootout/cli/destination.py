@@ -125,10 +125,7 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """Check that files can be made beside *path*, and beside the file that its links lead to.
-
-    :raises UserError: if they cannot, unless *path* is a pipe or a device
-    """
+    """Check that files can be made beside *path*, and beside the file that its links lead to."""
     target = to_be_replaced(path)
     if target is not None:
         for directory in dict.fromkeys([path.parent, target.parent]):

@@ -253,10 +253,7 @@ def _check_pace(given: argparse.Namespace) -> None:
 
 
 def _only_one(options: Mapping[str, object]) -> str:
-    """Return the option that has a value, or nothing if none has.
-
-    :raises UserError: if several have
-    """
+    """Return the option that has a value, or nothing if none has; several are an error."""
     given = [option for option, value in options.items() if value]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
@@ -301,10 +298,7 @@ def _file_or_uri(word: str) -> Path | str:
 
 
 def _check_may_be_file(first: str, others: Sequence[str]) -> None:
-    """Check that the *first* word, which names no existing file, is no mistake for another word.
-
-    :raises UserError: if it is ``last``, ``run`` or a command, or resembles one or a benchmark
-    """
+    """Refuse a *first* word, not the name of a file, that resembles a command or a benchmark."""
     if first == LAST:
         raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
     if first == "run":
@@ -394,10 +388,7 @@ def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
 
 
 def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
-    """Return the numbers of an option, which may be repeated.
-
-    :raises UserError: if a number is given twice
-    """
+    """Return the numbers of an option, which may be repeated; no number may be."""
     numbers = [number for numbers in given for number in numbers]
     for number in numbers:
         if numbers.count(number) > 1:

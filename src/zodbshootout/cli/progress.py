@@ -177,10 +177,7 @@ class LiveTable(Observer):
             self._next = self._clock() + PAUSE
 
     def _made(self) -> Segments:
-        """Make the part of the table that fits on the screen.
-
-        Verdicts are corrected for the number of comparisons in this part alone.
-        """
+        """Make the part of the table that fits on the screen; verdicts are about that alone."""
         height = self._console.height - 3
         results = in_first_rows(self._results, height)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)

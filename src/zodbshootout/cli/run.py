@@ -137,10 +137,7 @@ def _sources(options: Options) -> list[Source]:
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Resolve the contenders' names in the options ``--baseline`` and ``--may-write``.
-
-    :raises UserError: if there is no such contender, or an option does not work in another Python
-    """
+    """Resolve the contenders' names in the options ``--baseline`` and ``--may-write``."""
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
@@ -156,10 +153,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
 
 
 def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Plan, Sequence[str]]:
-    """Return the plan for the contenders as they were opened, and notes about it.
-
-    :raises UserError: if the hosts of the cluster differ, or ``--restart-servers`` is impossible
-    """
+    """Return the plan for the contenders as they were opened, and notes about it."""
     if cluster is not None:
         check_hosts(cluster, plan)
     sweep, contenders = options.sweep, plan.contenders
@@ -185,10 +179,7 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
 
 
 def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
-    """Make the trace of the workload that is replayed, and put it into the parameters.
-
-    :raises UserError: if the workload cannot be read
-    """
+    """Make the trace of the workload that is replayed, and put it into the parameters."""
     if options.workload is None:
         return options
     if options.workload.size > LARGE_WORKLOAD and not options.quiet:
@@ -326,10 +317,7 @@ def _report(
 def _gate(
     status: int, results: Sequence[CellResult], plan: Plan, options: Options, streams: Streams
 ) -> int:
-    """Compare the variants of ``--against`` with their originals as ``--fail-above`` says.
-
-    Return the status of what it finds, or else that of the run.
-    """
+    """Compare variants of ``--against`` as ``--fail-above`` says, and return the exit status."""
     if options.fail_above is None or status == INTERRUPTED:
         return status
     findings = ALL_MEASURED

@@ -84,10 +84,7 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that converts a duration such as ``90``, ``30s`` or ``2min`` to *unit*.
-
-    *unit* is a number of seconds, and is also the unit of a bare number.
-    """
+    """Return a function that converts ``90``, ``30s`` or ``2min`` to *unit*, in seconds."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())

@@ -378,11 +378,7 @@ class Database:
         return witness
 
     def _zap_by_packing(self) -> None:
-        """Empty the root, pack, and close the DB.
-
-        Some storages cannot be zapped otherwise: a ZEO server, for example, gives clients no other
-        way.
-        """
+        """Empty the root, pack, and close the DB; ZEO's servers give clients no other way."""
         with self.db.transaction() as connection:
             connection.root().clear()
         self.pack()

@@ -158,10 +158,7 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return what is wrong with a value that holds a secret, without any part of the value.
-
-    Return "" if it holds none, or if ZConfig's message shows nothing of it.
-    """
+    """Return what is wrong with a secret value, without any part of it; "" if none would show."""
     unusable = "this value cannot be used; a $ in it is written $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)

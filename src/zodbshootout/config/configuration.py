@@ -140,11 +140,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
     """Passes a tree to ZConfig, which checks it and makes objects of its sections."""
 
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
-        """Define *names* of the run.
-
-        In a configuration *of_zope* every key outside of databases is skipped, and every section
-        except for those that the schema knows.
-        """
+        """Define *names* of the run; *of_zope*, all but databases and known sections is skipped."""
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
@@ -161,10 +157,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         """The import that defines each section type."""
 
     def read(self, tree: Tree) -> Any:
-        """Return what ZConfig makes of a tree.
-
-        :raises ConfigurationError: if it is wrong, with the URL and the line
-        """
+        """Return what ZConfig makes of a tree; its errors have the path and the line."""
         if tree.errors:
             raise tree.errors[0]
         for definition in tree.definitions:
@@ -286,10 +279,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self._imported_by.update(dict.fromkeys(new, item))
 
     def _value(self, key: Key) -> str:
-        """Return the value of a key, with the values of the run's names.
-
-        :raises ConfigurationError: if it is wrong, or a definition that it refers to
-        """
+        """Return the value of a key, with the values of the run's names."""
         for name in references(key.written) & self._definitions.keys():
             self._value(self._definitions.pop(name))  # once is enough
         try:

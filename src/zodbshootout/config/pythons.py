@@ -210,10 +210,7 @@ def _with_hash(requirement: str) -> str:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout, except those that git ignores.
-
-    Without git, these are all files but those in hidden directories, caches and builds.
-    """
+    """Return the files of a checkout that git does not ignore; without git, see :func:`_walk`."""
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout

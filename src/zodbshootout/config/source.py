@@ -109,10 +109,7 @@ def read_source(path: Path) -> Source:
 
 
 def _beginning(path: Path) -> str:
-    """Return the text of a file, of which no more than one character exceeds :data:`MAX_SIZE`.
-
-    :raises UnicodeError: if it is not text
-    """
+    """Return the text of a file, of which no more than one character exceeds :data:`MAX_SIZE`."""
     with path.open(encoding="utf-8-sig") as file:
         text = file.read(MAX_SIZE + 1)
     if _BINARY.match(text):

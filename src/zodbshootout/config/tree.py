@@ -235,10 +235,7 @@ def path_of(url: str) -> Path:
 
 
 class _Loader(BaseLoader):  # type: ignore[misc]
-    """Opens files for parsers, and collects what the parsers find.
-
-    It has the methods of ZConfig's loader that a parser, which calls it ``context``, expects.
-    """
+    """What ZConfig's parsers call ``context``: it opens files, and collects what parsers find."""
 
     def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         super().__init__()

@@ -91,12 +91,7 @@ class URISection:
 
 
 def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
-    """Return sections that tell of the storages of a URI, and options of the DB.
-
-    For a ``zconfig:`` URI this is the section in its file.
-
-    :raises ValueError: if the URI does not describe a storage
-    """
+    """Return the section in the file of a ``zconfig:`` URI, or stand-ins, and options of the DB."""
     _check_form(uri)
     factory, options = _resolved(uri)
     if scheme_of(uri) == "zconfig":
@@ -215,10 +210,7 @@ def _settings(**values: Any) -> SectionValue:
 
 
 def _stand_ins(uri: str) -> list[Any]:
-    """Return sections with what has to be known of a storage before it is opened.
-
-    That is the servers that have to run, and what to install if a driver is missing.
-    """
+    """Return sections that tell which servers have to run, and what to install for a driver."""
     scheme = scheme_of(uri)
     if scheme == "demo":
         base, changes = (_described(part)[0] for part in _parts_of_demo(uri))

@@ -34,6 +34,7 @@ from zodbshootout.contenders.served import (
 )
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import suggestion
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.specification import Address, Distance, Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
@@ -417,7 +418,7 @@ def _settings(text: Section, section: Any, configuration: Configuration) -> dict
     if section is not None:
         return dict(_settings_of_parsed(section, configuration))
     settings = {"section": text.type}
-    for name, values in _values_by_types(text).items():
+    for name, values in grouped(_keys_by_types(text)).items():
         if SECRET_KEY.search(name.rpartition(".")[2]):
             continue
         for number, value in enumerate(values):
@@ -425,16 +426,13 @@ def _settings(text: Section, section: Any, configuration: Configuration) -> dict
     return settings
 
 
-def _values_by_types(text: Section, prefix: str = "") -> dict[str, list[str]]:
-    """Return the values of all keys in a section, those of inner sections by ``type.key``."""
-    values: dict[str, list[str]] = {}
+def _keys_by_types(text: Section, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all keys in a section with their values, those of inner sections as ``type.key``."""
     for item in text.items:
         if isinstance(item, Key):
-            values.setdefault(f"{prefix}{item.name.replace('-', '_')}", []).append(item.value)
+            yield f"{prefix}{item.name.replace('-', '_')}", item.value
         elif isinstance(item, Section):
-            for name, inner in _values_by_types(item, f"{prefix}{item.type}.").items():
-                values.setdefault(name, []).extend(inner)
-    return values
+            yield from _keys_by_types(item, f"{prefix}{item.type}.")
 
 
 def _settings_of_server(
@@ -477,11 +475,9 @@ def _stands_in(section: Any) -> bool:
 
 def _values_by_attribute(section: Any, configuration: Configuration) -> dict[str, list[str]]:
     """Return the values in a section, by attribute or, in a mapping, by ``attribute.key``."""
-    values: dict[str, list[str]] = {}
-    matcher = section.config.getSectionMatcher()
-    for key in configuration.text_of(section).keys:
-        values.setdefault(_attribute(matcher.type, key.name), []).append(key.value)
-    return values
+    kind = section.config.getSectionMatcher().type
+    keys = configuration.text_of(section).keys
+    return grouped((_attribute(kind, key.name), key.value) for key in keys)
 
 
 def _attribute(section_type: Any, key: str) -> str:

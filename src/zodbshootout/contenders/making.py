@@ -166,10 +166,7 @@ class Maker:
 
 
 def uv_program() -> str:
-    """Return the path of uv.
-
-    :raises UserError: if it is not installed
-    """
+    """Return the path of uv; it is a UserError if it is not installed."""
     try:
         from uv import find_uv_bin
 

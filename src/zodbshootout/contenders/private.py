@@ -106,10 +106,7 @@ class _Change:
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:
-        """Yield the outermost *section* with private data, unless Zope alone reads it.
-
-        :raises _Irreplaceable: if it cannot have that
-        """
+        """Yield the outermost *section* with private data, unless Zope alone reads it."""
         if section.type in {*_DATABASES, *_rules()}:
             yield self._changed(section)
         elif section.type.endswith("server"):
@@ -204,10 +201,7 @@ class _Change:
         return self._paths.setdefault(original, f"${{scratch}}/{_PREFIX}-{number}-{name}")
 
     def _is_of_run(self, section: Section, rule: PrivateSection) -> bool:
-        """Return whether a storage is in a server that the configuration has the run start.
-
-        Its port has to be that of such a server, and its host, if it has one, this one.
-        """
+        """Return whether the host and the port are those of a server that the run starts anyway."""
         settings = [(key.name.lower(), key.value) for key in section.keys]
         if rule.dsn:
             text = dict(settings).get(rule.dsn, "")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.specification import Parameters, without_rtt
 from zodbshootout.model.storage_facts import Sharing
 
@@ -161,7 +162,5 @@ def _question(group: Sequence[Contender]) -> str:
 
 def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
     """Return the contenders in groups that use the same database."""
-    places: dict[tuple[str, ...], list[Contender]] = {}
-    for contender in contenders:
-        places.setdefault(contender.place or (contender.name,), []).append(contender)
+    places = grouped((one.place or (one.name,), one) for one in contenders)
     return list(places.values())

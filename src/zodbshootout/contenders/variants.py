@@ -233,10 +233,7 @@ class Variants:
 
 
 def _names(variant: Variant) -> list[str]:
-    """Return the names of a variant's sections with contenders.
-
-    :raises UserError: if there are none
-    """
+    """Return the names of a variant's sections with contenders."""
     names = [section.name for section, _ in variant.configuration.contenders]
     if not names:
         raise UserError(
@@ -283,10 +280,7 @@ def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
 def _with_values(
     variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
 ) -> list[Contender]:
-    """Return the *variants* of one section without those that are configured like an earlier one.
-
-    If several are left, they are named after the values of the names by which they differ.
-    """
+    """Return the *variants* of one section that differ, named after the values by which they do."""
     different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
     chosen = sorted(different.values())
     if len(chosen) == 1:
@@ -393,10 +387,7 @@ def _read_file(
 def _shown(
     values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
 ) -> dict[str, str]:
-    """Return a variant's *values* of the names that have several in *definitions*.
-
-    If one of a name's values is secret, or holds a secret, each value is shown as its number.
-    """
+    """Return the *values* of names with several, as numbers if one of a name's values is secret."""
     shown = {}
     for name, all_values in definitions.items():
         if len(all_values) > 1:
@@ -429,10 +420,7 @@ def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
-    """Check that the file uses all definitions, and that none is among the *names* of the run.
-
-    Errors tell no part of a value.
-    """
+    """Check that the file uses all definitions, and none of the run's *names*; show no value."""
     for name in source.definitions:
         if name in names:
             raise UserError(f"--define: ${name} belongs to the run; give the name another one")

@@ -247,10 +247,7 @@ def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def _read_head(file: BinaryIO) -> tuple[int, int, int] | None:
-    """Return the offset of a chunk, the length of its payload and its checksum.
-
-    Return ``None`` at the end of the file.
-    """
+    """Return a chunk's offset, the length of its payload and its checksum; ``None`` at the end."""
     offset = file.tell()
     head = file.read(_HEAD.size)
     if not head:

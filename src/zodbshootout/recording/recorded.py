@@ -107,10 +107,7 @@ class Workload:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[dict[str, Any], BinaryIO]]:
-    """Open a file and read its header; errors name the file.
-
-    :raises WorkloadError: if it is not a workload, or not a whole one
-    """
+    """Open a file and read its header; errors name the file."""
     with path.open("rb") as file:
         try:
             yield read_header(file), file

@@ -176,10 +176,7 @@ class Recorder:
                 self.end(f"{type(error).__name__}: {error}")
 
     def _append(self, chunk: bytes) -> None:
-        """Write a whole chunk, or nothing.
-
-        :raises OSError: if there is no room, or the file cannot be created
-        """
+        """Write a whole chunk, or nothing."""
         if self._file is None:
             name = f"{time.time_ns()}-{os.getpid()}{SUFFIX}"
             self._file = FileIO(self.directory / name, "x")

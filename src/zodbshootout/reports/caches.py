@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.reports.headings import Columned, benchmarks_of
 from zodbshootout.reports.metrics import hit_rate, total
 from zodbshootout.results.result import CellResult
@@ -11,34 +12,29 @@ from zodbshootout.results.result import CellResult
 SMALL_SHARE = 0.9
 """The share of the loads that a cache could serve below which a note asks for the reason."""
 
-_Columns = dict[str, list[CellResult]]
-"""Results of one benchmark, by column."""
-
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield the shares that persistent caches served, and the small shares of other caches.
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
-    persistent: dict[tuple[str, str], _Columns] = {}
-    others: dict[str, _Columns] = {}
-    for column, result in cells:
-        if _share(result) is None:
-            continue
-        benchmark = result.cell.benchmark
-        if total(result, "openings_without_hits") is None:
-            others.setdefault(benchmark, {}).setdefault(column, []).append(result)
-        elif setting := result.metadata.get("persistent_cache"):
-            columns = persistent.setdefault((benchmark, str(setting)), {})
-            columns.setdefault(column, []).append(result)
-    for (benchmark, setting), columns in persistent.items():
+    known = [(column, result) for column, result in cells if _share(result) is not None]
+    lasting = [cell for cell in known if total(cell[1], "openings_without_hits") is not None]
+    persistent = grouped(
+        ((cell[1].cell.benchmark, str(setting)), cell)
+        for cell in lasting
+        if (setting := cell[1].metadata.get("persistent_cache"))
+    )
+    others = grouped((cell[1].cell.benchmark, cell) for cell in known if cell not in lasting)
+    for (benchmark, setting), own in persistent.items():
+        columns = grouped(own)
         name, _, flaw = setting.partition(": ")
         reason = flaw or "can clients read and write it, and is it large enough?"
         few = any(map(_is_small, columns.values()))
         served = f"{benchmark}: the persistent cache ({name}) served {_listed(columns)}"
         yield f"{served}: {reason}" if few else served
-    for benchmark, columns in others.items():
-        small = {column: results for column, results in columns.items() if _is_small(results)}
+    for benchmark, own in others.items():
+        small = {column: results for column, results in grouped(own).items() if _is_small(results)}
         if small:
             yield (
                 f"{benchmark}: the storage's cache served {_listed(small)}: is it too small for "
@@ -49,13 +45,16 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
 def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
     """Return a line that names the caches which cold reads may have been served from."""
     uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
-    caches: dict[str, dict[str, None]] = {}
-    for column, result in uncleared:
-        for cache in result.uncleared_caches.split(", "):
-            caches.setdefault(cache, {})[column] = None
+    caches = grouped(
+        (cache, column)
+        for column, result in uncleared
+        for cache in result.uncleared_caches.split(", ")
+    )
     if caches:
         names = benchmarks_of(uncleared)
-        listed = "; ".join(f"{cache} ({', '.join(columns)})" for cache, columns in caches.items())
+        listed = "; ".join(
+            f"{cache} ({', '.join(dict.fromkeys(columns))})" for cache, columns in caches.items()
+        )
         yield (
             f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} not from disk: "
             f"these caches were still in memory: {listed}"
@@ -76,13 +75,16 @@ def _is_small(results: Sequence[CellResult]) -> bool:
 
 def _listed(columns: Mapping[str, Sequence[CellResult]]) -> str:
     """Return the shares in words; columns with the same share are joined."""
-    by_share: dict[str, list[str]] = {}
-    for column, results in columns.items():
-        shares = [f"{share:.0%}" for share in _shares(results)]
-        extremes = " to ".join(dict.fromkeys([shares[0], shares[-1]]))
-        by_share.setdefault(extremes, []).append(f"{column}{_lost(results)}")
+    by_share = grouped(
+        (_extremes(results), f"{column}{_lost(results)}") for column, results in columns.items()
+    )
     first, *rest = (f"{share} of {', '.join(names)}" for share, names in by_share.items())
     return "; ".join([first.replace(" of ", " of the loads of ", 1), *rest])
+
+
+def _extremes(results: Sequence[CellResult]) -> str:
+    shares = [f"{share:.0%}" for share in _shares(results)]
+    return " to ".join(dict.fromkeys([shares[0], shares[-1]]))
 
 
 def _lost(results: Sequence[CellResult]) -> str:

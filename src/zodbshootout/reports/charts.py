@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
 from zodbshootout.model.specification import RTT, Parameters, variant_name
 from zodbshootout.reports.elements import Chart, ChartKind, Point
@@ -73,17 +74,14 @@ class MetricCharts:
         def value(cell: Columned) -> float:
             return float(axis.of(cell[1].cell.parameters))
 
-        groups: dict[_Key, list[Columned]] = {}
-        for cell in self.cells:
+        def others(cell: Columned) -> _Key:
             benchmark, parameters = _key(cell[1])
             # A cell without a rate is in no curve over rates.
             any_value = float(parameters.rate > 0) if axis is RATE else 0
-            groups.setdefault((benchmark, with_values(parameters, {axis: any_value})), []).append(
-                cell
-            )
-        return [
-            sorted(group, key=value) for group in groups.values() if len(set(map(value, group))) > 1
-        ]
+            return benchmark, with_values(parameters, {axis: any_value})
+
+        groups = grouped((others(cell), cell) for cell in self.cells).values()
+        return [sorted(group, key=value) for group in groups if len(set(map(value, group))) > 1]
 
     def _chart(self, group: Sequence[Columned], axis: Parameter | None = None) -> Chart:
         """Return the curves of a group over *axis*, or its bars without one."""
@@ -150,9 +148,7 @@ def _key(result: CellResult) -> _Key:
 
 def _rows(cells: Iterable[Columned]) -> list[list[Columned]]:
     """Return the results of each row of the tables, in the order of the tables."""
-    rows: dict[_Key, list[Columned]] = {}
-    for column, result in cells:
-        rows.setdefault(_key(result), []).append((column, result))
+    rows = grouped((_key(cell[1]), cell) for cell in cells)
     return sorted(rows.values(), key=lambda row: extent(row[0][1]))
 
 

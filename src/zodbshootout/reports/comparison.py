@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.reports.elements import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
     ResultSet,
@@ -117,10 +118,9 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     There is a table for each contender, crew and kind of objects.  A *verbose* report lists all
     differences besides the figures.
     """
-    groups: dict[tuple[object, ...], list[Pair]] = {}
-    for pair in sides.comparison.pairs:
-        key = (pair.base.cell.contender, *group_of(pair.base))
-        groups.setdefault(key, []).append(pair)
+    groups = grouped(
+        ((pair.base.cell.contender, *group_of(pair.base)), pair) for pair in sides.comparison.pairs
+    )
     return Report(
         [_table(group, sides.base, sides.new) for group in groups.values()],
         list(_notes(sides, verbose=verbose)),
@@ -261,22 +261,18 @@ def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
 def _places(pairs: Sequence[Pair], all_pairs: Sequence[Pair]) -> str:
     if len(pairs) == len(all_pairs):
         return "the ratios"
-    benchmarks: dict[str, dict[str, None]] = {}
-    for pair in pairs:
-        cell = pair.new.cell
-        benchmarks.setdefault(cell.contender, {})[cell.benchmark] = None
-    listed = [f"{contender} ({', '.join(names)})" for contender, names in benchmarks.items()]
+    benchmarks = grouped((pair.new.cell.contender, pair.new.cell.benchmark) for pair in pairs)
+    listed = (f"{name} ({', '.join(dict.fromkeys(own))})" for name, own in benchmarks.items())
     return f"the ratios of {', '.join(listed)}"
 
 
 def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
     differences = _by_importance(comparison.differences)
-    first = differences[:MAX_DIFFERENCES]
+    first, more = differences[:MAX_DIFFERENCES], differences[MAX_DIFFERENCES:]
     if verbose:
         yield from (f"differs: {difference}" for difference in first)
     elif differences:
-        more = len(differences) - len(first)
-        rest = [f"and {more} more (--verbose)"] if more > 0 else []
+        rest = [f"and {len(more)} more (--verbose)"] if more else []
         yield f"differs: {'; '.join([*first, *rest])}"
 
 

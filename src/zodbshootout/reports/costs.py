@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.costs import BY_NAME, COSTS, NUMBER, Cost
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_notes, tables_of_times
@@ -22,13 +23,10 @@ from zodbshootout.reports.elements import (
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.headings import (
     Columned,
+    Group,
     ResultSet,
-    data_axis,
-    description,
-    extent,
-    group_of,
+    groups_of,
     in_columns,
-    rows_of,
     spaced,
     title_of,
 )
@@ -73,14 +71,10 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
     A cost that is 0 for all contenders has no row.
     """
     for group in _groups(cells):
-        results = [result for _, result in group]
-        axis = data_axis(results)
-        columns = list(dict.fromkeys(column for column, _ in group))
-        rows = [
-            line for title, row in rows_of(group).items() for line in _rows(title, row, columns)
-        ]
+        columns = group.columns
+        rows = [line for title, row in group.rows.items() for line in _rows(title, row, columns)]
         if rows:
-            yield Table(f"Costs (less is better): {description(results[0], axis)}", columns, rows)
+            yield Table(f"Costs (less is better): {group.description}", columns, rows)
 
 
 def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
@@ -89,11 +83,10 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     The longest bar of a benchmark is that of the contender that takes most.
     """
     for group in _groups(cells):
-        results = [result for _, result in group]
         for cost in DRAWN:
             points = [
                 Point(column, max(0.0, entry.value / most), entry.value, entry.text, part=title)
-                for title, row in rows_of(group).items()
+                for title, row in group.rows.items()
                 if (most := max(_entry(each, cost).value or 0.0 for each in row.values()))
                 for column, result in row.items()
                 if (entry := _entry(result, cost)).value is not None
@@ -103,7 +96,7 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
                 yield Chart(
                     ChartKind.GROUPS,
                     f"{cost.title[0].upper()}{cost.title[1:]}",
-                    subtitle=description(results[0], data_axis(results)),
+                    subtitle=group.description,
                     x_title="",
                     y_title=f"{per}less is better; each benchmark has a scale of its own",
                     points=points,
@@ -111,15 +104,15 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
                 )
 
 
-def _groups(cells: Sequence[Columned]) -> list[list[Columned]]:
+def _groups(cells: Sequence[Columned]) -> list[Group]:
     """Return the timed cells of each table; of several round-trip times, those at the shortest."""
     timed = [(column, result) for column, result in cells if result.timed]
     shortest = min((result.cell.parameters.rtt or 0.0 for _, result in timed), default=0.0)
-    groups: dict[tuple[object, ...], list[Columned]] = {}
-    for column, result in timed:
-        if (result.cell.parameters.rtt or 0.0) == shortest:
-            groups.setdefault(group_of(result), []).append((column, at_distance(result, None)))
-    return sorted(groups.values(), key=lambda group: extent(group[0][1]))
+    return groups_of(
+        (column, at_distance(result, None))
+        for column, result in timed
+        if (result.cell.parameters.rtt or 0.0) == shortest
+    )
 
 
 def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
@@ -155,12 +148,13 @@ def _notes(cells: Sequence[Columned]) -> Iterator[str]:
     rtts = sorted({rtt for _, result in cells if (rtt := result.cell.parameters.rtt) is not None})
     if rtts:
         yield f"costs are those at {spaced(rtts[0])}; CSV and JSON have those at other distances"
-    reasons: dict[str, dict[str, None]] = {}
-    for column, result in cells:
-        if reason := result.metadata.get("traffic_not_counted"):
-            reasons.setdefault(str(reason), {})[column] = None
+    reasons = grouped(
+        (str(reason), column)
+        for column, result in cells
+        if (reason := result.metadata.get("traffic_not_counted"))
+    )
     for reason, columns in reasons.items():
-        yield f"round trips of {', '.join(columns)} were not counted: {reason}"
+        yield f"round trips of {', '.join(dict.fromkeys(columns))} were not counted: {reason}"
     places = {str(result.metadata.get("server_place", "")) for _, result in cells}
     if places & {Place.HERE.value, Place.ELSEWHERE.value}:
         yield NOT_OURS

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 from zodbshootout.model.costs import BY_NAME
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.specification import Parameters
 from zodbshootout.network.calibration import is_within
 from zodbshootout.reports.elements import (
@@ -32,10 +33,8 @@ from zodbshootout.reports.footnotes import places
 from zodbshootout.reports.headings import (
     Columned,
     benchmarks_of,
-    data_axis,
     description,
-    group_of,
-    rows_of,
+    groups_of,
     spaced,
     title_of,
 )
@@ -81,6 +80,12 @@ class Crossing:
         """The round-trip time in words."""
         return f"{_milliseconds(self.rtt)} ms"
 
+    @property
+    def mark(self) -> Mark:
+        """Its mark in a chart over milliseconds."""
+        x, low, high = (1e3 * rtt for rtt in (self.rtt, self.low, self.high))
+        return Mark(x, self.seconds, self.label, str(self), low, high, (self.near, self.far))
+
 
 _RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
 """The keys in metadata of round-trip times that were asked for, with or without a server."""
@@ -95,24 +100,22 @@ def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
     """
     measured = _are_measured(cells)
     near = {(column, *_key(result)): result for column, result in cells if _is_near(result)}
-    groups: dict[tuple[object, ...], list[Columned]] = {}
-    for column, result in cells:
-        if _has_time(result) and (measured or _is_near(result)):
-            there = [result] if measured else [at_distance(result, rtt) for rtt in DISTANCES[1:]]
-            groups.setdefault(group_of(result), []).extend((column, each) for each in there)
-    for group in groups.values():
-        columns = list(dict.fromkeys(column for column, _ in group))
-        rows = []
-        for title, row in rows_of(group).items():
+    there = [
+        (column, far)
+        for column, result in cells
+        if _has_time(result) and (measured or _is_near(result))
+        for far in ([result] if measured else [at_distance(result, rtt) for rtt in DISTANCES[1:]])
+    ]
+    for group in groups_of(there):
+        columns, rows = group.columns, []
+        for title, row in group.rows.items():
             bases = {column: near.get((column, *_key(result))) for column, result in row.items()}
             if any(base and trips_of(base) for base in bases.values()):
                 entries = [_entry(row.get(c), bases.get(c), measured=measured) for c in columns]
                 rows.append(Row(title, entries))
         if rows:
-            results = [result for _, result in group]
-            about = description(results[0], data_axis(results))
             how = "measured and (estimated)" if measured else "estimated from the round trips"
-            caption = f"Milliseconds per iteration, {how}, less is better: {about}"
+            caption = f"Milliseconds per iteration, {how}, less is better: {group.description}"
             yield Table(caption, columns, rows)
 
 
@@ -207,18 +210,7 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
             columns=columns,
             in_seconds=True,
             estimated=not measured,
-            marks=[
-                Mark(
-                    1e3 * crossing.rtt,
-                    crossing.seconds,
-                    crossing.label,
-                    str(crossing),
-                    1e3 * crossing.low,
-                    1e3 * crossing.high,
-                    (crossing.near, crossing.far),
-                )
-                for crossing in crossings_there
-            ],
+            marks=[crossing.mark for crossing in crossings_there],
         )
 
 
@@ -271,12 +263,12 @@ def _key(result: CellResult) -> tuple[str, Parameters]:
 
 def _curves(cells: Sequence[Columned]) -> dict[tuple[str, Parameters], dict[str, _Curve]]:
     """Return the curves of each benchmark, by column."""
-    curves: dict[tuple[str, Parameters], dict[str, dict[float, CellResult]]] = {}
-    for column, result in cells:
-        if _has_time(result):
-            curve = curves.setdefault(_key(result), {}).setdefault(column, {})
-            curve[_rtt(result)] = result
-    return {key: dict(of_columns) for key, of_columns in curves.items()}
+    timed = [(column, result) for column, result in cells if _has_time(result)]
+    by_key = grouped((_key(result), (column, (_rtt(result), result))) for column, result in timed)
+    return {
+        key: {column: dict(curve) for column, curve in grouped(own).items()}
+        for key, own in by_key.items()
+    }
 
 
 def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool) -> Entry:
@@ -354,10 +346,7 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
 
 
 def _found(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Crossing]:
-    """Yield the crossings whose whole interval lies within what was measured.
-
-    Contenders that are equally fast cross by chance, anywhere.
-    """
+    """Yield the crossings whose whole interval lies within what was measured."""
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
             continue

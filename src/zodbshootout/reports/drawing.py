@@ -194,6 +194,18 @@ _HATCHES: Any = {
 """Stripes over a bar whose interval is unknown."""
 
 
+def _lines(base: alt.Chart, chart: Chart, across: alt.X, **line: Any) -> list[alt.Chart]:
+    """Return the layers of one line for each column: the line, its points, and their tooltips."""
+    is_dense = chart.kind in {ChartKind.PERCENTILES, ChartKind.TIMES}
+    point, target = (40, 300) if is_dense else (60, 400)
+    lines = base.encode(x=across, y=_measured(chart), color=_colour(chart))
+    return [
+        lines.mark_line(**line),
+        lines.mark_point(filled=True, size=point, opacity=1).encode(shape=_shape(chart)),
+        lines.mark_circle(size=target, opacity=0).encode(tooltip=_tooltip(chart)),
+    ]
+
+
 def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     values = sorted({point.x for point in chart.points})
     kind: Literal["log", "linear"] = "log" if chart.x_logarithmic else "linear"
@@ -203,24 +215,29 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         title=chart.x_title,
         axis=alt.Axis(values=values, labelExpr=_NUMBER, grid=False),
     )
-    figure = _measured(chart)
     curves, ceiling = _divided(base, chart)
-    lines = curves.encode(x=across, y=figure, color=_colour(chart))
+    figure = _measured(chart)
     layers = [
-        lines.mark_line(),
-        lines.mark_point(filled=True, size=60, opacity=1).encode(shape=_shape(chart)),
-        lines.mark_circle(size=400, opacity=0).encode(tooltip=_tooltip(chart)),
+        *_lines(curves, chart, across),
         *(limit.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure) for limit in ceiling),
     ]
     # Vega warns on the console about an empty layer.
     if any(point.knee for point in chart.points):
-        knees = lines.transform_filter("datum.knee")
-        layers.insert(2, knees.mark_point(size=300, strokeWidth=1.5, filled=False))
-    if any(point.low is not None for point in chart.points):
-        bands = curves.transform_filter(_KNOWN).mark_area(opacity=0.18, clip=True)
-        low = alt.Y("low:Q", title=None)
-        layers.insert(0, bands.encode(x=across, y=low, y2="high:Q", color=_colour(chart)))
-    return layers
+        knees = curves.transform_filter("datum.knee")
+        circles = knees.mark_point(size=300, strokeWidth=1.5, filled=False)
+        layers.insert(2, circles.encode(x=across, y=figure, color=_colour(chart)))
+    return [*_intervals(curves, chart, across), *layers]
+
+
+def _intervals(base: alt.Chart, chart: Chart, across: alt.X) -> list[alt.Chart]:
+    """Return a layer of bands around curves or of bars, if any interval is known."""
+    if all(point.low is None for point in chart.points):
+        return []
+    known = base.transform_filter(_KNOWN)
+    band, bars = known.mark_area(opacity=0.18, clip=True), known.mark_rule(strokeWidth=2, clip=True)
+    drawn = band if chart.kind is ChartKind.CURVES else bars
+    low = alt.Y("low:Q", title=None)
+    return [drawn.encode(x=across, y=low, y2="high:Q", color=_colour(chart))]
 
 
 def _distances(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
@@ -230,19 +247,8 @@ def _distances(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         title=chart.x_title,
         axis=alt.Axis(tickCount=6, labelExpr=_NUMBER),
     )
-    figure = _measured(chart)
-    lines = base.encode(x=across, y=figure, color=_colour(chart))
-    layers = [
-        lines.mark_line(strokeDash=[6, 4]) if chart.estimated else lines.mark_line(),
-        lines.mark_point(filled=True, size=60, opacity=1).encode(shape=_shape(chart)),
-        lines.mark_circle(size=400, opacity=0).encode(tooltip=_tooltip(chart)),
-    ]
-    # Vega warns on the console about an empty layer.
-    if any(point.low is not None for point in chart.points):
-        intervals = base.transform_filter(_KNOWN).mark_rule(strokeWidth=2, clip=True)
-        low = alt.Y("low:Q", title=None)
-        layers.insert(0, intervals.encode(x=across, y=low, y2="high:Q", color=_colour(chart)))
-    return layers
+    dashes = {"strokeDash": [6, 4]} if chart.estimated else {}
+    return [*_intervals(base, chart, across), *_lines(base, chart, across, **dashes)]
 
 
 def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
@@ -285,32 +291,19 @@ def _offset(number: int) -> int:
 
 def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     last = max(4.0, *(point.x for point in chart.points))
+    ticks = [2.0, *(power for power in _POWERS_OF_TEN if power <= last)]
     across = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=[2, last], nice=False),
         title=chart.x_title,
-        axis=alt.Axis(
-            values=[2.0, *(power for power in _POWERS_OF_TEN if power <= last)],
-            labelExpr=_PERCENTILE,
-        ),
+        axis=alt.Axis(values=ticks, labelExpr=_PERCENTILE),
     )
-    figure = _measured(chart)
-    lines = base.encode(x=across, y=figure, color=_colour(chart))
-    return [
-        lines.mark_line(interpolate="step-before"),
-        lines.mark_point(filled=True, size=40, opacity=1).encode(shape=_shape(chart)),
-        lines.mark_circle(size=300, opacity=0).encode(tooltip=_tooltip(chart)),
-    ]
+    return _lines(base, chart, across, interpolate="step-before")
 
 
 def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     across = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(tickCount=6, labelExpr=_NUMBER))
-    lines = base.encode(x=across, y=_measured(chart), color=_colour(chart))
-    return [
-        lines.mark_line(),
-        lines.mark_point(filled=True, size=40, opacity=1).encode(shape=_shape(chart)),
-        lines.mark_circle(size=300, opacity=0).encode(tooltip=_tooltip(chart)),
-    ]
+    return _lines(base, chart, across)
 
 
 def _measured(chart: Chart) -> alt.Y:
@@ -397,10 +390,7 @@ def _subtitle(chart: Chart) -> list[str]:
 
 
 def _picture(report: Report) -> str:
-    """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite.
-
-    Of charts of several percentiles, only that of the default one is drawn.
-    """
+    """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite."""
     charts = [
         chart for chart in report.all_charts() if chart.percentile in {"", DEFAULT_PERCENTILE}
     ]

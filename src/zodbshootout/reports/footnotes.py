@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.reports.elements import DASH, Entry, Style
 from zodbshootout.reports.headings import Columned, benchmarks_of
@@ -83,13 +84,11 @@ class Footnotes:
 
 def places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
     """Return the columns and benchmarks of cells; columns with the same benchmarks are joined."""
-    benchmarks: dict[str, list[str]] = {}
-    for column, cell in cells:
-        if cell.benchmark not in benchmarks.setdefault(column, []):
-            benchmarks[column].append(cell.benchmark)
-    columns: dict[str, list[str]] = {}
-    for column, names in benchmarks.items():
-        columns.setdefault(_listed(names, all_benchmarks), []).append(column)
+    benchmarks = grouped((column, cell.benchmark) for column, cell in cells)
+    columns = grouped(
+        (_listed(list(dict.fromkeys(names)), all_benchmarks), column)
+        for column, names in benchmarks.items()
+    )
     return "; ".join(f"{', '.join(titles)}{listed}" for listed, titles in columns.items())
 
 

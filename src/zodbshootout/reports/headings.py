@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
 from zodbshootout.model.specification import (
     MappingType,
@@ -108,6 +109,46 @@ def _work(result: CellResult, axis: Parameter | None) -> str:
     return "n" if work == objects else f"{work / objects:.2g} n"
 
 
+@dataclass(frozen=True)
+class Group:
+    """The cells of one table: those of one crew and one kind of objects."""
+
+    cells: Sequence[Columned]
+
+    @cached_property
+    def results(self) -> list[CellResult]:
+        """The results of the cells."""
+        return [result for _, result in self.cells]
+
+    @property
+    def columns(self) -> list[str]:
+        """The titles of the columns."""
+        return list(dict.fromkeys(column for column, _ in self.cells))
+
+    @property
+    def axis(self) -> Parameter | None:
+        """The parameter in which rows differ, and which the caption leaves out."""
+        return data_axis(self.results)
+
+    @property
+    def description(self) -> str:
+        """The clients and the objects in words."""
+        return description(self.results[0], self.axis)
+
+    @property
+    def rows(self) -> dict[str, dict[str, CellResult]]:
+        """The results by column in each row, by its title; lower rates come first."""
+        cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
+        titles = row_titles(result for _, result in cells)
+        return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}
+
+
+def groups_of(cells: Iterable[Columned]) -> list[Group]:
+    """Return the cells of each table, those of the smallest crews and objects first."""
+    groups = map(Group, grouped((group_of(cell[1]), cell) for cell in cells).values())
+    return sorted(groups, key=lambda group: extent(group.results[0]))
+
+
 def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
@@ -121,23 +162,25 @@ def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
 
     Of the results behind these, no figures are computed.
     """
-    groups: dict[tuple[object, ...], list[CellResult]] = {}
-    for result in results:
-        groups.setdefault(group_of(result), []).append(result)
-    listed: dict[tuple[object, ...], list[CellResult]] = {}
-    for key, group in sorted(groups.items(), key=lambda item: extent(item[1][0])):
-        for result in sorted(group, key=lambda result: result.cell.parameters.rate):
-            parameters = result.cell.parameters
-            _, rtt = without_rtt(result.cell.contender)
-            row = (*key, result.cell.benchmark, parameters.objects, parameters.rate, rtt)
-            listed.setdefault(row, []).append(result)
     first: list[CellResult] = []
-    for cells in listed.values():
-        if rows <= 0:
-            break
-        first += cells
-        rows -= max(len(result.measures) or 1 for result in cells)
+    for group in groups_of(("", result) for result in results):
+        ordered = sorted(group.results, key=_rate)
+        for cells in grouped((_row_of(result), result) for result in ordered).values():
+            if rows <= 0:
+                return first
+            first += cells
+            rows -= max(len(result.measures) or 1 for result in cells)
     return first
+
+
+def _rate(result: CellResult) -> float:
+    return result.cell.parameters.rate
+
+
+def _row_of(result: CellResult) -> tuple[object, ...]:
+    """Return a key that the cells of one row of a table have in common."""
+    _, rtt = without_rtt(result.cell.contender)
+    return result.cell.benchmark, result.cell.parameters.objects, _rate(result), rtt
 
 
 def row_titles(results: Iterable[CellResult]) -> list[str]:
@@ -149,15 +192,6 @@ def row_titles(results: Iterable[CellResult]) -> list[str]:
     listed = list(results)
     axis = data_axis(listed)
     return [_row_title(result, axis) for result in listed]
-
-
-def rows_of(group: Sequence[Columned]) -> dict[str, dict[str, CellResult]]:
-    """Return the rows of a table with these results: each title, and the results by column."""
-    rows: dict[str, dict[str, CellResult]] = {}
-    titles = row_titles(result for _, result in group)
-    for title, (column, result) in zip(titles, group, strict=True):
-        rows.setdefault(title, {})[column] = result
-    return rows
 
 
 def _row_title(result: CellResult, axis: Parameter | None) -> str:
@@ -201,12 +235,10 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:
     """Yield a line on what the benchmarks of cells have on the clock or read from."""
-    legends: dict[str, dict[str, None]] = {}
-    for cell in cells:
-        if cell.words.legend:
-            legends.setdefault(cell.words.legend, {})[cell.benchmark] = None
+    legends = grouped((words, cell.benchmark) for cell in cells if (words := cell.words.legend))
     if legends:
-        yield "; ".join(f"{', '.join(names)}: {words}" for words, names in legends.items())
+        listed = ((", ".join(dict.fromkeys(names)), words) for words, names in legends.items())
+        yield "; ".join(f"{names}: {words}" for names, words in listed)
 
 
 def extent(result: CellResult) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 from rich.console import Console
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.costs import COSTS_TITLE
 from zodbshootout.reports.distance import DISTANCE
@@ -74,11 +75,10 @@ def write(report: Report, console: Console) -> None:
 
 def _colours(charts: Sequence[Chart]) -> dict[str, int]:
     """Return the number of the colour of each contender."""
-    colours: dict[str, int] = {}
-    for chart in charts:
-        for number, column in enumerate(chart.columns):
-            colours.setdefault(column, number)
-    return colours
+    numbers = grouped(
+        (column, number) for chart in charts for number, column in enumerate(chart.columns)
+    )
+    return {column: first for column, (first, *_) in numbers.items()}
 
 
 def _comparisons(report: Report) -> list[Sequence[Report]]:
@@ -88,10 +88,7 @@ def _comparisons(report: Report) -> list[Sequence[Report]]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes that do not depend on the baseline, and one if the page has dashes.
-
-    Those at the top of the page are left out.
-    """
+    """Return notes that do not depend on the baseline nor are at the top, and one about dashes."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.specification import exactly
 from zodbshootout.reports.headings import distance_of
 from zodbshootout.results.result import CellResult
@@ -18,9 +19,6 @@ from zodbshootout.results.verdicts import (
     mean_ratio,
     verdicts,
 )
-
-K = TypeVar("K")
-T = TypeVar("T")
 
 SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
 MANY = 7
@@ -39,7 +37,7 @@ _COST = {**_SPEED, Verdict.SLOWER: "more at", Verdict.FASTER: "less at"}
 
 def by_distance(comparison: Comparison) -> list[Comparison]:
     """Divide a comparison into those at each round-trip time."""
-    groups = _grouped(comparison.pairs, lambda pair: pair.base.cell.parameters.rtt)
+    groups = grouped((pair.base.cell.parameters.rtt, pair) for pair in comparison.pairs)
     return [replace(comparison, pairs=pairs) for pairs in groups.values()]
 
 
@@ -61,8 +59,8 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
         alike = f"{new} and {base}: {pair.verdict.value} {interval(pair.speed)}"
         words = winner(pair, base, new) if pair.verdict in SIGNIFICANT else alike
         clauses = [f"{words}{distance}"]
-    elif len(_grouped(asking, _name)) > MANY:
-        topics = _grouped(asking, lambda pair: pair.base.cell.words.topic)
+    elif len(set(map(_name, asking))) > MANY:
+        topics = grouped((pair.base.cell.words.topic, pair) for pair in asking)
         clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
     else:
         clauses = list(_clauses(asking))
@@ -146,11 +144,11 @@ def _decimals(ratio: Ratio) -> int:
 
 def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
     """Yield a clause for each verdict, which names at most *most* benchmarks."""
-    names = _grouped(pairs, _name)
-    by_verdict = _grouped(pairs, lambda pair: pair.verdict)
+    names = Counter(map(_name, pairs))
+    by_verdict = grouped((pair.verdict, pair) for pair in pairs)
     for verdict, words in _words(pairs).items():
         of_verdict = by_verdict.get(verdict, [])
-        own = _grouped(of_verdict, _name)
+        own = grouped((_name(pair), pair) for pair in of_verdict)
         is_all = len(of_verdict) == len(pairs)
         ratios = _ratios(of_verdict, verdict) if own else ""
         if len(own) > most:
@@ -159,7 +157,7 @@ def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
         elif is_all and len(own) > FEW and ratios:
             yield f"{words} {', '.join(own)} ({ratios})"
         elif own:
-            listed = [_listed(name, part, len(names[name]), verdict) for name, part in own.items()]
+            listed = [_listed(name, part, names[name], verdict) for name, part in own.items()]
             yield f"{words} {', '.join(listed)}"
 
 
@@ -193,8 +191,10 @@ def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
 
 
 def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
-    for contender, cells in _grouped(results, lambda result: result.cell.contender).items():
-        rates = dict.fromkeys(f"{exactly(result.cell.parameters.rate)}/s" for result in cells)
+    cells = (result.cell for result in results)
+    by_contender = grouped((cell.contender, f"{exactly(cell.parameters.rate)}/s") for cell in cells)
+    for contender, listed in by_contender.items():
+        rates = dict.fromkeys(listed)
         yield f"{contender} cannot keep up with {', '.join(rates)}"
 
 
@@ -217,10 +217,3 @@ def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
 
 def _name(pair: Pair) -> str:
     return " ".join(filter(None, [pair.base.cell.benchmark, pair.base.measure]))
-
-
-def _grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.recording.description import Step
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Row, Style, Table
@@ -82,11 +83,12 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
 
 def _groups(cells: Sequence[Columned]) -> list[Mapping[str, CellResult]]:
     """Group the replays that have the same parameters; a group maps columns to results."""
-    groups: dict[object, dict[str, CellResult]] = {}
-    for column, result in cells:
-        if result.timed and result.cell.parameters.workload.name:
-            groups.setdefault(result.cell.parameters, {})[column] = result
-    return list(groups.values())
+    groups = grouped(
+        (result.cell.parameters, (column, result))
+        for column, result in cells
+        if result.timed and result.cell.parameters.workload.name
+    )
+    return list(map(dict, groups.values()))
 
 
 def _about(group: Mapping[str, CellResult]) -> str:

@@ -210,10 +210,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], crossings: Sequence[str]) -> list[str]:
-    """Return all verdicts if they are few, else those on the fastest and the slowest contender.
-
-    If contenders change places with the distance, that is said first.
-    """
+    """Return crossings, then all verdicts, or those on the fastest and the slowest contender."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons
@@ -267,10 +264,7 @@ def _no_ratio(
     results: Mapping[tuple[str, str, Parameters], CellResult],
     footnotes: Footnotes,
 ) -> Entry:
-    """Return the entry that says why two *columns* have no ratio in the row of the result *first*.
-
-    It is empty if a column has no such cell, and a dash without a note if there are too few runs.
-    """
+    """Return why two *columns* have no ratio in a row: a dash for too few runs, "" for no cell."""
     for column in columns:
         result = results.get((column, first.cell.benchmark, first.cell.parameters))
         if result is None:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zodbshootout.errors import UserError
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
-from zodbshootout.model.specification import Parameters, exactly
+from zodbshootout.model.specification import exactly
 from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
@@ -27,16 +28,13 @@ from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes, places
 from zodbshootout.reports.headings import (
     Columned,
+    Group,
     ResultSet,
     benchmarks_of,
-    data_axis,
-    description,
-    extent,
-    group_of,
+    groups_of,
     in_columns,
     legend,
     rate_caption,
-    rows_of,
     title_of,
     with_measures,
     with_work,
@@ -49,12 +47,7 @@ from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.result import (
-    IMPRECISE,
-    REACHED,
-    WATCHED,
-    CellResult,
-)
+from zodbshootout.results.result import IMPRECISE, REACHED, WATCHED, CellResult
 from zodbshootout.results.verdicts import Pair, rounds_needed
 
 MAX_MINUTES = 600
@@ -124,24 +117,19 @@ def tables_and_notes(
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
     check_columns(columns, baseline)
-    groups: dict[tuple[object, ...], list[Columned]] = {}
-    for column, result in with_measures(cells) if metric is OBJECTS else cells:
-        groups.setdefault(group_of(result), []).append((column, result))
-    comparisons = []
-    if metric is OBJECTS:
-        comparisons = comparisons_of_columns(result_sets, baseline)
+    is_main = metric is OBJECTS
+    comparisons = comparisons_of_columns(result_sets, baseline) if is_main else []
     pairs = {
         (columns.new, pair.new.cell, pair.new.measure): pair
         for columns in comparisons
         for pair in columns.comparison.pairs
     }
     scale = _Scale(metric, footnotes, pairs)
-    # A sweep begins with its smallest crews and objects.
-    ordered = sorted(groups.values(), key=lambda group: extent(group[0][1]))
-    tables = [table for group in ordered if (table := _table(group, scale)).rows]
+    groups = groups_of(with_measures(cells) if is_main else cells)
+    tables = [table for group in groups if (table := _table(group, scale)).rows]
     rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
     legends = legend(result.cell for _, result in cells if result.cell.benchmark in rows)
-    if metric is OBJECTS:
+    if is_main:
         tables += replay_tables(cells)
     notes = [
         *measured_crossings(cells),
@@ -202,32 +190,22 @@ class _Scale:
         return Entry(text, value, style, within, note, ratio)
 
 
-def _table(group: Sequence[Columned], scale: _Scale) -> Table:
-    columns = list(dict.fromkeys(column for column, _ in group))
-    group = sorted(group, key=lambda cell: cell[1].cell.parameters.rate)
-    rows = [
-        Row(
-            _line_title(title, next(iter(row.values()))),
-            [scale.entry(row, column) for column in columns],
-            title_of(next(iter(row.values()))),
-        )
-        for title, row in rows_of(group).items()
-    ]
-    rows = [row for row in rows if any(entry.text != DASH for entry in row.entries)]
-    return Table(_caption([result for _, result in group], scale), columns, rows)
+def _table(group: Group, scale: _Scale) -> Table:
+    columns, rows = group.columns, []
+    for title, row in group.rows.items():
+        first = next(iter(row.values()))
+        # Of the rows of one rate, only the first names the rate.
+        shown = title if first.measure in {"", REACHED} else f"  {first.measure}"
+        entries = [scale.entry(row, column) for column in columns]
+        if any(entry.text != DASH for entry in entries):
+            rows.append(Row(shown, entries, title_of(first)))
+    return Table(_caption(group, scale), columns, rows)
 
 
-def _line_title(title: str, result: CellResult) -> str:
-    """Return the title of a row; of the rows of one rate, only the first names the rate."""
-    return f"  {result.measure}" if result.measure not in {"", REACHED} else title
-
-
-def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
-    better = scale.metric.better
-    axis = data_axis(results)
-    figures = scale.metric.caption
+def _caption(group: Group, scale: _Scale) -> str:
+    better, figures, results = scale.metric.better, scale.metric.caption, group.results
     if better == "less":
-        figures = with_work(figures, results, axis)
+        figures = with_work(figures, results, group.axis)
     parameters = results[0].cell.parameters
     if any(result.measured and result.unit == "byte" for result in results):
         figures, better = "Memory of a worker", "less"
@@ -240,7 +218,7 @@ def _caption(results: Sequence[CellResult], scale: _Scale) -> str:
         figures = f"{rate[0].upper()}{rate[1:]}"
     if better == "less":
         figures = f"{figures} (less is better)"
-    return f"{figures}: {description(results[0], axis)}"
+    return f"{figures}: {group.description}"
 
 
 def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
@@ -261,11 +239,11 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
     """Return a line for each contender whose Python becomes faster while it runs."""
-    slower: dict[str, list[tuple[float, str]]] = {}
-    for column, result in cells:
-        times = result.first_value
-        if times is not None and times >= WARMING_UP:
-            slower.setdefault(column, []).append((times, result.cell.benchmark))
+    slower = grouped(
+        (column, (times, result.cell.benchmark))
+        for column, result in cells
+        if (times := result.first_value or 0.0) >= WARMING_UP
+    )
     for column, factors in slower.items():
         listed = ", ".join(f"{times:.1f} times in {name}" for times, name in sorted(factors)[::-1])
         yield (
@@ -276,11 +254,11 @@ def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
     """Return a line for each host whose clients are slower than those of the others."""
-    slower: dict[str, list[tuple[float, str]]] = {}
-    for column, result in cells:
-        times, host = result.slowest_host or (0.0, "")
-        if times >= SLOW_HOST:
-            slower.setdefault(host, []).append((times, f"{column}, {result.cell.benchmark}"))
+    slower = grouped(
+        (slowest[1], (slowest[0], f"{column}, {result.cell.benchmark}"))
+        for column, result in cells
+        if (slowest := result.slowest_host) and slowest[0] >= SLOW_HOST
+    )
     for host, factors in slower.items():
         listed = "; ".join(f"{place}: {times:.1f} times" for times, place in sorted(factors)[::-1])
         yield f"{host}: slower than the clients of all hosts together: {listed}"
@@ -324,10 +302,11 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
     """Return the minutes that would make all figures precise, and the options for them."""
-    rows: dict[tuple[str, Parameters], list[CellResult]] = {}
-    for result in results.results:
-        if result.timed and not result.trend:
-            rows.setdefault((result.cell.benchmark, result.cell.parameters), []).append(result)
+    rows = grouped(
+        ((result.cell.benchmark, result.cell.parameters), result)
+        for result in results.results
+        if result.timed and not result.trend
+    )
     seconds, runs = 0.0, 0
     for row in rows.values():
         made = min(len(result.runs) for result in row)

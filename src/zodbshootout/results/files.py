@@ -177,11 +177,7 @@ def _file_name(contender: str) -> str:
 
 
 def _check_path(path: Path) -> None:
-    """Check that the system accepts a name, and that no pipe or device has it.
-
-    :raises UserError: if one has it
-    :raises OSError: if the system refuses the name
-    """
+    """Check that the system accepts a name, and that no pipe or device has it."""
     if to_be_replaced(path) is None:
         raise UserError(f"{path} is not a regular file; name another one")
 

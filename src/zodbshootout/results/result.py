@@ -484,10 +484,7 @@ def _measure(name: str, metadata: Mapping[str, Any]) -> float:
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:
-    """Return a run that shares the strings of its metadata with other runs.
-
-    Most of the 70 strings are the same in all runs, although each run comes from its own file.
-    """
+    """Return a run that shares the strings of its metadata, most of which are alike in all runs."""
     metadata = {
         sys.intern(key): sys.intern(value) if isinstance(value, str) else value
         for key, value in run.get_metadata().items()

@@ -10,6 +10,7 @@ from typing import Any
 
 from zodbshootout.errors import UserError
 from zodbshootout.model.costs import NUMBER
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.results.cell import Cell
@@ -134,9 +135,7 @@ def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
 
     The measures of a cell at a rate come from the same iterations, so they count as one ratio.
     """
-    cells: dict[tuple[Cell, Cell], list[Pair]] = {}
-    for pair in pairs:
-        cells.setdefault((pair.base.cell, pair.new.cell), []).append(pair)
+    cells = grouped(((pair.base.cell, pair.new.cell), pair) for pair in pairs)
     known = [ratio for ratio in map(_ratio_of_cell, cells.values()) if ratio.is_known]
     if not known:
         return None
@@ -203,10 +202,7 @@ def compare(
 
 
 def _figures(result: CellResult) -> list[CellResult]:
-    """Return what is compared of a result: its median and tail latencies if it is at a rate.
-
-    A cell that cannot keep up with its rate has no latencies.
-    """
+    """Return what is compared of a result: at a rate, two percentiles, if it keeps up."""
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -368,13 +364,9 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
     of the width of a confidence interval, as a fraction of the figure.  At a rate, the figures are
     the median and the tail latencies that are shown, and a contender that cannot keep up has none.
     """
-    rows: dict[float | None, dict[str, CellResult]] = {}
-    for result in at_distances(list(results)):
-        row = rows.setdefault(result.cell.parameters.rtt, {})
-        row[result.cell.contender] = result
-    return max(
-        (_rounds_of_row(row, baseline, precision) for row in rows.values()), default=MIN_RUNS
-    )
+    there = at_distances(list(results))
+    rows = grouped((one.cell.parameters.rtt, (one.cell.contender, one)) for one in there).values()
+    return max((_rounds_of_row(dict(row), baseline, precision) for row in rows), default=MIN_RUNS)
 
 
 def _rounds_of_row(

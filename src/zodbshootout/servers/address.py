@@ -124,10 +124,7 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
 
 
 def _listen(server: Section) -> str:
-    """Return the host that a server listens on.
-
-    :raises UserError: if it depends on a name that the run defines, which may depend on it
-    """
+    """Return the host that a server listens on; it cannot depend on a name that the run defines."""
     key = server.key("listen")
     if key is None:
         return HOST

@@ -161,11 +161,7 @@ def fixed_addresses() -> Sequence[str]:
 
 
 def _scheduler_of_file(path: Path, stack: ExitStack) -> _Scheduler:
-    """Return the scheduler that a file names, and configure Dask by the file until *stack* ends.
-
-    It is Dask's configuration in YAML, with ``scheduler-address``, or the file that a scheduler has
-    written, with ``address``.
-    """
+    """Return the scheduler in a file: Dask's configuration, or what a scheduler has written."""
     import dask
 
     content = _content(path)

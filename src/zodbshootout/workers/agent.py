@@ -179,10 +179,7 @@ def equipment(
 def _groups(
     client: Any, cluster: Cluster, size: int, agent: Callable[[], Agent]
 ) -> list[ClientGroup]:
-    """Spread *size* clients over the hosts, and start an agent on each.
-
-    :raises Failed: if one has left the cluster or starts no agent
-    """
+    """Spread *size* clients over the hosts, and start an agent on each."""
     address_of = addresses(client)
     starting = []
     for worker, clients in zip(cluster.workers, cluster.shares(size)):

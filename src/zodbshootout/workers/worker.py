@@ -117,10 +117,7 @@ def _answer_calls(connection: Connection, target: object, allowed: Collection[st
 
 @contextmanager
 def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
-    """Make a directory for the profiles of the clients, if any; merge them when the context ends.
-
-    A failure loses them.
-    """
+    """Make a directory for profiles; merge them when the context ends, unless that is a failure."""
     if task.profile is None:
         yield None
         return
@@ -138,10 +135,7 @@ def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
 def _crew(
     task: Measure, profiles: Path | None, settings: LogSettings
 ) -> AbstractContextManager[Crew]:
-    """Return the crew of a task, in this Python or on the hosts that the task names.
-
-    Its clients are profiled if there is a directory for their *profiles*.
-    """
+    """Return the crew of a task, here or on hosts; it is profiled if *profiles* is set."""
     if task.cluster is None:
         return crew_at_distance(task.specification, task.calibrations.get("", {}), profiles)
     # Only the command's Python has Dask, and what starts other processes.

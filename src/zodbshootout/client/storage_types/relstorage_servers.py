@@ -145,10 +145,7 @@ def _postgresql(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
 
 
 def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
-    """Return whether InnoDB syncs each commit.
-
-    A transaction that the binary log lacks is rolled back when the server recovers.
-    """
+    """Return whether InnoDB syncs each commit, and so does the binary log, if there is one."""
     settings = [("innodb_flush_log_at_trx_commit", flush_log)]
     if log_bin == "1":
         settings.append(("sync_binlog", sync_binlog))

@@ -201,10 +201,7 @@ def _error_of_registering(
     storage: str,
     reads_only: bool,
 ) -> tuple[str, object]:
-    """Register with a server as ZEO's client does; return the error, empty if there is none.
-
-    :raises Exception: if the server does not answer as ZEO's server does
-    """
+    """Register with a server as ZEO's client does; return the error, empty if there is none."""
     from ZEO.asyncio.marshal import decoder, encoder
 
     with connect(address) as connection, connection.makefile("rwb") as stream:

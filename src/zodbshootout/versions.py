@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import subprocess
 from collections.abc import Iterable
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -46,21 +47,24 @@ def _origin(installed: Distribution) -> str | None:
     if not origin.get("dir_info", {}).get("editable"):
         return None  # the directory may have changed since the installation
     directory = unquote(urlparse(origin["url"]).path)
-    commit = _git(directory, "rev-parse", "--short=12", "HEAD")
+    commit = git(directory, "rev-parse", "--short=12", "HEAD")
     if not commit:
         return None
-    changes = _git(directory, "status", "--porcelain", "--untracked-files=no")
+    changes = git(directory, "status", "--porcelain", "--untracked-files=no")
     if changes is None:
         return None
     return f"git {commit}, modified" if changes else f"git {commit}"
 
 
-def _git(directory: str, *words: str) -> str | None:
+def git(directory: str | os.PathLike[str], *words: str) -> str | None:
+    """Return what git prints about a checkout, ``None`` if it fails."""
+    # A hook of git has variables that name the repository for which it runs.
+    variables = {key: text for key, text in os.environ.items() if not key.startswith("GIT_")}
     try:
-        command = ["git", "-C", directory, *words]
+        command = ["git", "-C", os.fspath(directory), *words]
         process = subprocess.run(
             command, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=GIT_TIMEOUT,
+            timeout=GIT_TIMEOUT, env=variables,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None

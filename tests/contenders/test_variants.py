@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from zodbshootout.contenders.variants import (
 )
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import ClientKind, CrewShape, Interpreter
 
 SERVER = "<zeoserver main>\n<filestorage>\npath $scratch/main.fs\n</filestorage>\n</zeoserver>\n"
@@ -146,8 +147,18 @@ def test_a_contender_fails_with_the_environment_of_its_server(read: Read) -> Non
     zeo, file = variants.contenders()
     maker: Any = FakeMaker(failing=("old",))
     environments = variants.make_environments([zeo, file], maker)
-    assert environments.flaw_for(zeo) == "environment old is too heavy"
+    assert environments.flaw_for(zeo) == Failure("environment old is too heavy")
     assert environments.flaw_for(file) is None
+
+
+def test_a_release_that_cannot_be_installed_is_not_supported(read: Read) -> None:
+    old = replace(NEW, name="old", one_of_several=True)
+    variants = read(FILE, NEW, old)
+    contenders = variants.contenders()
+    maker: Any = FakeMaker(failing=("new", "old"))
+    environments = variants.make_environments(contenders, maker)
+    flaws = [environments.flaw_for(contender) for contender in contenders]
+    assert [flaw and flaw.state for flaw in flaws] == [None, State.FAILED, State.UNSUPPORTED]
 
 
 def test_gevent_patches_the_pythons_of_greenlets(read: Read) -> None:

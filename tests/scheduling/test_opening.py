@@ -57,7 +57,9 @@ class FakeForkServers:
 
 
 def inspect_with(
-    fork_servers: FakeForkServers, *contenders: Any, unavailable: Mapping[str, str] | None = None
+    fork_servers: FakeForkServers,
+    *contenders: Any,
+    unavailable: Mapping[str, Failure] | None = None,
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return the reasons of contenders that cannot be opened, and the infos of the others."""
     given: Any = fork_servers
@@ -91,7 +93,7 @@ def test_a_storage_that_has_a_new_root_in_each_process_is_in_memory(
 def test_a_contender_without_its_server_is_not_opened() -> None:
     fork_servers = FakeForkServers()
     failures, info = inspect_with(
-        fork_servers, *map(contender, "ab"), unavailable={"a": "server x ended"}
+        fork_servers, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
     )
     assert fork_servers.inspected == ["b"]
     assert failures == {"a": "server x ended"}
@@ -149,7 +151,7 @@ def test_a_storage_that_cannot_be_opened_for_these_clients_is_not_supported() ->
 def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:
     fork_servers = FakeForkServers(cannot_start=Failure("no worker can be started: no memory"))
     failures, info = inspect_with(
-        fork_servers, *map(contender, "ab"), unavailable={"a": "server x ended"}
+        fork_servers, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
     )
     assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
     assert info == {}

@@ -32,6 +32,7 @@ from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.source import samples
 from zodbshootout.config.uri import is_uri, scheme_of
+from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
 from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
@@ -146,7 +147,9 @@ def parse(arguments: Sequence[str]) -> Options:
         files=files,
         benchmarks=chosen,
         variants=VariantOptions(
-            environments_of_words(given.against), _definitions(given), _rtts(given)
+            environments_of_words(given.against, releases_and_commits),
+            _definitions(given),
+            _rtts(given),
         ),
         sweep=sweep,
         default_concurrency=not given.concurrency,

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,6 +44,9 @@ class Environment:
     """The packages to install, as uv takes them."""
     keeps_installed: bool = False
     """Whether the packages of the Python of the command are there as well."""
+    one_of_several: bool = False
+    """Whether its word stands for several environments: then one that cannot be made here is not
+    supported, and no error."""
 
     @property
     def description(self) -> str:
@@ -87,19 +90,21 @@ def requirement(text: str) -> str:
     return made
 
 
-def environments_of_words(words: Sequence[str]) -> list[Environment]:
+def environments_of_words(
+    words: Sequence[str], several: Callable[[str], Sequence[Environment]] = lambda _: ()
+) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word is the path of something that uv installs, a Python, or consists of requirements.
+    A word is the path of something that uv installs, a Python, or consists of requirements; or
+    *several* returns the environments that it stands for.
 
     :raises UserError: if a word is none of these, or names the same environment as another one
     """
     environments: list[Environment] = []
     taken = {INSTALLED}
-    for word in words:
-        environment = _of_word(word)
-        name = environment.name.lower()[:MAX_NAME]  # in small letters, as in ZConfig
-        environment = replace(environment, name=name)
+    for word, wanted in [(w, e) for w in words for e in several(w) or [_of_word(w)]]:
+        name = wanted.name.lower()[:MAX_NAME]  # in small letters, as in ZConfig
+        environment = replace(wanted, name=name)
         renamed = [replace(other, name=environment.name) for other in environments]
         if environment in renamed:
             raise UserError(f"--against: {word!r} names the same environment as another value")

@@ -160,7 +160,7 @@ class Maker:
             if exit_code is None:
                 raise UserError(f"it takes longer than {_INSTALL_TIMEOUT:.0f} s")
             if exit_code:
-                raise UserError(_last_lines(errors))
+                raise UserError(reason_in(errors))
             output.seek(0)
             return output.read().decode()
 
@@ -241,13 +241,14 @@ def _probed(interpreter: Interpreter) -> _Python:
         answer = json.loads(done.stdout.splitlines()[-1])
         return _Python(tuple(answer["version"]), answer["implementation"], answer["flaw"])
     except subprocess.CalledProcessError as error:
-        reason = _last_lines(BytesIO(error.stderr))
+        reason = reason_in(BytesIO(error.stderr))
     except (OSError, subprocess.TimeoutExpired, ValueError, LookupError) as error:
         reason = str(error)
     raise UserError(f"cannot run Python {interpreter.executable}: {reason}")
 
 
-def _last_lines(output: IO[bytes]) -> str:
+def reason_in(output: IO[bytes]) -> str:
+    """Return the lines of a program's output that say why it failed, as one line."""
     return " / ".join(last_lines(output, 3, errors="(?i)^(error|cause|fatal)")) or "no message"
 
 

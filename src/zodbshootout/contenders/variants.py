@@ -31,6 +31,7 @@ from zodbshootout.contenders.making import Maker, carry_to, uv_program
 from zodbshootout.contenders.selection import named
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import (
     INSTALLED,
     RTT,
@@ -107,10 +108,13 @@ class Environments:
     flaws: dict[Environment, str] = field(default_factory=dict)
     """Why the others do not work."""
 
-    def flaw_for(self, contender: Contender) -> str | None:
+    def flaw_for(self, contender: Contender) -> Failure | None:
         """Return why a contender or a server of its cannot be started, ``None`` if they can."""
-        flaws = (self.flaws.get(environment) for environment in environments_of([contender]))
-        return next(filter(None, flaws), None)
+        for environment in environments_of([contender]):
+            if flaw := self.flaws.get(environment):
+                absent = State.UNSUPPORTED if environment.one_of_several else State.FAILED
+                return Failure(flaw, state=absent)
+        return None
 
     def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:
         """Return the Python that opens a contender, ``None`` for the process of the command.

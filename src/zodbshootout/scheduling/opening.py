@@ -50,7 +50,7 @@ def open_all(
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients, environments)
-    unavailable |= servers.absent
+    unavailable |= {name: Failure(reason) for name, reason in servers.absent.items()}
     failures, opened = inspect_all(contenders, unavailable, fork_servers, observer)
     contenders = [
         opened[contender.name].with_versions(servers.versions(contender.name))
@@ -63,15 +63,15 @@ def open_all(
 
 def inspect_all(
     contenders: Sequence[Contender],
-    unavailable: Mapping[str, str],
+    unavailable: Mapping[str, Failure],
     fork_servers: ForkServers,
     observer: Observer,
 ) -> tuple[dict[str, Failure], dict[str, Contender]]:
     """Open every contender once, except *unavailable* ones; return failures and opened contenders.
 
-    The keys of all mappings are names of contenders; the values of *unavailable* are reasons.
+    The keys of all mappings are names of contenders.
     """
-    failures = {name: Failure(reason) for name, reason in unavailable.items()}
+    failures = dict(unavailable)
     opened: dict[str, Contender] = {}
     for contender in contenders:
         name = contender.name

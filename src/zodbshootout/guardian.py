@@ -28,6 +28,8 @@ GRACE = 3.0
 """Seconds between asking a process group to end and killing it."""
 END_TIMEOUT = 5.0
 """Seconds to wait for a process that should end by itself."""
+CHECK_INTERVAL = 0.02
+"""Seconds between two looks at a group that is to end."""
 TAIL_SIZE = 65536
 """Bytes at the end of an output that are searched for its last lines."""
 
@@ -235,13 +237,13 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
     for group in running:
         _signal_group(group, signal.SIGCONT)  # a stopped process handles no other signal
     while running:
+        time.sleep(CHECK_INTERVAL)
         reap()
         waited = time.monotonic() - start
         for group in [group for group, ending in running.items() if waited > ending.grace]:
             _signal_group(group, signal.SIGKILL)
             del running[group]
         running = {group: ending for group, ending in running.items() if _is_running(group)}
-        time.sleep(0.02 if running else 0.0)
     reap()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -13,14 +14,26 @@ class BrokenPlugin(Exception):  # noqa: N818
     """The object that an entry point refers to cannot be imported."""
 
 
+def entries(group: str) -> list[EntryPoint]:
+    """Return the entry points of a group; the first call reads those of all packages."""
+    installed = _installed(tuple(sys.path))
+    if sys.version_info >= (3, 10):
+        return list(installed.select(group=group))
+    return list(installed.get(group, ()))  # type: ignore[unreachable, unused-ignore]
+
+
+@functools.cache
+def _installed(path: tuple[str, ...]) -> Any:  # noqa: ARG001
+    """Return the entry points of all packages on a *path*, which is that of this Python."""
+    return entry_points()
+
+
 def plugins(group: str) -> list[Any]:
     """Return the objects that the entry points of a group refer to.
 
     :raises BrokenPlugin: if one cannot be imported
     """
-    if sys.version_info >= (3, 10):
-        return [load_plugin(entry) for entry in entry_points(group=group)]
-    return [load_plugin(entry) for entry in entry_points().get(group, ())]  # type: ignore[unreachable, unused-ignore]
+    return list(map(load_plugin, entries(group)))
 
 
 def load_plugin(entry: EntryPoint) -> Any:

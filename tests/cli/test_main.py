@@ -249,8 +249,7 @@ def test_a_plugin_that_cannot_be_imported_is_named_in_one_line(
     group = "zodbshootout.formats" if "show" in words else "zodbshootout.benchmarks"
     broken = EntryPoint("ndjson", "no_such_module:write", group)
     monkeypatch.setattr(
-        "zodbshootout.plugins.entry_points",
-        lambda group: [broken] if group == broken.group else [],
+        "zodbshootout.plugins.entries", lambda group: [broken] if group == broken.group else []
     )
     monkeypatch.setattr("zodbshootout.reports._all_formats", lambda: {"ndjson": broken})
     benchmarks.cache_clear()

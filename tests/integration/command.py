@@ -38,7 +38,17 @@ def open_directory() -> Iterator[Path]:
     try:
         yield path
     finally:
-        shutil.rmtree(path)
+        _remove(path)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory from which a killed command's processes may still remove files."""
+    for _ in range(100):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        time.sleep(0.05)
+    shutil.rmtree(directory)
 
 
 Cells = dict[tuple[str, str], tuple[str, str]]
@@ -66,8 +76,9 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     """Return environment variables that put temporary files and user data in *directory*."""
     temporary = directory / "tmp"
     temporary.mkdir(exist_ok=True)
+    ours = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **os.environ,
+        **ours,  # hundreds of processes would compile all sources
         "TMPDIR": str(temporary),
         "XDG_DATA_HOME": str(directory / "data"),
         "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}",

@@ -23,7 +23,7 @@ from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.workers.coordinator import TimeLimit
 from zodbshootout.workers.measuring import LEAKS_PREFIX
 
-INFO = StorageInfo("SomeStorage", driver="some driver")
+INFO = StorageInfo("SomeStorage", driver="some driver", modules=("some_driver",))
 OPENING = TimeLimit(60.0, "--open-timeout")
 
 
@@ -38,6 +38,7 @@ class FakeForkServers:
     inspected: list[str] = field(default_factory=list)
     roots: Iterator[str] = field(default_factory=lambda: repeat(""))
     """The serials of the roots that the storages have, one after the other."""
+    imported: list[str] = field(default_factory=list)
 
     @property
     def launcher(self) -> FakeForkServers:
@@ -54,6 +55,9 @@ class FakeForkServers:
         if storage.section in self.failures:
             raise Failed(self.failures[storage.section])
         return replace(INFO, new_root=next(self.roots))
+
+    def import_modules(self, modules: Sequence[str]) -> None:
+        self.imported += modules
 
 
 def inspect_with(
@@ -74,6 +78,8 @@ def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
     assert fork_servers.inspected == ["a", "b", "c"]
     assert failures == {"b": "cannot be opened: OSError: no"}
     assert info == {"a": INFO, "c": INFO}
+    # Those that are opened later need not import them again.
+    assert fork_servers.imported == ["some_driver"] * 2
 
 
 @pytest.mark.parametrize(

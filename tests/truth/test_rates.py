@@ -146,9 +146,8 @@ def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
 
 def test_many_clients_together_poll_no_more_often_than_one() -> None:
     clock = FakeClock()
-    client = SimpleNamespace(parameters=parameters(size=300))
-    benchmark: Any = SimpleNamespace(batch=lambda _: 1, client=client)
-    timer = PacedStretchTimer(benchmark, clock, 1, iter([100.0]), 0)
+    client: Any = SimpleNamespace(parameters=parameters(size=300))
+    timer = PacedStretchTimer(Nothing(client), clock, 1, iter([100.0]), 0)
     assert not timer.wait_until_due()
     assert clock.now() == pytest.approx(300 * POLL_INTERVAL)
 

@@ -9,7 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +23,7 @@ from zodbshootout.model.specification import (
     REVISIONS,
     LatencyLimit,
 )
+from zodbshootout.plugins import entries
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
@@ -394,7 +395,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="the Python that runs the workers (default: the one that runs zodbshootout)",
         ),
         several(
-            "--hook HOOK", choices=sorted(entry_points(group="pyperf.hook").names), dest="hooks",
+            "--hook HOOK", choices=sorted(entry.name for entry in entries("pyperf.hook")),
+            dest="hooks",
             help="use the given pyperf hook (repeatable)",
         ),
         flag(

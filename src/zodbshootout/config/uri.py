@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +20,7 @@ from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.source import Source
 from zodbshootout.config.tree import path_of
 from zodbshootout.errors import UserError, suggestion
+from zodbshootout.plugins import entries
 
 _BEGINNING = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>//|\()?", re.IGNORECASE)
 _DEMO = re.compile(r"demo:\((.*)\)/\((.*)\)(?:#.*)?")
@@ -51,7 +51,7 @@ def is_uri(word: str) -> bool:
 
 def schemes() -> list[str]:
     """Return the schemes for which a resolver is installed."""
-    return sorted({resolver.name for resolver in entry_points(group="zodburi.resolvers")})
+    return sorted({resolver.name for resolver in entries("zodburi.resolvers")})
 
 
 def scheme_of(uri: str) -> str:

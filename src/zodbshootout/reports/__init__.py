@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from zodbshootout.errors import UserError, suggestion
-from zodbshootout.plugins import BrokenPlugin, load_plugin
+from zodbshootout.plugins import BrokenPlugin, entries, load_plugin
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,4 +124,4 @@ def _all_formats() -> Mapping[str, EntryPoint]:
     built_in = [
         EntryPoint(name, f"{__name__}.{value}", ENTRY_POINTS) for name, value in _FORMATS.items()
     ]
-    return {point.name: point for point in [*built_in, *entry_points(group=ENTRY_POINTS)]}
+    return {point.name: point for point in [*built_in, *entries(ENTRY_POINTS)]}

@@ -149,6 +149,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         return error.failure
     try:
         info = fork_server.inspect(contender.storage)
+        fork_server.import_modules(info.modules)
         if _is_in_memory(info, contender.storage, fork_server):
             info = replace(info, sharing=Sharing.VOLATILE)
     except Failed as error:

@@ -31,8 +31,11 @@ from multiprocessing.connection import Connection
 from typing import NoReturn
 
 import pyperf
+import ZODB.config
 
+from zodbshootout.client import benchmarks, storage_types
 from zodbshootout.guardian import Ending, end_group
+from zodbshootout.plugins import entries
 from zodbshootout.workers.worker import work
 
 MAX_BYTES = 65536
@@ -45,10 +48,19 @@ def main() -> int:
     parser.add_argument("--gevent", action="store_true")
     parser.add_argument("--one-session", action="store_true")
     options = parser.parse_args()
+    _load()
     # A group of its own, so that a worker can be ended with all its clients.
     lead_group = os.setpgrp if options.one_session else os.setsid
     Forker(socket.socket(fileno=options.socket), lead_group).serve()
     return 0
+
+
+def _load() -> None:
+    """Load what every worker would load; it imports objects of other packages itself."""
+    benchmarks.ours()
+    storage_types.ours()
+    entries(benchmarks.ENTRY_POINTS)
+    ZODB.config.getDbSchema()
 
 
 class Forker:

@@ -30,6 +30,10 @@ _MODULES = (
 @functools.cache
 def benchmarks() -> Mapping[str, type[Benchmark]]:
     """Return every benchmark by its name; one of another package replaces ours of that name."""
+    return {benchmark.name: benchmark for benchmark in (*ours(), *plugins(ENTRY_POINTS))}
+
+
+def ours() -> list[type[Benchmark]]:
+    """Return the benchmarks of this package."""
     modules = (importlib.import_module(f"{__name__}.{name}") for name in _MODULES)
-    ours = [benchmark for module in modules for benchmark in module.BENCHMARKS]
-    return {benchmark.name: benchmark for benchmark in (*ours, *plugins(ENTRY_POINTS))}
+    return [benchmark for module in modules for benchmark in module.BENCHMARKS]

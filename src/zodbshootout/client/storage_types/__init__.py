@@ -311,11 +311,13 @@ class StorageType:
 @functools.cache
 def storage_types() -> tuple[type[StorageType], ...]:
     """Return all types of storages, those of other packages first."""
-    modules = (
-        importlib.import_module(f"zodbshootout.client.storage_types.{name}") for name in _MODULES
-    )
-    ours = (storage_type for module in modules for storage_type in module.STORAGES)
-    return (*plugins(ENTRY_POINTS), *ours)
+    return (*plugins(ENTRY_POINTS), *ours())
+
+
+def ours() -> list[type[StorageType]]:
+    """Return the types of this package."""
+    modules = (importlib.import_module(f"{__name__}.{name}") for name in _MODULES)
+    return [storage_type for module in modules for storage_type in module.STORAGES]
 
 
 def typed(storage: Any) -> StorageType:

@@ -12,7 +12,6 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
 from zodbshootout.crews.traffic import (
-    REPETITIONS,
     Counts,
     count,
     crew_at_distance,
@@ -73,7 +72,7 @@ def specification(
 def test_trips_and_bytes_are_exact(settings: str, traffic: Traffic, tmp_path: Path) -> None:
     with serving(SERVICE) as server:
         counted = count(specification(tmp_path, server, settings))
-    assert counted == Counts({False: [traffic] * REPETITIONS}, [])
+    assert counted == Counts({False: [traffic] * 2}, [])
 
 
 def test_a_connection_that_bypasses_the_relay_is_found(tmp_path: Path) -> None:
@@ -87,9 +86,32 @@ def test_the_traffic_with_a_cache_is_apart(tmp_path: Path) -> None:
     with serving() as server, serving() as (host, port):
         counted = count(specification(tmp_path, server, f"requests 7\ncache {host}:{port}"))
     assert counted.iterations == {
-        False: [Traffic(7, 7 * REQUEST, 7 * ANSWER)] * REPETITIONS,
-        True: [Traffic(1, REQUEST, ANSWER)] * REPETITIONS,
+        False: [Traffic(7, 7 * REQUEST, 7 * ANSWER)] * 2,
+        True: [Traffic(1, REQUEST, ANSWER)] * 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("trips", "counted"),
+    [
+        ([5, 5], [5, 5]),
+        ([9, 5, 5], [5, 5]),
+        ([9, 5, 6, 5], [5, 6, 5]),
+        ([9, 5, 6, 6], [6, 6]),
+    ],
+)
+def test_iterations_are_counted_until_two_have_the_same_traffic(
+    trips: list[int], counted: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(trips)
+    monkeypatch.setattr(
+        "zodbshootout.crews.traffic._iteration",
+        lambda _, relay: {route: Traffic(left.pop(0)) for route in relay.counts()},
+    )
+    with serving() as server:
+        counts = count(specification(tmp_path, server, "requests 1"))
+    assert [traffic.trips for traffic in counts.iterations[False]] == counted
+    assert left == []
 
 
 def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.runs import cell_with, contender, plan_of, sweep_of
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
-from zodbshootout.scheduling.plan import RUN_OVERHEAD, make_plan
+from zodbshootout.scheduling.plan import make_plan
 
 
 def test_a_plan_is_limited_to_the_time_of_its_cells_unless_a_limit_is_given() -> None:
@@ -85,13 +84,3 @@ def test_a_sweep_leaves_out_no_number(most: int) -> None:
     sizes = [parameters.crew.size for parameters in sweep.parameters()]
     assert sorted(sizes) == list(range(1, most + 1))
     assert sizes[-1] not in {1, most} or most < 3
-
-
-def test_runs_are_short_enough_for_three_of_each_cell() -> None:
-    def run_time(**effort: Any) -> float:
-        return plan_of("ab", ["add", "cold"], run_time=0.8, **effort).run_time
-
-    assert run_time() == run_time(precision=0.05, cell_limit=8.0) == 0.8
-    # Three runs of four cells, each with the assumed time off the clock.
-    assert run_time(precision=0.05, limit=12 * (RUN_OVERHEAD + 0.3)) == pytest.approx(0.3)
-    assert run_time(precision=0.05, limit=1.0) == 0.0

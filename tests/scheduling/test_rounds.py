@@ -89,6 +89,23 @@ def test_the_seconds_left_follow_from_earlier_rounds_and_stay_within_the_limit()
     assert machine.left == [0, 7, 5, 3]
 
 
+def test_what_is_spent_once_is_not_taken_for_the_time_of_later_rounds() -> None:
+    now = [0.0]
+    effort = Effort(3, 0, 0, 0, 0.1, precision=0.05)
+    rounds = Rounds(["a", "b"], effort, 36.0, lambda _: 3, clock=lambda: now[0])
+    shares = []
+    for row, number in rounds:
+        if number == 0:
+            now[0] += 9.0
+            rounds.spend_once(row, 9.0)
+            shares.append(rounds.affordable(row))
+        now[0] += shares["ab".index(row)]
+    # Of the seconds, 18 are spent once; a tenth of what is left is not planned for.
+    assert shares == pytest.approx([0.9 * 18 / 6, 0.9 * (18 - 3 * 2.7) / 3])
+    assert rounds.took == pytest.approx(dict(zip("ab", shares, strict=True)))
+    assert rounds.made == {"a": 3, "b": 3}
+
+
 @pytest.mark.parametrize("precision", [0.0, 0.05])
 def test_a_row_has_no_more_rounds_once_it_needs_none(precision: float) -> None:
     left = {"a": 3, "b": 3}

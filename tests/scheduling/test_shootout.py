@@ -75,6 +75,9 @@ class Site:
     counts: Counts = field(default_factory=lambda: Counts({False: [Traffic(2, 30, 4)] * 3}))
     ended: Callable[[str], str | None] = lambda contender: None
     """Returns how a server of a contender has ended."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of each call besides those of its iterations."""
+    now: float = 0.0
     events: list[Event] = field(default_factory=list)
     together: list[list[str]] = field(default_factory=list)
     """The contenders at work, each time that another one joined them."""
@@ -91,10 +94,15 @@ class Site:
     def note(self, call: str, benchmark: str, name: str, detail: Any = None) -> None:
         nth = len([event for event in self.events if event[:3] == (call, benchmark, name)])
         event = Event(call, benchmark, name, detail)
+        self.now += self.costs.get(call, 0.0)
         self.events.append(event)
         failure = self.fails(event, nth)
         if failure is not None:
             raise Failed(failure)
+
+    def clock(self) -> float:
+        self.now += 1e-6
+        return self.now
 
     def did(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.call in kinds]
@@ -197,6 +205,7 @@ class FakeWorker:
 
     def _slice(self, loops: int) -> Slice:
         seconds = self.site.seconds.get(self.name, 0.01)
+        self.site.now += seconds * loops
         return Slice(seconds, seconds * loops, done=loops)
 
     def start(self, name: str, *args: int) -> None:
@@ -230,7 +239,7 @@ class FakeWorker:
         self._note("done")
         swing = self.site.swings.get(self.name, 0.0) * (-1) ** before
         swing += self.site.rises.get(self.name, 0.0) * before
-        values = [self._slice(1).value * (1 + swing)] * self.values
+        values = [self.site.seconds.get(self.name, 0.01) * (1 + swing)] * self.values
         metadata: dict[str, Any] = {"loops": self.loops}
         if self.site.rises:
             metadata |= {"round": str(before), "slices": " ".join(map(str, range(self.values)))}
@@ -316,6 +325,7 @@ def shootout_of(
         ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
         fork_servers=ForkServers(cast("Any", site)),
         servers=cast("Any", site),
+        clock=site.clock,
     )
     return FakedShootout(shootout, site, observer, kept)
 
@@ -849,8 +859,32 @@ def test_a_ratio_must_be_as_precise_as_the_figures() -> None:
     assert len(outcome.results[0].runs) > 1.5 * len(alone.results[0].runs)
 
 
+ALL = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
+
+
+@pytest.mark.parametrize("counting", [0.1, 0.7, 1.2])
+@pytest.mark.parametrize("set_up", [0.05, 0.3])
+def test_every_cell_has_three_runs_within_the_limit_also_if_counting_trips_takes_long(
+    counting: float, set_up: float
+) -> None:
+    site = Site(
+        costs={"count": counting, "prepare": 0.3, "set up": set_up, "size_after_slice": 0.01},
+        seconds={"a": 0.0004, "b": 0.001, "c": 0.0001},
+        swings=dict.fromkeys("abc", 0.5),
+    )
+    contenders: list[str | Contender] = [far("a", 0.0), far("b", 0.0), "c"]
+    effort: dict[str, Any] = {
+        "precision": 0.001, "limit": 60.0, "min_time": 0.05, "run_time": 1.8,
+    }  # fmt: skip
+    results = run_shootout(plan_of(contenders, ALL, values=0, loops=0, **effort), site).results
+    runs, seconds = min(len(result.runs) for result in results), site.now
+    assert runs >= 3
+    # Nor is much of the time left over.
+    assert 50.0 <= seconds <= 61.0
+
+
 def test_a_cell_without_time_left_is_not_run_and_says_why() -> None:
-    outcome = run_shootout(precise("ab", limit=1e-9))
+    outcome = run_shootout(precise("ab", limit=1e-9), Site())
     reason = "no time was left of the 1.67e-11 minutes (--at-most)"
     assert [(result.state, result.reason) for result in outcome.results] == [
         (State.NOT_RUN, reason)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from zodbshootout.model.outcome import Failed, Failure
@@ -79,6 +79,9 @@ class InterleavedRun(Generic[C]):
     """Called to take each prepared slice by calling its second argument, once."""
     is_last: Callable[[], bool] = lambda: True
     """Called when a run has had its slices; if false, the workers are there for another one."""
+    run_time: Callable[[], float] | None = None
+    """Returns the seconds of slices for which their number is chosen; ``None`` for those of the
+    effort."""
     _is_decided: bool = False
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
@@ -186,7 +189,9 @@ class InterleavedRun(Generic[C]):
         else:
             calibration.stride |= turn_strides(costs, calibration.cheapest)
         if not calibration.turns:
-            calibration.turns = choose_turns(costs, calibration.stride, calibration.effort.run_time)
+            run_time = self.run_time() if self.run_time else calibration.effort.run_time
+            calibration.effort = replace(calibration.effort, run_time=run_time)
+            calibration.turns = choose_turns(costs, calibration.stride, run_time)
 
     def _all_at_once(self, keys: Sequence[C], name: str, *args: Any) -> None:
         """Start a call in workers at the same time, and wait for all of them."""

@@ -14,13 +14,8 @@ from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import Parameter, with_values
 from zodbshootout.model.specification import PHASES, Parameters
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.scheduling.calibration import Effort, min_seconds
 from zodbshootout.scheduling.operations import operation_refusal, with_operation
-
-RUN_OVERHEAD = 0.45
-"""Seconds of a run besides its slices, for one of several contenders that are set up together: its
-processes, its first iterations, and a part of preparing its database."""
 
 
 @dataclass(frozen=True)
@@ -140,18 +135,6 @@ class Plan:
         return self.effort.limit or sum(
             max(usual, min_seconds(cell.parameters)) for cell in self._measurable
         )
-
-    @property
-    def run_time(self) -> float:
-        """The seconds that the slices of a run take for a contender, on average over contenders.
-
-        With a precision they are so few that the :attr:`limit` allows enough runs for intervals.
-        """
-        if not self.effort.precision:
-            return self.effort.run_time
-        runs = MIN_RUNS * len(self._measurable)
-        affordable = self.limit / max(1, runs) - RUN_OVERHEAD
-        return min(self.effort.run_time, max(0.0, affordable))
 
     def estimated_seconds(self) -> float:
         """Return a rough estimate of the duration, or with a precision its limit.

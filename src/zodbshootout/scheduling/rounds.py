@@ -16,9 +16,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.scheduling.calibration import Effort
 
 R = TypeVar("R", bound=Hashable)
+
+PLANNED = 0.9
+"""The part of the time left that is shared out: rounds vary, and none begins that does not fit."""
 
 
 @dataclass
@@ -36,11 +40,13 @@ class Rounds(Generic[R]):
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
     """The rounds that each row has had, including those before the run was resumed."""
+    took: dict[R, float] = field(init=False, default_factory=dict)
+    """Seconds of the last round of each row that has had one, without those that are spent once."""
     _began: float = field(init=False)
+    _once: dict[R, float] = field(init=False, default_factory=dict)
+    """Seconds that each row has spent on what no later round of it needs."""
     _left: dict[R, int] = field(init=False, default_factory=dict)
     """The rounds that each row still takes."""
-    _took: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds of the last round of each row that has had one."""
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
         """Yield each row that has a round next, with the number of that round, from 0 on."""
@@ -52,23 +58,49 @@ class Rounds(Generic[R]):
             if not self._left[row] or not self._fits(row):
                 self.closed(row)
                 continue
-            started = self.clock()
+            started, once = self.clock(), self._once.get(row, 0.0)
             number = self.made.get(row, 0)
             yield row, number
             self.made[row] = number + 1
-            self._took[row] = self.clock() - started
+            self.took[row] = self.clock() - started - (self._once.get(row, 0.0) - once)
             self._left[row] = self._rounds_left(row)
             if self.effort.precision:
                 waiting.append(row)
             else:
                 waiting.appendleft(row)
 
+    def spend_once(self, row: R, seconds: float) -> None:
+        """Note seconds of the present round of a row that no later round of it will take."""
+        self._once[row] = self._once.get(row, 0.0) + seconds
+
+    def affordable(self, row: R) -> float:
+        """Return the seconds that each round of a row may take so that all rows have enough rounds.
+
+        It is asked in the first round of the row.  The rounds of others that had one take as long
+        again; the rest have equal shares of what is left, and spend as much once as is usual.
+        """
+        seconds = self.limit - (self.clock() - self._began)
+        rounds = 0
+        for other in self.rows:
+            missing = min(self._left[other], self._fewest - self.made.get(other, 0))
+            if other in self.took:
+                seconds -= max(0, missing) * self.took[other]
+            elif self._left[other]:
+                rounds += max(1, missing)
+                if other != row and self._once:
+                    seconds -= sum(self._once.values()) / len(self._once)
+        return max(0.0, PLANNED * seconds / max(1, rounds))
+
+    @property
+    def _fewest(self) -> int:
+        return max(MIN_RUNS, self.effort.processes)
+
     @property
     def seconds_left(self) -> float:
         """An estimate of the seconds that the remaining rounds take."""
-        took = self._took
+        took = self.took
         usual = sum(took.values()) / len(took) if took else self.effort.duration
-        left = sum(rounds * self._took.get(row, usual) for row, rounds in self._left.items())
+        left = sum(rounds * self.took.get(row, usual) for row, rounds in self._left.items())
         if not self.effort.precision:
             return left
         return min(left, max(0.0, self.limit - (self.clock() - self._began)))
@@ -76,9 +108,9 @@ class Rounds(Generic[R]):
     def expected(self, row: R) -> int:
         """Return the number of rounds that a row takes in all, as far as there is time."""
         left = self._left[row]
-        if self.effort.precision and self._took:
-            usual = sum(self._took.values()) / len(self._took)
-            others = (self._took.get(other, usual) for other in self.rows if self._left[other])
+        if self.effort.precision and self.took:
+            usual = sum(self.took.values()) / len(self.took)
+            others = (self.took.get(other, usual) for other in self.rows if self._left[other])
             seconds = self.limit - (self.clock() - self._began)
             left = min(left, math.ceil(seconds / max(sum(others), 1e-9)))
         return self.made.get(row, 0) + max(1, left)
@@ -91,4 +123,4 @@ class Rounds(Generic[R]):
         if not self.effort.precision:
             return True
         elapsed = self.clock() - self._began
-        return elapsed + self._took.get(row, 0.0) <= self.limit and elapsed < self.limit
+        return elapsed + self.took.get(row, 0.0) <= self.limit and elapsed < self.limit

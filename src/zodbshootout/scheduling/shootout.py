@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import secrets
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.reachability import printable
@@ -44,6 +46,8 @@ MAX_CLIENTS = 128
 some connections to its server.  A row with more clients is measured a few contenders at a time."""
 VALUES_WITH_RESTARTS = 4
 """The default for the slices of a run if servers are restarted before each."""
+OVERHEAD = 0.45
+"""Seconds of a run besides its slices, for one of several contenders, until they are known."""
 
 
 @dataclass
@@ -84,6 +88,7 @@ class Shootout:
     store: ResultStore
     fork_servers: ForkServers
     servers: RunningServers
+    clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         self.plan, self.options = self.tasks.plan, self.tasks.options
@@ -101,6 +106,8 @@ class Shootout:
         """The number of this round, as the observer shows it."""
         self._left = 0.0
         """The seconds left when this round began."""
+        self._rounds = Rounds[Row]([], self.plan.effort, 0.0, self._rounds_needed)
+        self._calibrations: dict[Row, RowCalibration[Cell]] = {}
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -138,15 +145,16 @@ class Shootout:
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
         """Make as many rounds of each row as it needs; *limit* is in seconds."""
-        calibrations = {row: self._calibration(row) for row in rows}
+        self._calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
-        rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, made=made)
+        rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, self.clock, made)
+        self._rounds = rounds
         for row, number in rounds:
             self._left = rounds.seconds_left
             self.store.observer.left(self._left)
             self._stage = f"run {number + 1} of {rounds.expected(row)}"
-            self._measure_round(row, calibrations[row], number)
+            self._measure_round(row, self._calibrations[row], number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row has from the run that is resumed."""
@@ -183,11 +191,27 @@ class Shootout:
                 self.store.fail(cell, Failure(reason, state=State.NOT_RUN))
         self.store.close(cells)
 
+    def _run_time(self, row: Row) -> float:
+        """Return the seconds of the slices of a run per contender, on average over contenders.
+
+        With a precision they are so few that the limit allows enough runs for intervals.
+        """
+        effort = self.plan.effort
+        if not effort.precision:
+            return self._calibrations[row].effort.run_time
+        overheads = [
+            seconds / len(self._measurable(other)) - self._calibrations[other].effort.run_time
+            for other, seconds in self._rounds.took.items()
+        ]
+        overhead = max(0.0, statistics.fmean(overheads)) if overheads else OVERHEAD
+        affordable = self._rounds.affordable(row) / len(self._measurable(row)) - overhead
+        return min(effort.run_time, max(0.0, affordable))
+
     def _calibration(self, row: Row) -> RowCalibration[Cell]:
         cell = row[0]
         benchmark = benchmarks()[cell.benchmark]
         fewest = benchmark.fewest(cell.parameters)
-        effort = replace(self.plan.effort, run_time=self.plan.run_time)
+        effort = self.plan.effort
         if self._restarts(cell.benchmark):
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
@@ -288,11 +312,15 @@ class Shootout:
         parameters = group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         later: list[Cell] = []
+        row = next(row for row in self._rounds.rows if group[0] in row)
+        began = self.clock()
         prepared = [
             cell
             for cell in group
             if self._prepare(cell, number) and self._count_traffic(cell, number)
         ]
+        if not any(map(self.tasks.zaps, group)):
+            self._rounds.spend_once(row, self.clock() - began)
         with ExitStack() as stack:
             workers, failures = self._set_up(prepared, number, stack)
             for cell, failure in failures.items():
@@ -307,6 +335,8 @@ class Shootout:
                 before_slice=lambda cell: self._restart_servers(cell, workers[cell]),
                 take=lambda cell, take: self._take(workers[cell], meter, cell, take),
                 is_last=stop.is_last,
+                clock=self.clock,
+                run_time=partial(self._run_time, row),
             )
             while turns.workers and not stop.has_come:
                 self.store.observer.working_on(list(workers), stop.stage or self._stage)

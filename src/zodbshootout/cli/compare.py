@@ -71,7 +71,7 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
         _check_comparable(comparison, files)
     sides = ColumnComparison(titles[0], titles[1], comparison)
     write(comparison_report(sides, verbose=options.verbose), streams.out)
-    return _status(comparison, options.fail_above, streams)
+    return status_of(comparison, options.fail_above, streams)
 
 
 def _compare_values(
@@ -107,7 +107,7 @@ def _compare_values(
     ]
     records = [record for report in reports for record in report.records]
     write(Report(parts=reports, records=records), streams.out)
-    return max(_status(sides.comparison, options.fail_above, streams) for sides in compared)
+    return max(status_of(sides.comparison, options.fail_above, streams) for sides in compared)
 
 
 def _without(name: str, result: CellResult) -> CellResult:
@@ -117,20 +117,11 @@ def _without(name: str, result: CellResult) -> CellResult:
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
-def _status(comparison: Comparison, limit: float | None, streams: Streams) -> int:
-    return 0 if limit is None else status_of(comparison, limit, streams)
-
-
-def _read_timed(path: Path) -> list[CellResult]:
+def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
+    """Return results, with a cost as their figures if it is given; without it, as not measured."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not time: compare it with pyperf compare_to")
-    return results
-
-
-def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Return results, with a cost as their figures if it is given; without it, as not measured."""
-    results = _read_timed(path)
     if metric is None:
         return results
     cost = BY_NAME[metric]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.errors import SLOWDOWN
+from zodbshootout.errors import ALL_MEASURED, SLOWDOWN
 from zodbshootout.model.outcome import State
 from zodbshootout.reports.comparison import remedy
 from zodbshootout.results.names import long_name
@@ -13,12 +13,14 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Comparison, Pair
 
 
-def status_of(comparison: Comparison, limit: float, streams: Streams) -> int:
-    """Print what the gate finds, and return the exit status.
+def status_of(comparison: Comparison, limit: float | None, streams: Streams) -> int:
+    """Print what the gate finds, and return the exit status; 0 without a *limit*.
 
     It finds a cell that is significantly slower by more than *limit*, a fraction, and a cell of the
     base that the new side has no figure of, or that failed there.
     """
+    if limit is None:
+        return ALL_MEASURED
     slower = [pair for pair in comparison.pairs if pair.slower_than(limit)]
     undecided = [
         pair for pair in comparison.pairs if pair.may_be_slower_than(limit) and pair not in slower
@@ -29,7 +31,7 @@ def status_of(comparison: Comparison, limit: float, streams: Streams) -> int:
         *_lines(undecided, "too few runs to exclude a slowdown", limit),
     ):
         streams.complain(line)
-    return SLOWDOWN if slower or comparison.lost else 0
+    return SLOWDOWN if slower or comparison.lost else ALL_MEASURED
 
 
 def _lines(pairs: Iterable[Pair], finding: str, limit: float) -> Iterator[str]:

@@ -16,6 +16,7 @@ from rich.table import Column
 
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import print_line
+from zodbshootout.model.wording import counted
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet, in_first_rows
 from zodbshootout.reports.metrics import OBJECTS
@@ -45,7 +46,20 @@ def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]
         yield Lines(err, rows, verbose=options.verbose)
 
 
-class Lines(Observer):
+class _Printed(Observer):
+    """Prints failures and what workers have printed line by line."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def cell_failed(self, result: CellResult) -> None:
+        self.relay(f"{long_name(result.cell)}: {describe(result)}")
+
+    def relay(self, line: str) -> None:
+        print_line(self._console, line)
+
+
+class Lines(_Printed):
     """Print a line for each row, and at most once a minute the time left."""
 
     def __init__(
@@ -56,7 +70,7 @@ class Lines(Observer):
         verbose: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console = console
+        super().__init__(console)
         self._rows = rows
         self._verbose = verbose
         self._clock = clock
@@ -68,10 +82,7 @@ class Lines(Observer):
         if seconds >= WORTH_SHOWING and now >= self._next_estimate:
             self._next_estimate = now + 60
             minutes = math.ceil(seconds / 60)
-            self.relay(f"about {minutes} minute{'' if minutes == 1 else 's'} left")
-
-    def cell_failed(self, result: CellResult) -> None:
-        self.relay(f"{long_name(result.cell)}: {describe(result)}")
+            self.relay(f"about {counted(minutes, 'minute')} left")
 
     def row_done(self, results: Sequence[CellResult]) -> None:
         self._done += 1
@@ -86,9 +97,6 @@ class Lines(Observer):
         if self._verbose:
             self.relay(step)
 
-    def relay(self, line: str) -> None:
-        print_line(self._console, line)
-
 
 def describe(result: CellResult) -> str:
     """Return a result in a few words."""
@@ -101,7 +109,7 @@ def describe(result: CellResult) -> str:
     return f"{OBJECTS.text(result, figure)}{within}"
 
 
-class LiveTable(Observer):
+class LiveTable(_Printed):
     """Show the table as it grows, and below it the present step and the time left.
 
     The table is on the screen while the context manager :attr:`live` is active.
@@ -113,7 +121,7 @@ class LiveTable(Observer):
         baseline: str | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console = console
+        super().__init__(console)
         self._baseline = baseline
         self._clock = clock
         self._lock = threading.RLock()
@@ -187,12 +195,6 @@ class LiveTable(Observer):
         if len(lines) > height:
             lines = [*lines[: height - 1], [Segment("...\n")]]
         return Segments([segment for line in lines for segment in line])
-
-    def cell_failed(self, result: CellResult) -> None:
-        self.relay(f"{long_name(result.cell)}: {describe(result)}")
-
-    def relay(self, line: str) -> None:
-        print_line(self._console, line)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -42,6 +42,7 @@ from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.model.outcome import State, describe
 from zodbshootout.model.parameters import CLIENTS
 from zodbshootout.model.specification import ReplayedWorkload
+from zodbshootout.model.wording import counted
 from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
@@ -258,9 +259,10 @@ def _show_log(
 
 
 def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
-    if any(result.state is State.FAILED for result in results):
+    states = {result.state for result in results}
+    if State.FAILED in states:
         return SOME_FAILED, ""
-    if any(result.state is State.NOT_RUN for result in results):
+    if State.NOT_RUN in states:
         return SOME_FAILED, "not everything was measured: there was no time left (--at-most)"
     if not any(result.measured for result in results):
         return SOME_FAILED, "nothing was measured: none of the contenders can run any of it"
@@ -277,7 +279,7 @@ def _show_plan(plan: Plan, streams: Streams) -> int:
     text.write(make_report([ResultSet(results)], pending="yes"), streams.out)
     effort, minutes = plan.effort, plan.estimated_seconds() / 60
     runnable = sum(result.state is State.NOT_RUN for result in results)
-    cells = f"{runnable} cell{'' if runnable == 1 else 's'}"
+    cells = counted(runnable, "cell")
     if effort.precision:
         streams.say(
             f"{cells} until all are known within {100 * effort.precision:g} %, "
@@ -318,7 +320,7 @@ def _gate(
     status: int, results: Sequence[CellResult], plan: Plan, options: Options, streams: Streams
 ) -> int:
     """Compare variants of ``--against`` as ``--fail-above`` says, and return the exit status."""
-    if options.fail_above is None or status == INTERRUPTED:
+    if status == INTERRUPTED:
         return status
     findings = ALL_MEASURED
     for variant in plan.contenders:

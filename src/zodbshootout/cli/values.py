@@ -389,11 +389,6 @@ MAPPINGS = ("IO", "OO")
 SWITCHES = ("true", "yes", "on", "false", "no", "off")
 
 
-def _is_sharing(word: str) -> bool:
-    # A number is a mistake with a message of its own.
-    return word in SHARINGS or word.isdecimal()
-
-
 def _is_value_of_zap(word: str) -> bool:
     from zodbshootout.config.uri import is_uri
 
@@ -420,7 +415,8 @@ def _is_file(word: str) -> bool:
 
 
 OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
-    "--threads": (_is_sharing, "shared"),
+    # A number is a mistake with a message of its own.
+    "--threads": (lambda word: word in SHARINGS or word.isdecimal(), "shared"),
     "--btrees": (MAPPINGS.__contains__, "IO"),
     "--include-mapping": (SWITCHES.__contains__, "true"),
     "--zap": (_is_value_of_zap, ASK),

@@ -146,13 +146,9 @@ def _of_path(word: str, path: Path) -> Environment:
         raise UserError(
             f"--against: {word!r} is neither a wheel, a source archive nor an executable Python"
         )
-    return Environment(_name_of_python(path), str(path.absolute()))
-
-
-def _name_of_python(path: Path) -> str:
-    """Return the name of a Python: that of its virtual environment, if it is in one."""
     directory = path.absolute().parent.parent
-    return directory.name if (directory / "pyvenv.cfg").exists() else path.name
+    is_virtual = (directory / "pyvenv.cfg").exists()
+    return Environment(directory.name if is_virtual else path.name, str(path.absolute()))
 
 
 def _requirements_of(word: str) -> Iterator[str]:

@@ -289,13 +289,15 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     """Return a contender; *section* is ``None`` if another Python is to read it."""
     servers = servers_of(text.names, configuration)
     typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
-    served = served_storages(text, section, servers, configuration.names)
+    served = served_storages(text, servers)
     settings = _settings(text, section, configuration)
     for number, statement in enumerate(text.sql):
         settings[f"sql{number or ''}"] = configuration.mask(statement)
+    used = [storage.section for storage in served]
     for server in servers:
-        own = _settings_of_server(server, served, configuration)
-        settings |= {f"{_OF_SERVER}{server.name}.{key}": value for key, value in own.items()}
+        unused = [storage for storage in storages_of(server).values() if storage not in used]
+        own = _settings_of_parsed(server, configuration, f"{_OF_SERVER}{server.name}.", unused)
+        settings.update(own)
     for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
         wrong, flaw = mistake
         raise text.mistake(flaw, wrong)
@@ -435,15 +437,6 @@ def _keys_by_types(text: Section, prefix: str = "") -> Iterator[tuple[str, str]]
             yield from _keys_by_types(item, f"{prefix}{item.type}.")
 
 
-def _settings_of_server(
-    server: ServerSection, served: Sequence[ServedStorage], configuration: Configuration
-) -> dict[str, str]:
-    """Return the settings of a server without those of its storages that are not *served*."""
-    used = [storage.section for storage in served]
-    unused = [storage for storage in storages_of(server).values() if storage not in used]
-    return dict(_settings_of_parsed(server, configuration, unused=unused))
-
-
 def _settings_of_parsed(
     section: Any, configuration: Configuration, prefix: str = "", unused: Sequence[Any] = ()
 ) -> Iterator[tuple[str, str]]:
@@ -463,14 +456,9 @@ def _settings_of_parsed(
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, written):
                     yield f"{key}{name}", configuration.mask(shown)
-            elif not _stands_in(part):
+            # What stands in for the storage of a URI is in no file, and so has no matcher.
+            elif getattr(part.config, "getSectionMatcher", str)() is not None:
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
-
-
-def _stands_in(section: Any) -> bool:
-    """Return whether a section is in no file, because it stands in for the storage of a URI."""
-    matcher = getattr(section.config, "getSectionMatcher", None)
-    return matcher is not None and matcher() is None
 
 
 def _values_by_attribute(section: Any, configuration: Configuration) -> dict[str, list[str]]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
-from zodbshootout.client.reachability import Requirement
-from zodbshootout.client.storage_types import (
-    nested_sections,
-    type_of_section,
-)
 from zodbshootout.config.configuration import ServerSection
 from zodbshootout.config.references import references
 from zodbshootout.config.tree import Section
@@ -19,6 +16,8 @@ _DEFAULT = "1"
 """The name of a storage whose section has none, and that a client asks for by default."""
 _CLIENTS = frozenset({"zeoclient", "clientstorage"})
 """The types of sections that connect to ZEO servers."""
+_URI = re.compile(r"zeo://(?P<server>[^/?#]*)[^?#)]*(\?(?P<query>[^#)]*))?")
+"""A URI of a ZEO server, perhaps in one of a DemoStorage."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,12 @@ def storages_of(server: ServerSection) -> dict[str, Any]:
     """Return the sections of the storages that a ZEO server serves, by their names."""
     storages = getattr(server.config, "storage", ())
     return {storage.name or _DEFAULT: storage for storage in storages}
+
+
+def _texts_of(server: ServerSection) -> dict[str, Section]:
+    """Return the storages of a ZEO server as the file has them, by their names."""
+    storages = (section for section in server.text.sections if section.type != "settings")
+    return {section.name or _DEFAULT: section for section in storages}
 
 
 def check_storages(server: ServerSection) -> None:
@@ -55,10 +60,8 @@ def check_storages(server: ServerSection) -> None:
         names.add(name)
 
 
-def served_storages(
-    text: Section, section: Any, servers: Sequence[ServerSection], names: Mapping[str, str]
-) -> list[ServedStorage]:
-    """Return what a contender's *section* uses of its *servers*, directly or through another one.
+def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[ServedStorage]:
+    """Return what a contender's section uses of its *servers*, directly or through another one.
 
     If it is not known which storage of a server that is, because the type of its client is
     unknown, all storages of the server are returned.
@@ -66,18 +69,14 @@ def served_storages(
     :raises UserError: if a client names a storage that its server does not have
     """
     used: dict[Any, ServedStorage] = {}
-    pending = [(text, section)]
+    pending = [text]
     while pending:
-        text, outer = pending.pop()
-        for server, name in _connections(outer, servers, names):
-            storage = _storage(server, name, text)
+        outer = pending.pop()
+        for server, name in _connections(outer, servers):
+            storage = _storage(server, name, outer)
             if storage not in used:
                 used[storage] = ServedStorage(server, storage)
-                pending.append((server.text, storage))
-    if text.environment:
-        for server, name in _connections_elsewhere(text, servers):
-            storage = _storage(server, name, text)
-            used[storage] = ServedStorage(server, storage)
+                pending.append(_texts_of(server)[name])
     known = [storage.server for storage in used.values()]
     unknown = [server for server in servers if server.kind == "zeoserver" and server not in known]
     return [
@@ -91,38 +90,30 @@ def served_storages(
 
 
 def _connections(
-    section: Any, servers: Sequence[ServerSection], names: Mapping[str, str]
-) -> Iterator[tuple[ServerSection, str]]:
-    """Yield the servers that clients in a section connect to, with the names of the storages."""
-    for inner in nested_sections(section):
-        for need in type_of_section(inner).requirements(inner):
-            for server in servers:
-                if server.kind == "zeoserver" and _is_at(need, names.get(server.name, "")):
-                    yield server, need.storage
-
-
-def _connections_elsewhere(
     text: Section, servers: Sequence[ServerSection]
 ) -> Iterator[tuple[ServerSection, str]]:
-    """Yield the same for a section that another Python reads."""
-    for section in text.walk():
-        if section.type in _CLIENTS:
-            addresses = [key.value for key in section.keys if key.name.lower() == "server"]
-            referred = {name for address in addresses for name in references(address)}
-            storage = section.key("storage")
-            for server in servers:
-                own = {server.name, f"{server.name}_port"}
-                if server.kind == "zeoserver" and not referred.isdisjoint(own):
-                    yield server, storage.value if storage else _DEFAULT
-
-
-def _is_at(need: Requirement, address: str) -> bool:
-    """Return whether a server at *address* is what a client needs.
+    """Yield the servers that clients in a section connect to, with the names of the storages.
 
     The port decides: a host has several names, and the port is reserved for that server.
     """
-    port = address.rpartition(":")[2]
-    return any(isinstance(place, tuple) and str(place[1]) == port for place in need.addresses)
+    for address, storage in _addresses(text):
+        referred = references(address)
+        for server in servers:
+            own = {server.name, f"{server.name}_port"}
+            if server.kind == "zeoserver" and not referred.isdisjoint(own):
+                yield server, storage
+
+
+def _addresses(text: Section) -> Iterator[tuple[str, str]]:
+    """Yield the addresses in a section's clients of ZEO, with the names of their storages."""
+    for section in text.walk():
+        if section.type in _CLIENTS:
+            storage = section.key("storage")
+            name = storage.value if storage else _DEFAULT
+            yield from ((key.value, name) for key in section.keys if key.name.lower() == "server")
+        uri = section.key("uri")
+        for match in _URI.finditer(uri.value if uri else ""):
+            yield match["server"], dict(parse_qsl(match["query"] or "")).get("storage", _DEFAULT)
 
 
 def _storage(server: ServerSection, name: str, text: Section) -> Any:

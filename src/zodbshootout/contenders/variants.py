@@ -289,12 +289,11 @@ def _with_values(
     chosen = sorted(different.values())
     if len(chosen) == 1:
         return [variants[0]]
-    using = [
-        name
-        for name in definitions[0]
-        if any(_differ_by(name, definitions[first], definitions[other])
-               for first in chosen for other in chosen)
-    ]  # fmt: skip
+    differing = [
+        [name for name, value in definitions[first].items() if value != definitions[other][name]]
+        for first, other in product(chosen, chosen)
+    ]
+    using = [name for name in definitions[0] if [name] in differing]
     named_after_values: list[Contender] = []
     for number in chosen:
         values = {name: definitions[number][name] for name in using}
@@ -303,10 +302,6 @@ def _with_values(
         original = named_after_values[0].name if named_after_values else ""
         named_after_values.append(replace(contender, name=name, variant_of=original))
     return named_after_values
-
-
-def _differ_by(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    return [key for key in one if one[key] != other[key]] == [name]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.wording import counted
 from zodbshootout.reports.elements import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
     ResultSet,
@@ -204,8 +205,7 @@ def remedy(pairs: Iterable[Pair]) -> str:
 
 def in_minutes(minutes: float) -> str:
     """Return words for additional *minutes*, rounded up."""
-    number = max(1, math.ceil(minutes))
-    return f"about {number:,} more minute{'' if number == 1 else 's'}"
+    return f"about {counted(max(1, math.ceil(minutes)), 'more minute')}"
 
 
 def _notes(sides: ColumnComparison, *, verbose: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from zodbshootout.model.costs import COSTS, Cost
+from zodbshootout.model.costs import COSTS
 from zodbshootout.model.parameters import PARAMETERS, Parameter, Plain, Scope
 from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.elements import Report
@@ -81,11 +81,6 @@ def _parameter(one: Parameter, parameters: Parameters) -> Plain | None:
     return one.written(parameters)
 
 
-def _amount(result: CellResult, cost: Cost) -> float | None:
-    figure = result.with_cost(cost)
-    return None if figure is None else figure.mean
-
-
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
     trend, course = result.trend, result.over_time
@@ -96,6 +91,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         name: metric.value(result) if result.measured and not memory else None
         for name, metric in METRICS.items()
     }
+    costs = {cost: result.with_cost(cost) for cost in COSTS}
     has_throughput = result.timed and not result.paced
     iterations = cell.parameters.crew.size / result.mean if has_throughput else None
     return {
@@ -117,7 +113,7 @@ def _record(result: CellResult) -> dict[str, Any]:
         "latency_p99_s": figures["p99"],
         "latency_max_s": figures["max"],
         "memory_bytes": result.mean if memory else None,
-        **{cost.key: _amount(result, cost) for cost in COSTS},
+        **{cost.key: figure and figure.mean for cost, figure in costs.items()},
         "runs": len(result.runs),
         "values": len(result.values),
         "trend": trend and ("within runs" if trend.within_runs else "from run to run"),

@@ -10,7 +10,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 from zodbshootout.model.costs import BY_NAME
@@ -55,36 +55,6 @@ IN_PARENTHESES = (
     "time; up to: requests overlap, and it may be less"
 )
 _TRIPS = BY_NAME["trips"], BY_NAME["cache_trips"]
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """The round-trip time at which two contenders are equally fast, in seconds."""
-
-    rtt: float
-    low: float
-    high: float
-    """The ends of its 95 % confidence interval."""
-    near: str
-    """The contender that is faster below it."""
-    far: str
-    seconds: float = 0.0
-    """The time that an iteration of both takes there."""
-
-    def __str__(self) -> str:
-        low, high = (_milliseconds(end) for end in (self.low, self.high))
-        return f"{self.near} is faster below {self.label} ({low} to {high}), {self.far} above"
-
-    @property
-    def label(self) -> str:
-        """The round-trip time in words."""
-        return f"{_milliseconds(self.rtt)} ms"
-
-    @property
-    def mark(self) -> Mark:
-        """Its mark in a chart over milliseconds."""
-        x, low, high = (1e3 * rtt for rtt in (self.rtt, self.low, self.high))
-        return Mark(x, self.seconds, self.label, str(self), low, high, (self.near, self.far))
 
 
 _RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
@@ -169,7 +139,7 @@ def crossings(cells: Sequence[Columned]) -> Iterator[str]:
     how = "" if _are_measured(cells) else "estimate: "
     for (benchmark, _), curves in _curves(cells).items():
         for crossing in _crossings_of(curves):
-            yield f"{how}{benchmark}: {crossing}"
+            yield f"{how}{benchmark}: {crossing.sentence}"
 
 
 def measured_crossings(cells: Sequence[Columned]) -> list[str]:
@@ -210,7 +180,7 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
             columns=columns,
             in_seconds=True,
             estimated=not measured,
-            marks=[crossing.mark for crossing in crossings_there],
+            marks=crossings_there,
         )
 
 
@@ -315,9 +285,9 @@ def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
 
 
-def _end_of_axis(found: Sequence[Crossing]) -> float:
+def _end_of_axis(found: Sequence[Mark]) -> float:
     """Return the distance at which estimated lines end: somewhat beyond all crossings."""
-    beyond = 1.5 * max((crossing.rtt for crossing in found), default=math.inf)
+    beyond = 1.5e-3 * max((crossing.x for crossing in found), default=math.inf)
     return next((rtt for rtt in DISTANCES if rtt >= beyond), DISTANCES[-1])
 
 
@@ -325,7 +295,8 @@ _Points = Sequence[tuple[float, Estimate]]
 """Round-trip times in seconds, and by how many seconds one contender is slower than another."""
 
 
-def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Crossing]:
+def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
+    """Yield the round-trip times at which two contenders are equally fast."""
     for (one, ones), (other, others) in combinations(curves.items(), 2):
         common = sorted(ones.keys() & others.keys())
         points = [(rtt, ones[rtt].estimate - others[rtt].estimate) for rtt in common]
@@ -345,7 +316,7 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
     return [(0.0, here), (far, replace(here, mean=here.mean + more * far))]
 
 
-def _found(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Crossing]:
+def _found(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
     """Yield the crossings whose whole interval lies within what was measured."""
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
@@ -363,7 +334,10 @@ def _found(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Cro
             (1 - part) * ends[0] + part * ends[1] if ends else _estimated(curve[0.0], rtt) or 0.0
         )
         faster, slower = (one, other) if first.mean < 0 else (other, one)
-        yield Crossing(rtt, rtt - width, rtt + width, faster, slower, seconds)
+        low, high, label = rtt - width, rtt + width, f"{_milliseconds(rtt)} ms"
+        interval = f"{_milliseconds(low)} to {_milliseconds(high)}"
+        sentence = f"{faster} is faster below {label} ({interval}), {slower} above"
+        yield Mark(1e3 * rtt, seconds, label, sentence, 1e3 * low, 1e3 * high, (faster, slower))
 
 
 def _milliseconds(seconds: float) -> str:

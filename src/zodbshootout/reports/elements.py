@@ -57,6 +57,11 @@ class Row:
     long_title: str = ""
     """The title in words, if there is one."""
 
+    @property
+    def has_figure(self) -> bool:
+        """Whether any entry shows a number."""
+        return any(entry.value is not None for entry in self.entries)
+
 
 @dataclass(frozen=True)
 class Table:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
+from zodbshootout.model.wording import counted
 from zodbshootout.reports.elements import DASH, Entry, Style
 from zodbshootout.reports.headings import Columned, benchmarks_of
 from zodbshootout.results.cell import Cell
@@ -55,7 +56,7 @@ class Footnotes:
         """Return the number of the footnote on a result, 0 if there is nothing to be said."""
         reason = result.reason
         if result.measured and result.state is not State.MEASURED:
-            runs = f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"
+            runs = counted(len(result.runs), "run")
             reason = f"{reason}; the figure is that of {runs} before that"
         if _is_overloaded(result):
             reason = "; ".join(filter(None, [reason, OVERLOADED]))

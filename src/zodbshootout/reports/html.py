@@ -36,11 +36,13 @@ def write(report: Report, console: Console) -> None:
     results = replace(report, title=_RESULTS, parts=())
     # The sort is stable.
     parts = sorted([results, *report.parts], key=lambda part: part.title not in _FIRST)
+    which = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
     # Each chart is a document of its own.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     environment = Environment(
         loader=PackageLoader("zodbshootout.reports", "page"),
         autoescape=True,
@@ -57,7 +59,7 @@ def write(report: Report, console: Console) -> None:
         report=report,
         parts=parts,
         views=views,
-        comparisons=_comparisons(report),
+        comparisons=[which, *(view.parts for view in report.alternatives)],
         which_is_faster=WHICH_IS_FASTER,
         notes=_common_notes(views),
         results=_RESULTS,
@@ -68,7 +70,7 @@ def write(report: Report, console: Console) -> None:
         charts=drawn,
         light=LIGHT,
         dark=DARK,
-        bundle=_bundle(),
+        bundle=bundle.replace("</script", r"<\/script"),
     )
     console.file.write(page)
 
@@ -79,12 +81,6 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
         (column, number) for chart in charts for number, column in enumerate(chart.columns)
     )
     return {column: first for column, (first, *_) in numbers.items()}
-
-
-def _comparisons(report: Report) -> list[Sequence[Report]]:
-    """Return the reports of the comparisons with each baseline."""
-    default = (part.parts for part in report.parts if part.title == WHICH_IS_FASTER)
-    return [next(default, ()), *(view.parts for view in report.alternatives)]
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
@@ -151,12 +147,6 @@ def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
     return {
         metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names
     }
-
-
-def _bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed in one script."""
-    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return script.replace("</script", r"<\/script")
 
 
 def _anchor(title: str) -> str:

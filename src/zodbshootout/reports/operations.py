@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from zodbshootout.model.parameters import RATE
 from zodbshootout.model.specification import AFTER, DURING, exactly
+from zodbshootout.model.wording import counted
 from zodbshootout.reports.headings import Columned
 from zodbshootout.reports.over_time import duration
 from zodbshootout.results.names import short_name, varied_parameters
@@ -40,7 +41,8 @@ def _clauses(name: str, during: CellResult, after: CellResult) -> Iterator[str]:
     yield f"{name} took {_spread(seconds)}"
     late = _numbers(after, "not_recovered_s")
     if late:
-        yield f"p99 was not back within {duration(min(late))}, in {len(late)} of {_runs(after)}"
+        runs = counted(len(after.runs), "run")
+        yield f"p99 was not back within {duration(min(late))}, in {len(late)} of {runs}"
     elif back := statistics.median(_numbers(after, "recovered_s")):
         yield f"p99 was back after {duration(back)}"
     else:
@@ -80,7 +82,3 @@ def _spread(seconds: Sequence[float]) -> str:
         return middle
     low, high = min(seconds), max(seconds)
     return f"{middle} ({low:.3g} to {high:.3g} s in {len(seconds)} runs)"
-
-
-def _runs(result: CellResult) -> str:
-    return f"{len(result.runs)} run{'' if len(result.runs) == 1 else 's'}"

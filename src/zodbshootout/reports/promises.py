@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from zodbshootout.model.storage_facts import Durability, Place, Sharing
+from zodbshootout.model.wording import listed
 from zodbshootout.reports.headings import Columned
 
 _USED_BY = {
@@ -48,7 +49,7 @@ def _durability(facts: _Facts, *, is_complete: bool) -> str:
         for clause in _clauses(kind, {name: facts[name] for name in names})
     ]
     if synced:
-        names = "the others" if is_complete and len(synced) > 1 else _listed(synced)
+        names = "the others" if is_complete and len(synced) > 1 else listed(synced)
         clauses.append(f"{names} sync{_s(synced)} each commit, and lose{_s(synced)} none")
     return "; ".join(clauses) if len(clauses) > 1 else ""
 
@@ -57,31 +58,31 @@ def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
     """Yield a clause for the contenders of each detail; *facts* are those of one durability."""
     details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
     for detail, names in _grouped(facts, "durability_detail", details).items():
-        listed, because = _listed(names), f" ({detail})" if detail else ""
+        those, because = listed(names), f" ({detail})" if detail else ""
         yield {
             Durability.MAY_LOSE.value: (
-                f"{listed} do{'' if len(names) > 1 else 'es'} not sync each commit{because}: a "
+                f"{those} do{'' if len(names) > 1 else 'es'} not sync each commit{because}: a "
                 "power cut may take the last ones"
             ),
             Durability.IN_MEMORY.value: (
-                f"{listed} keep{_s(names)} all data in memory{because}: a power cut takes all of it"
+                f"{those} keep{_s(names)} all data in memory{because}: a power cut takes all of it"
             ),
             Durability.UNKNOWN.value: (
-                f"whether {listed} sync{_s(names)} each commit is unknown{because}"
+                f"whether {those} sync{_s(names)} each commit is unknown{because}"
             ),
         }[kind]
 
 
 def _sharing(facts: _Facts) -> str:
     columns = _grouped(facts, "sharing", _USED_BY)
-    clauses = [f"by {_USED_BY[kind]} with {_listed(names)}" for kind, names in columns.items()]
+    clauses = [f"by {_USED_BY[kind]} with {listed(names)}" for kind, names in columns.items()]
     return f"data can be used {'; '.join(clauses)}" if len(clauses) > 1 else ""
 
 
 def _servers(facts: _Facts) -> str:
     columns = _grouped(facts, "server_place", _SERVED)
     clauses = [
-        f"{_listed(names)} {_SERVED[place]}" if place else f"none for {_listed(names)}"
+        f"{listed(names)} {_SERVED[place]}" if place else f"none for {listed(names)}"
         for place, names in columns.items()
     ]
     return f"servers: {'; '.join(clauses)}" if any(columns) else ""
@@ -94,11 +95,6 @@ def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[s
         for value in values
     }
     return {value: names for value, names in columns.items() if names}
-
-
-def _listed(names: Sequence[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _s(names: Sequence[str]) -> str:

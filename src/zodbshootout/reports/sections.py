@@ -9,7 +9,9 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.specification import Parameters
+from zodbshootout.model.wording import listed
 from zodbshootout.reports.charts import ENOUGH, MetricCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
     ColumnComparison,
@@ -28,13 +30,8 @@ from zodbshootout.reports.over_time import over_time_charts, over_time_report, t
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.replay_tables import step_charts
-from zodbshootout.reports.tables import (
-    check_columns,
-    other_load,
-    tables_and_notes,
-)
+from zodbshootout.reports.tables import check_columns, other_load, tables_and_notes
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Pair
 
 MAX_VERDICTS = 3
 """The most verdicts at the top of a report; the matrix has all comparisons."""
@@ -88,7 +85,7 @@ def whole_report(
         _by_benchmark(timed, columns, ceiling),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
         Report(_tables(result_sets, PERCENTILES, footnotes), title="Latency"),
-        *([_over_time(result_sets)] if any(result.over_time for _, result in cells) else []),
+        replace(over_time_report(result_sets), records=[], notes=[]),
         Report(_tables(result_sets, COUNTS, footnotes), title="Conflicts, retries and caches"),
         _contenders(cells),
         _runs(result_sets),
@@ -102,10 +99,6 @@ def whole_report(
         parts=Report(parts=sections).without_charts,
         alternatives=list(_alternatives(result_sets, main, footnotes)) if main.matrix else [],
     )
-
-
-def _over_time(result_sets: Sequence[ResultSet]) -> Report:
-    return replace(over_time_report(result_sets), records=[], notes=[])
 
 
 def _compared(
@@ -176,8 +169,7 @@ def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
         return named or "zodbshootout"
     if len(result_sets) > 1:
         return " and ".join(results.name for results in result_sets)
-    *others, last = columns
-    return f"{', '.join(others)} and {last}" if others else last
+    return listed(columns)
 
 
 def _facts_of_run(result_sets: Sequence[ResultSet], results: Sequence[CellResult]) -> Iterator[str]:
@@ -228,12 +220,12 @@ def _matrix(
     comparisons: Sequence[ColumnComparison], cells: Sequence[Columned], footnotes: Footnotes
 ) -> Table | None:
     """Return the table of all ratios, ``None`` if nothing was compared."""
-    rows: dict[tuple[str, Parameters, str], dict[str, Pair]] = {}
-    for columns in comparisons:
-        for pair in columns.comparison.pairs:
-            cell = pair.base.cell
-            key = (cell.benchmark, cell.parameters, pair.base.measure)
-            rows.setdefault(key, {})[columns.new] = pair
+    by_row = grouped(
+        ((pair.base.cell.benchmark, pair.base.cell.parameters, pair.base.measure), (one.new, pair))
+        for one in comparisons
+        for pair in one.comparison.pairs
+    )
+    rows = list(map(dict, by_row.values()))
     if not rows:
         return None
     results = {
@@ -241,11 +233,11 @@ def _matrix(
     }
     sides = {columns.new: columns.base for columns in comparisons}
     bases = ", ".join(dict.fromkeys(sides.values()))
-    firsts = [next(iter(row.values())).base for row in rows.values()]
+    firsts = [next(iter(row.values())).base for row in rows]
     titles = row_titles(firsts)
     several = Counter(titles)
     lines = []
-    for title, first, row in zip(titles, firsts, rows.values(), strict=True):
+    for title, first, row in zip(titles, firsts, rows, strict=True):
         title = title if several[title] == 1 else f"{title}, {description(first)}"  # noqa: PLW2901
         entries = [
             ratio_entry(row.get(name)) or _no_ratio(first, (name, base), results, footnotes)
@@ -282,18 +274,15 @@ def _tables(
         replace(table, rows=rows, percentile=metric.name if metric in PERCENTILES else "")
         for metric in metrics
         for table in tables_and_notes(result_sets, footnotes, metric).tables
-        if (rows := [row for row in table.rows if _has_figure(row)])
+        if (rows := [row for row in table.rows if row.has_figure])
     ]
-
-
-def _has_figure(row: Row) -> bool:
-    return any(entry.value is not None for entry in row.entries)
 
 
 def _contenders(cells: Sequence[Columned]) -> Report:
     first = {column: result.metadata for column, result in reversed(cells) if result.measured}
     metadata = {column: first[column] for column, _ in cells if column in first}
-    versions = sorted({key for keys in metadata.values() for key in keys if _is_version(key)})
+    keys = {key for keys in metadata.values() for key in keys if key not in _MACHINE}
+    versions = sorted(key for key in keys if key.startswith("version_"))
     titles = {**_CONTENDER, **{key: key.removeprefix("version_") for key in versions}}
     table = _facts("Contender", metadata, titles)
     return Report(
@@ -332,7 +321,3 @@ def _facts(
         if any(key in facts for facts in metadata.values())
     ]
     return Table("", list(metadata), rows, title=title, words=frozenset(metadata))
-
-
-def _is_version(key: str) -> bool:
-    return key.startswith("version_") and key not in _MACHINE

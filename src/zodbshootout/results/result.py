@@ -19,6 +19,7 @@ from zodbshootout.model.costs import Cost
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import INSTALLED, without_rtt
+from zodbshootout.model.wording import counted
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, joined, mean_of, mean_of_runs
 
@@ -139,10 +140,8 @@ class CellResult:
             minutes = f"{self.lasted / 60:.3g} of {self.wanted_seconds / 60:.3g} minutes"
             warnings.append(f"incomplete: {minutes}")
         if self.crashes:
-            plural = "" if len(self.crashes) == 1 else "s"
-            warnings.append(
-                f"{len(self.crashes)} run{plural} repeated after a crash: {self.crashes[-1]}"
-            )
+            runs = counted(len(self.crashes), "run")
+            warnings.append(f"{runs} repeated after a crash: {self.crashes[-1]}")
         return replace(self, reason="; ".join(warnings))
 
     @property

@@ -39,22 +39,24 @@ def opened(storage: str, place: Path, imports: str = "") -> Database:
 FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestorage>\n"
 CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
+IN_FILE = "packing writes its file anew, and leaves nothing to be vacuumed"
+IN_MEMORY = "its data is in memory, and has nothing to be vacuumed"
 OF_DEMO = "DemoStorage: its base stays as it is"
 INFO = {
     FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), keeps_history=True, undoes=True,
-        prefetches=False, stores_blobs=True,
+        prefetches=False, stores_blobs=True, vacuum_flaw=f"FileStorage: {IN_FILE}",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
-        keeps_history=True, undoes=False,
+        keeps_history=True, undoes=False, vacuum_flaw=f"MappingStorage: {IN_MEMORY}",
         prefetches=False, stores_blobs=False,
         storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
         "DemoStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""), zap_obstacle=OF_DEMO,
-        keeps_history=True, undoes=False,
+        keeps_history=True, undoes=False, vacuum_flaw=f"DemoStorage: {IN_MEMORY}",
         prefetches=False, stores_blobs=True,
         storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
@@ -62,6 +64,7 @@ INFO = {
         "DemoStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), zap_obstacle=OF_DEMO,
         keeps_history=True, undoes=True,
         prefetches=False, stores_blobs=False,
+        vacuum_flaw=f"DemoStorage: {IN_FILE}",
         pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
         versions=OURS,

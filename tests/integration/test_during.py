@@ -80,6 +80,70 @@ def test_a_process_of_its_own_packs_beside_clients_that_are_processes(place: Pat
     assert left_behind(place) == []
 
 
+WITH_SQLITE = CONF.replace(
+    "<postgresqlserver",
+    """
+<mysqlserver my>
+</mysqlserver>
+<zodb mariadb>
+    <relstorage>
+        keep-history false
+        <mysql-or-mariadb>
+            host $my_host
+            port $my_port
+            user zodbshootout
+            passwd $my_password
+            db zodbshootout
+        </mysql-or-mariadb>
+    </relstorage>
+</zodb>
+<zodb sqlite>
+    <relstorage>
+        keep-history false
+        <sqlite3>
+            data-dir $scratch/sqlite
+        </sqlite3>
+    </relstorage>
+</zodb>
+<postgresqlserver""",
+).replace("%import", "%import zodbshootout.mysql\n%import")
+SMALL = (
+    "--rate", "50", "-c", "2", "--object-counts", "2", "--min-objects", "150", "-p", "1",
+    "-o", "a.json",
+)  # fmt: skip
+
+
+def test_real_databases_are_copied_by_a_process_beside_their_clients(place: Path) -> None:
+    keeping = WITH_SQLITE.replace(
+        "path $scratch/zeo.fs", "path $scratch/zeo.fs\nblob-dir $scratch/z"
+    )
+    for number, section in enumerate(("<zeoclient>", "<relstorage>")):
+        keeping = keeping.replace(section, f"{section}\nblob-dir $scratch/blobs-{number}")
+    (place / "x.conf").write_text(keeping)
+    words = ("--during", "copy", "--only", "zeo,sqlite", "--blobs")
+    done = run(place, "x.conf", "hot", *SMALL, *words)
+    assert done.status == 0, done.out + done.err
+    for contender in ("zeo", "sqlite"):
+        facts = metadata_of(place / "a.d" / f"{contender}.json", "hot after copy")
+        assert facts["operation_records"] > 150
+    assert left_behind(place) == []
+
+
+def test_real_databases_are_vacuumed_beside_their_clients(place: Path) -> None:
+    (place / "x.conf").write_text(WITH_SQLITE)
+    done = run(place, "x.conf", "load", *SMALL, "--during", "vacuum", "--threads")
+    assert done.status == 0, done.out + done.err
+    found = cells(place / "a.cells.jsonl")
+    for contender in ("postgresql", "mariadb", "sqlite"):
+        facts = metadata_of(place / "a.d" / f"{contender}.json", "load after vacuum")
+        assert "operation_freed_bytes" in facts
+    assert found["zeo", "load"] == (
+        "not supported", "ClientStorage: a client cannot have its server vacuum the database",
+    )  # fmt: skip
+    assert found["fs", "load"][0] == "not supported"
+    assert left_behind(place) == []
+
+
 FILES = """
 <filestorage>
 path $scratch/a.fs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyperf
@@ -160,13 +160,14 @@ ONE_AT_A_TIME = Limit("its cache serves one process", databases=2)
         ({"sharing": Sharing.EXCLUSIVE}, False),
         ({"sharing": Sharing.VOLATILE}, False),
         ({"limits": (ONE_AT_A_TIME,)}, False),
+        ({"stores_blobs": False}, True),
     ],
 )
 def test_a_process_of_its_own_packs_what_several_can_open(
     facts: dict[str, Any], elsewhere: bool
 ) -> None:
     one = contender("a", **facts)
-    assert is_elsewhere(one, AT_A_RATE) == elsewhere
+    assert is_elsewhere(one, replace(AT_A_RATE, blobs=True)) == elsewhere
     advice = "only the process that has it open can pack it; use --threads shared"
     alone = Parameters(CrewShape(1), rate=1.0, during="before pack", garbage=0.3)
     reason = operation_refusal(one, alone)

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import ZODB
+from ZODB.blob import Blob
 from ZODB.FileStorage import FileStorage
+from ZODB.utils import p64
 
-from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from tests.fakes import (
+    FakeClock,
+    FakeStorage,
+    exactly_started,
+    parameters,
+    plan,
+)
 from tests.truth.test_rates import SERVICE, mean_response, serving
-from zodbshootout.client import operation
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.data.objects import Item, pickled
 from zodbshootout.client.database import Database
-from zodbshootout.client.operation import Operation
+from zodbshootout.client.operation import BENCHMARK_OF, Operation
 from zodbshootout.client.preparation import fill
 from zodbshootout.crews.crew import Sample
-from zodbshootout.model.outcome import CheckFailed
+from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.specification import Specification, Storage
+from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.scheduling.operations import operation_parameters, with_operation
 
 OF_OBJECTS = parameters(
@@ -66,7 +79,7 @@ def test_what_passes_between_two_slices_delays_no_iteration() -> None:
 
 def on_files(place: Path, fault: Any = lambda storage: None) -> Database:
     def open_db(_: Storage) -> Any:
-        storage = FileStorage(str(place / "Data.fs"))
+        storage = FileStorage(str(place / "Data.fs"), blob_dir=str(place / "blobs"))
         fault(storage)
         return ZODB.DB(storage)
 
@@ -75,10 +88,11 @@ def on_files(place: Path, fault: Any = lambda storage: None) -> Database:
     return database
 
 
-def pack(database: Database) -> Operation:
-    """Pack beside a connection that stays open, and wait for the end."""
+def operated(database: Database, name: str = "pack") -> Operation:
+    """Have an operation done beside a connection that stays open, and wait for the end."""
     operating = Operation(database)
-    operating.prepare_operation(Specification(Storage(), "pack", operation_parameters(OF_OBJECTS)))
+    wanted = operation_parameters(replace(OF_OBJECTS, during=f"before {name}"))
+    operating.prepare_operation(Specification(Storage(), name, wanted))
     with database.connected():
         operating.start_operation()
         while operating.operation_times() is None:
@@ -88,7 +102,7 @@ def pack(database: Database) -> Operation:
 
 def test_an_operation_packs_the_shared_db_of_clients_and_leaves_it_open(tmp_path: Path) -> None:
     database = on_files(tmp_path)
-    operating = pack(database)
+    operating = operated(database)
     began, ended = operating.operation_times() or (0.0, 0.0)
     assert 0 < began < ended
     assert operating.finish_operation()["freed_objects"] == 50
@@ -103,7 +117,7 @@ def test_an_operation_that_leaves_garbage_is_found_out(tmp_path: Path) -> None:
         storage.pack = lambda t, referencesf: packing(t, referencesf, gc=False)
 
     database = on_files(tmp_path, collect_none)
-    operating = pack(database)
+    operating = operated(database)
     with pytest.raises(CheckFailed, match="50 of 50 objects that nothing refers to"):
         operating.finish_operation()
     database.close()
@@ -118,16 +132,154 @@ def test_the_failure_of_an_operation_is_raised_where_its_end_is_waited_for(tmp_p
 
     database = on_files(tmp_path, break_down)
     with pytest.raises(OSError, match="disk full"):
-        pack(database)
+        operated(database)
     database.close()
 
 
-def test_a_benchmark_of_another_environment_cannot_be_an_operation(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of temporary files."""
+    path = tmp_path / "scratch"
+    path.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    return path
+
+
+LEFT_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""A process that fails ends, and closes no iterator."""
+
+
+def with_a_blob(place: Path, fault: Any = lambda storage: None) -> Database:
+    database = on_files(place, fault)
+    with database.db.transaction() as connection:
+        connection.root()["a blob"] = Blob(b"content")
+    return database
+
+
+def test_an_operation_copies_all_transactions_and_leaves_no_copy(
+    scratch: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(operation, "benchmarks", dict)
-    with pytest.raises(Exception, match="pack is not installed in its environment"):
-        Operation().prepare_operation(Specification(Storage(), "pack", OF_OBJECTS))
+    database = with_a_blob(tmp_path)
+    with closing(database.db.storage.iterator()) as transactions:
+        records = sum(len(list(transaction)) for transaction in transactions)
+    operating = operated(database, "copy")
+    assert len(list(scratch.iterdir())) == 1
+    with database.db.transaction() as connection:
+        connection.root()["newer"] = 1
+    counts = operating.finish_operation()
+    assert counts["records"] == records > 50
+    assert counts["record_bytes"] > 50 * 300
+    assert list(scratch.iterdir()) == []
+    database.close()
+
+
+def restoring(fault: Any) -> Any:
+    """Return a fault of a storage's copies: *fault* of a record's data is restored."""
+
+    def wrong(storage: Any) -> None:
+        iterator = storage.iterator
+
+        def first_wrong(*bounds: Any) -> Any:
+            storage.iterator = iterator  # that with which the copy is compared
+            for transaction in iterator(*bounds):
+                records = [one for one in map(fault, transaction) if one is not None]
+                yield TransactionRecord(transaction, records)
+
+        storage.iterator = first_wrong
+
+    return wrong
+
+
+class TransactionRecord:
+    """A transaction with other records."""
+
+    def __init__(self, transaction: Any, records: list[Any]) -> None:
+        self._transaction, self._records = transaction, records
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transaction, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._records)
+
+
+def without_the_first_object(record: Any) -> Any:
+    return None if record.oid == p64(1) else record
+
+
+def with_another_record(record: Any) -> Any:
+    if record.oid == p64(1):
+        record.data = pickled(Item(b"something else"))
+    return record
+
+
+@LEFT_OPEN
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [(without_the_first_object, "was not copied"), (with_another_record, "copied as another one")],
+)
+def test_a_copy_that_lacks_something_is_found_out(
+    fault: Any, found: str, scratch: Path, tmp_path: Path
+) -> None:
+    database = with_a_blob(tmp_path, restoring(fault))
+    operating = operated(database, "copy")
+    with pytest.raises(CheckFailed, match=rf"revision \w+ of object \w+ (was )?{found}"):
+        operating.finish_operation()
+    database.close()
+
+
+@LEFT_OPEN
+def test_a_copy_with_another_file_of_a_blob_is_found_out(scratch: Path, tmp_path: Path) -> None:
+    database = with_a_blob(tmp_path)
+    operating = operated(database, "copy")
+    (copy,) = scratch.glob("*/blobs/**/*.blob")
+    copy.chmod(0o600)
+    copy.write_bytes(b"Content")
+    with pytest.raises(CheckFailed, match=r"the file of revision \w+ of object \w+ was copied as"):
+        operating.finish_operation()
+    database.close()
+
+
+def test_what_a_storage_without_history_has_lost_meanwhile_may_be_missing(
+    scratch: Path, tmp_path: Path
+) -> None:
+    database = with_a_blob(tmp_path)
+    operating = operated(database, "copy")
+    storage = database.db.storage
+    iterator = storage.iterator
+    storage.iterator = lambda *bounds: itertools.islice(iterator(*bounds), 2, None)
+    assert operating.finish_operation()["records"] > 0
+    database.close()
+
+
+def test_a_storage_without_an_iterator_cannot_be_copied() -> None:
+    database = SimpleNamespace(db=SimpleNamespace(storage=object()), storage_name="FakeStorage")
+    with pytest.raises(Unsupported, match="FakeStorage has no iterator"):
+        Operation(database).prepare_operation(  # type: ignore[arg-type]
+            Specification(Storage(), "copy", OF_OBJECTS)
+        )
+
+
+def test_a_storage_in_memory_cannot_be_copied() -> None:
+    info = StorageInfo("MappingStorage", Sharing.VOLATILE)
+    assert BENCHMARK_OF["copy"].refusal(info, OF_OBJECTS) == (
+        "MappingStorage: ZODB copies no transactions out of memory"
+    )
+    assert BENCHMARK_OF["copy"].refusal(StorageInfo(read_only=True), OF_OBJECTS) is None
+
+
+def test_an_operation_vacuums_what_was_packed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    database = on_files(tmp_path)
+    size = database.db.storage.getSize
+    monkeypatch.setattr(Database, "vacuum", lambda self: sizes.append(size()))
+    operating = operated(database, "vacuum")
+    counts = operating.finish_operation()
+    assert sizes == [size()]
+    assert (counts["freed_bytes"], "freed_objects" in counts) == (0, False)
+    database.close()
 
 
 def test_a_database_has_what_the_operation_removes_also_if_the_benchmark_needs_none() -> None:
@@ -137,3 +289,5 @@ def test_a_database_has_what_the_operation_removes_also_if_the_benchmark_needs_n
     packed = operation_parameters(fitted)
     assert (packed.objects, packed.revisions, packed.garbage) == (20, 2, 0.1)
     assert (packed.crew.size, packed.rate, packed.during) == (1, 0.0, "")
+    copied = with_operation(fitted, replace(requested, during="copy", min_objects=30))
+    assert (copied.min_objects, copied.revisions, copied.garbage) == (20, 0, 0.0)

@@ -23,7 +23,7 @@ from zodbshootout.crews.crew import Sample
 from zodbshootout.crews.local import CrewPlan
 from zodbshootout.model.outcome import Failed
 from zodbshootout.model.specification import Parameters, Storage
-from zodbshootout.model.storage_facts import CacheUse, Sharing, StorageInfo
+from zodbshootout.model.storage_facts import CacheUse, DiskSize, Sharing, StorageInfo
 
 
 @pytest.fixture
@@ -287,6 +287,26 @@ def test_pack_measures_a_filestorage_and_what_it_frees(tmp_path: Path) -> None:
     assert sample.counts["freed_objects"] == 2 * 50
     # Two former revisions of each object, and an object of garbage for each.
     assert sample.counts["freed_bytes"] > 2 * 50 * 3 * 300
+
+
+def test_a_database_is_vacuumed_after_the_pack_and_before_its_size_is_asked_for(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = iter([DiskSize(900), DiskSize(200)])
+    calls: list[str] = []
+
+    def disk_size(self: Database, *, blobs: bool) -> DiskSize:
+        calls.append("size")
+        return next(sizes)
+
+    monkeypatch.setattr(Database, "vacuum_flaw", lambda self: None)
+    monkeypatch.setattr(Database, "vacuum", lambda self: calls.append("vacuum"))
+    monkeypatch.setattr(Database, "disk_size", disk_size)
+    storage = packed(clock, lambda storage: calls.append("pack"))
+    (sample,) = measure(benchmarks()["pack"], storage, parameters(), clock, [1])
+    assert calls == ["size", "pack", "vacuum", "size"]
+    assert sample.value == PACK
+    assert (sample.counts["freed_bytes"], sample.counts["vacuums"]) == (700, 1)
 
 
 def test_pack_compares_the_files_of_blobs(tmp_path: Path) -> None:

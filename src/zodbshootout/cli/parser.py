@@ -113,8 +113,9 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--during OPERATION", choices=OPERATIONS, default="",
             help="measure the latencies at --rate before, during and after an operation: pack a "
-            "database of --min-objects with --revisions and --garbage; restart, which kills "
-            "private servers and starts them again; or restart:clean, which stops them in order",
+            "database of --min-objects with --revisions and --garbage; copy it into a FileStorage; "
+            "vacuum, after a pack, if it has a vacuum; restart, which kills private servers and "
+            "starts them again; or restart:clean, which stops them in order",
         ),
         option(
             "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),

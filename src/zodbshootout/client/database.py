@@ -224,6 +224,7 @@ class Database:
             retry_flaw=self.retry_flaw,
             resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
             pack_flaw=self.pack_flaw(),
+            vacuum_flaw=self.vacuum_flaw(),
             keeps_history=self.keeps_history,
             undoes=self._outermost.undoes(),
             undo_flaw=_first(layer.undo_flaw() for layer in self._written_to),
@@ -321,6 +322,21 @@ class Database:
         Pack to the time *until*, or to :meth:`time_after_all`.
         """
         self.db.pack(self.time_after_all() if until is None else until)
+
+    def vacuum_flaw(self) -> str | None:
+        """Return why the database cannot be vacuumed, or ``None`` if :meth:`vacuum` does that."""
+        if self.read_only:
+            return f"{self.storage_name} is read only as it is configured here"
+        flaws = [layer.vacuum_flaw() for layer in self._written_to]
+        return None if None in flaws else f"{self.storage_name}: {flaws[-1]}"
+
+    def vacuum(self) -> None:
+        """Have the database take back the room of what packing has removed.
+
+        Exceptions of the database's driver propagate.
+        """
+        for layer in self._written_to:
+            layer.vacuum()
 
     def forget_pack(self) -> tuple[str, ...]:
         """Remove what an earlier pack has left if the next one fails with it; return its names."""

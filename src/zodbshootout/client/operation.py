@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks.backup import Backup
+from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.pack import Pack
+from zodbshootout.client.benchmarks.vacuum import Vacuum
 from zodbshootout.client.client import Client
 from zodbshootout.client.database import Database
-from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import Specification
 
+BENCHMARK_OF: Mapping[str, type[Benchmark]] = {
+    "pack": Pack,
+    "copy": Backup,
+    "vacuum": Vacuum,
+}
+"""The benchmarks of which an iteration is an operation, by its name."""
 OPERATION_CALLS = frozenset(
     {"prepare_operation", "start_operation", "operation_times", "finish_operation"}
 )
@@ -32,11 +41,9 @@ class Operation:
     def prepare_operation(self, specification: Specification) -> None:
         """Create what the operation of a *specification* works on.
 
-        :raises Unsupported: if this Python has no benchmark of that name
+        :raises Unsupported: if the storage lacks what it needs
         """
-        kind = benchmarks().get(specification.benchmark)
-        if kind is None:
-            raise Unsupported(f"{specification.benchmark} is not installed in its environment")
+        kind = BENCHMARK_OF[specification.benchmark]
         database = self._database or Database(specification.storage)
         self._benchmark = kind(Client(0, specification.parameters, database))
         self._benchmark.set_up()

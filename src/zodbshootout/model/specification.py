@@ -247,8 +247,8 @@ class LatencyLimit:
 
 RESTARTS = ("restart", "restart:clean")
 """The operations that end a private server, by force or in order, and start it again."""
-OPERATIONS = ("pack", *RESTARTS)
-"""The operations of ``--during``: another benchmark, or a restart of servers."""
+OPERATIONS = ("pack", "copy", "vacuum", *RESTARTS)
+"""The operations of ``--during``."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
 """When a cell is measured that has an operation."""
 

@@ -194,6 +194,8 @@ class StorageInfo:
     """The reason why resolved conflicts corrupt its data."""
     pack_flaw: str | None = None
     """The reason why it cannot be packed."""
+    vacuum_flaw: str | None = None
+    """The reason why its database cannot be vacuumed."""
     keeps_history: bool | None = None
     """Whether it keeps old revisions until it is packed; ``None`` if that is not known."""
     undoes: bool | None = None

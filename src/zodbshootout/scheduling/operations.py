@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.operation import BENCHMARK_OF
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.arrivals import MIN_ITERATIONS
 from zodbshootout.model.outcome import Failed, Failure
@@ -54,13 +54,14 @@ def slices_before(parameters: Parameters) -> int:
 
 def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
     """Return the parameters of a benchmark with those that its operation needs."""
-    if requested.operation not in benchmarks():
+    if requested.operation not in BENCHMARK_OF:
         return fitted
+    own = BENCHMARK_OF[requested.operation].fitted(requested)
     return replace(
         fitted,
-        min_objects=fitted.min_objects or requested.min_objects or requested.objects,
-        revisions=requested.revisions,
-        garbage=requested.garbage,
+        min_objects=fitted.min_objects or own.min_objects,
+        revisions=own.revisions,
+        garbage=own.garbage,
     )
 
 
@@ -71,12 +72,12 @@ def operation_parameters(parameters: Parameters) -> Parameters:
     """
     crew = CrewShape(1, ClientKind.THREAD, shared=parameters.crew.shared)
     alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="")
-    return benchmarks()[parameters.operation].fitted(alone)
+    return BENCHMARK_OF[parameters.operation].fitted(alone)
 
 
 def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
     """Return whether another process carries out operations, because it can open the storage."""
-    return contender.refusal(replace(parameters, crew=CrewShape(2))) is None
+    return contender.refusal(replace(parameters, crew=CrewShape(2), blobs=False)) is None
 
 
 def operation_refusal(contender: Contender, parameters: Parameters) -> str | None:
@@ -92,7 +93,7 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
             f"{name}: only the process that has it open can {parameters.operation} it; use "
             "--threads shared"
         )
-    benchmark = benchmarks()[parameters.operation]
+    benchmark = BENCHMARK_OF[parameters.operation]
     return benchmark.refusal(contender.info, operation_parameters(parameters))
 
 

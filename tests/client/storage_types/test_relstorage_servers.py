@@ -24,8 +24,11 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     promise_of,
     reroute_memcached,
     reroute_mysql,
+    vacuum,
+    vacuum_flaw,
     version_of,
 )
+from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import OPERATING_SYSTEM, Durability
 
@@ -313,3 +316,51 @@ def test_database_info_includes_memcached_if_it_is_configured(
         info = database.info()
         assert info.versions["memcached"] == "1.6.18"
         assert "memcached" in database.own_caches()
+
+
+class Vacuumed:
+    """An adapter whose connection and cursor note what is done with them."""
+
+    def __init__(self, kind: str = "note", message: str = "doing recreate") -> None:
+        self.connmanager = SimpleNamespace(open_and_call=lambda do: do(self, self))
+        self.did: list[str] = []
+        self.answer = [(b"x.object_state", b"optimize", kind.encode(), message.encode())]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "autocommit":
+            self.did.append(f"autocommit {value}")
+
+    def rollback(self) -> None:
+        self.did.append("rollback")
+
+    def execute(self, query: str) -> None:
+        self.did.append(query)
+
+    def fetchall(self) -> list[Any]:
+        return self.answer if self.did[-1].startswith("OPTIMIZE") else [(b"object_state",)]
+
+
+def vacuumed(adapter: str, *answer: str) -> Any:
+    """Return an adapter of that class."""
+    return type(adapter, (Vacuumed,), {})(*answer)
+
+
+def test_a_server_vacuums_outside_of_transactions() -> None:
+    adapter = vacuumed("PostgreSQLAdapter")
+    vacuum(adapter)
+    assert adapter.did == ["rollback", "autocommit True", "VACUUM (ANALYZE)"]
+    assert vacuum_flaw(adapter) is None
+
+
+def test_all_tables_of_mysql_are_optimized_and_its_refusal_is_reported() -> None:
+    adapter = vacuumed("MySQLAdapter")
+    vacuum(adapter)
+    assert adapter.did[1:] == ["OPTIMIZE TABLE object_state"]
+    with pytest.raises(Unsupported, match="OPTIMIZE TABLE object_state: disk full"):
+        vacuum(vacuumed("MySQLAdapter", "Error", "disk full"))
+
+
+def test_a_database_whose_vacuum_is_not_known_says_so() -> None:
+    assert vacuum_flaw(vacuumed("OracleAdapter")) == "no vacuum of Oracle is known"
+    assert vacuum_flaw(SimpleNamespace()) == "no vacuum of its database is known"

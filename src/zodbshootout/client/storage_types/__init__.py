@@ -279,6 +279,13 @@ class StorageType:
         """Return why it cannot be packed, or ``None`` if no reason is known."""
         return None
 
+    def vacuum_flaw(self) -> str | None:
+        """Return why :meth:`vacuum` does nothing, or ``None`` if its database has a vacuum."""
+        return "no vacuum of its database is known"
+
+    def vacuum(self) -> None:
+        """Have its database take back the room of rows that were removed from it."""
+
     def retry_flaw(self) -> str | None:
         """Return the bug by which a refused transaction cannot be retried, or ``None``."""
         return None

@@ -13,6 +13,7 @@ from zodbshootout.client.storage_types import (
 )
 from zodbshootout.client.storage_types.relstorage_servers import (
     POSTGRESQL,
+    VACUUM,
     VERSION_QUERIES,
     promise_of_product,
     size_of_product,
@@ -133,6 +134,14 @@ class PGJsonbStorageType(StorageType):
             for statement in statements:
                 connection.execute(statement)
         return True
+
+    def vacuum_flaw(self) -> str | None:
+        return None
+
+    def vacuum(self) -> None:
+        with self._connected() as connection:
+            connection.autocommit = True
+            connection.execute(VACUUM)
 
     def driver(self) -> str:
         return "psycopg"

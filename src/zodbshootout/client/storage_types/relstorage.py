@@ -34,6 +34,8 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     reroute_memcached,
     reroute_mysql,
     size_of,
+    vacuum,
+    vacuum_flaw,
 )
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.storage_facts import (
@@ -295,6 +297,12 @@ class RelStorageType(StorageType):
         # if there are more than fit into a batch: https://github.com/zodb/relstorage/issues/482
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)
+
+    def vacuum_flaw(self) -> str | None:
+        return vacuum_flaw(self.storage._adapter)
+
+    def vacuum(self) -> None:
+        vacuum(self.storage._adapter)
 
     def undo_flaw(self) -> str | None:
         if kind_of(self.storage._adapter) == SQLITE:

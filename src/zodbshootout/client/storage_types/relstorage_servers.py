@@ -9,6 +9,7 @@ from typing import Any
 
 from zodbshootout.client.reachability import Address, connect
 from zodbshootout.client.routes import Route, in_cache_server, memcached_address
+from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.storage_facts import DiskSize, Durability, Promise
 
 SQLITE = "SQLite"
@@ -51,6 +52,12 @@ _SIZE_QUERIES = {
 }
 """The queries for the bytes of a database, those of its blobs and those written to the log of its
 server, by product."""
+VACUUM = "VACUUM (ANALYZE)"
+"""The statement that vacuums a database of PostgreSQL."""
+_MYSQL_TABLES = (
+    "SELECT table_name FROM information_schema.tables "
+    "WHERE table_schema = database() AND table_type = 'BASE TABLE'"
+)
 _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
 
@@ -108,6 +115,48 @@ def size_of_product(
         return DiskSize()
     in_tables = sizes.get("blobs")
     return DiskSize(sizes["whole"] - (in_tables or 0), in_tables, sizes.get("log"))
+
+
+def vacuum_flaw(adapter: Any) -> str | None:
+    """Return why :func:`vacuum` cannot vacuum the database of an open adapter, or ``None``."""
+    product = kind_of(adapter)
+    return None if product in _VACUUMS else f"no vacuum of {product or 'its database'} is known"
+
+
+def vacuum(adapter: Any) -> None:
+    """Vacuum the database of an open adapter; exceptions of its driver propagate."""
+    adapter.connmanager.open_and_call(_VACUUMS[kind_of(adapter) or ""])
+
+
+def _vacuum_sqlite(_: Any, cursor: Any) -> None:
+    cursor.execute("VACUUM")
+
+
+def _vacuum_postgresql(connection: Any, cursor: Any) -> None:
+    connection.rollback()
+    connection.autocommit = True
+    cursor.execute(VACUUM)
+
+
+def _optimize_tables(_: Any, cursor: Any) -> None:
+    """Optimize all tables of a database of MySQL or MariaDB.
+
+    :raises Unsupported: if the server refuses to
+    """
+    cursor.execute(_MYSQL_TABLES)
+    for (table,) in cursor.fetchall():
+        cursor.execute(f"OPTIMIZE TABLE {_text(table)}")
+        for _, _, kind, message in cursor.fetchall():
+            if _text(kind).lower() == "error":
+                raise Unsupported(f"OPTIMIZE TABLE {_text(table)}: {_text(message)}")
+
+
+_VACUUMS: Mapping[str, Callable[[Any, Any], None]] = {
+    SQLITE: _vacuum_sqlite,
+    POSTGRESQL: _vacuum_postgresql,
+    "MySQL": _optimize_tables,
+}
+"""Functions of a connection and a cursor, by product."""
 
 
 def promise_of(adapter: Any) -> Promise:
@@ -182,7 +231,10 @@ def _answers(adapter: Any, *queries: str) -> list[str] | None:
 
 def _answer(cursor: Any, query: str) -> str:
     cursor.execute(query)
-    value = cursor.fetchone()[-1]  # SHOW STATUS returns the name before it
+    return _text(cursor.fetchone()[-1])  # SHOW STATUS returns the name before it
+
+
+def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

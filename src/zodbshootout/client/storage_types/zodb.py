@@ -57,6 +57,9 @@ class FileStorageType(StorageType):
     def collects_garbage(self) -> bool:
         return bool(self.storage._pack_gc)
 
+    def vacuum_flaw(self) -> str | None:
+        return "packing writes its file anew, and leaves nothing to be vacuumed"
+
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()
@@ -82,6 +85,9 @@ class MappingStorageType(StorageType):
 
     def collects_garbage(self) -> bool:
         return True
+
+    def vacuum_flaw(self) -> str | None:
+        return "its data is in memory, and has nothing to be vacuumed"
 
 
 class TemporaryStorageType(MappingStorageType):

@@ -15,6 +15,7 @@ from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.preparation import STEP_PREFIX
 from zodbshootout.client.reachability import Requirement
+from zodbshootout.config.pythons import Environment
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import Interpreter, Storage
 from zodbshootout.model.storage_facts import Advice, Sharing, StorageInfo
@@ -152,6 +153,17 @@ def test_a_storage_that_cannot_be_opened_for_these_clients_is_not_supported() ->
     refused = Failure("the driver refuses", "Traceback", State.UNSUPPORTED)
     fork_servers: Any = FakeForkServers({"a": refused})
     assert inspect_all([contender("a")], {}, fork_servers, Observer()) == ({"a": refused}, {})
+
+
+def test_a_release_that_cannot_be_opened_is_not_supported() -> None:
+    fork_servers: Any = FakeForkServers({"a": Failure("ImportError: no module six")})
+    release = Environment("x==1", requirements=("x==1",), one_of_several=True)
+    old = replace(contender("a"), environment=release)
+    failures, _ = inspect_all([old], {}, fork_servers, Observer())
+    assert failures["a"].state is State.UNSUPPORTED
+    pinned = replace(old, environment=replace(release, one_of_several=False))
+    failures, _ = inspect_all([pinned], {}, fork_servers, Observer())
+    assert failures["a"].state is State.FAILED
 
 
 def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:

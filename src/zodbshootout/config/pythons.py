@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 
 from zodbshootout.errors import UserError
+from zodbshootout.model.outcome import State
 from zodbshootout.model.specification import INSTALLED
 
 MAX_NAME = 100
@@ -45,8 +46,7 @@ class Environment:
     keeps_installed: bool = False
     """Whether the packages of the Python of the command are there as well."""
     one_of_several: bool = False
-    """Whether its word stands for several environments: then one that cannot be made here is not
-    supported, and no error."""
+    """Whether its word stands for several environments: releases or commits."""
 
     @property
     def description(self) -> str:
@@ -60,6 +60,14 @@ class Environment:
     def is_ours(self) -> bool:
         """Whether it is the Python of the command, with the packages as they are installed."""
         return not (self.python or self.requirements)
+
+    @property
+    def if_absent(self) -> State:
+        """The state of contenders that cannot be opened in it, or if it cannot be made.
+
+        Nobody has asked for each of several releases to work here.
+        """
+        return State.UNSUPPORTED if self.one_of_several else State.FAILED
 
     @cached_property
     def contents(self) -> list[str]:

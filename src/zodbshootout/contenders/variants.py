@@ -31,7 +31,7 @@ from zodbshootout.contenders.making import Maker, carry_to, uv_program
 from zodbshootout.contenders.selection import named
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
-from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import (
     INSTALLED,
     RTT,
@@ -112,8 +112,7 @@ class Environments:
         """Return why a contender or a server of its cannot be started, ``None`` if they can."""
         for environment in environments_of([contender]):
             if flaw := self.flaws.get(environment):
-                absent = State.UNSUPPORTED if environment.one_of_several else State.FAILED
-                return Failure(flaw, state=absent)
+                return Failure(flaw, state=environment.if_absent)
         return None
 
     def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:

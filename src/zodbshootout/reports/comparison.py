@@ -30,6 +30,7 @@ from zodbshootout.reports.ratios import (
     winner,
 )
 from zodbshootout.results.names import long_name
+from zodbshootout.results.releases import originals_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     FALSE_CALLS,
@@ -66,7 +67,10 @@ class ColumnComparison:
     new: str
     comparison: Comparison
     is_variant: bool = False
-    """Whether *new* is the contender of *base* in another environment."""
+    """Whether *new* is the contender of *base* in another environment, and both are in no series of
+    releases."""
+    is_release: bool = False
+    """Whether *new* is in a series of releases."""
 
     @property
     def sentence(self) -> str:
@@ -88,16 +92,22 @@ def comparisons_of_columns(
     """
     timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
     originals: dict[str, str] = {}
+    releases: set[str] = set()
     for results in result_sets:
-        for result in results.at_distances:
-            if result.timed:
-                title = results.column(result.cell.contender)
-                timed[title].append(result)
-                originals[title] = results.column(result.variant_of) if result.variant_of else ""
+        of_file = [result for result in results.at_distances if result.timed]
+        for result in of_file:
+            timed[results.column(result.cell.contender)].append(result)
+        for name, original in originals_of(of_file).items():
+            originals[results.column(name)] = results.column(original) if original else ""
+        releases.update(results.column(name) for one in results.series for name in one.releases)
     ordered = {title: originals[title] for title in timed if title in originals}
     comparisons = [
         ColumnComparison(
-            base, new, compare(timed[base], timed[new], across=True), originals[new] == base
+            base,
+            new,
+            compare(timed[base], timed[new], across=True),
+            originals[new] == base and new not in releases,
+            new in releases,
         )
         for base, new in pairs_to_compare(ordered, baseline)
     ]

@@ -31,6 +31,7 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.metrics import TILDE, cost_text
+from zodbshootout.reports.releases import Releases
 from zodbshootout.results.distances import at_distance
 from zodbshootout.results.result import IMPRECISE, CellResult
 
@@ -51,7 +52,8 @@ def costs_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return the tables of costs, and the records of all cells."""
     cells = in_columns(result_sets)
     tables = [*cost_tables(cells), *tables_of_times(cells)]
-    notes = [*distance_notes(cells), *_notes(cells)]
+    steps = Releases.of(result_sets).lines(all_costs=True)
+    notes = [*steps, *distance_notes(cells), *_notes(cells)]
     return Report(tables, notes, records=Records(result_sets), title=COSTS_TITLE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,9 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.steps import Step
 
 _COLUMNS = [
     one for one in PARAMETERS if one.scope is not Scope.REPLAY and one.attribute != "even_arrivals"
@@ -62,8 +64,10 @@ class Records(Sequence[dict[str, Any]]):
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
         return [
-            {"file": results.label or None, **_record(result)}
+            {"file": results.label or None, **_record(result), **_step(result, releases, steps)}
             for results in self._result_sets
+            for releases in [_releases(results)]
+            for steps in [_steps(results)]
             for result in results.results
         ]
 
@@ -79,6 +83,34 @@ def _parameter(one: Parameter, parameters: Parameters) -> Plain | None:
     if one.scope is Scope.PACE and one.of(parameters) == one.default:
         return None
     return one.written(parameters)
+
+
+def _releases(results: ResultSet) -> dict[str, str]:
+    """Return the releases of the contenders that are in several."""
+    series = reversed(results.series)
+    return {name: release for one in series for name, release in one.releases.items()}
+
+
+def _steps(results: ResultSet) -> dict[Cell, Step]:
+    """Return the steps by cell, except those of latencies at a rate."""
+    figures = [(step.pair.new, step) for step in results.changes]
+    return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
+
+
+def _step(
+    result: CellResult, releases: Mapping[str, str], steps: Mapping[Cell, Step]
+) -> dict[str, Any]:
+    """Return the release of a result, and its speed as a multiple of that of the one before."""
+    step = steps.get(result.cell)
+    ratio = step.pair.speed if step and step.pair.speed.is_known else None
+    return {
+        "release": releases.get(result.cell.contender),
+        "release_before": step and step.before,
+        "step_ratio": ratio and ratio.value,
+        "step_low": ratio and ratio.interval[0],
+        "step_high": ratio and ratio.interval[1],
+        "step_verdict": step and step.pair.verdict.value,
+    }
 
 
 def _record(result: CellResult) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
         ChartKind.GROUPS: _groups,
         ChartKind.CURVES: _curves,
         ChartKind.DISTANCES: _distances,
+        ChartKind.RELEASES: _distances,
         ChartKind.PERCENTILES: _percentiles,
         ChartKind.TIMES: _times,
     }
@@ -245,14 +246,23 @@ def _distances(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         "x:Q",
         scale=alt.Scale(nice=False, padding=8),
         title=chart.x_title,
-        axis=alt.Axis(tickCount=6, labelExpr=_NUMBER),
+        axis=_releases(chart) or alt.Axis(tickCount=6, labelExpr=_NUMBER),
     )
     dashes = {"strokeDash": [6, 4]} if chart.estimated else {}
     return [*_intervals(base, chart, across), *_lines(base, chart, across, **dashes)]
 
 
+def _releases(chart: Chart) -> alt.Axis | None:
+    """Return the horizontal axis of a chart over releases, ``None`` for another one."""
+    if chart.kind is not ChartKind.RELEASES:
+        return None
+    names = {int(point.x): point.part for point in chart.points}
+    label = f"{json.dumps(names)}[datum.value]"
+    return alt.Axis(values=sorted(names), labelExpr=label, labelOverlap=True, grid=False)
+
+
 def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
-    """Return the layers of the places at which curves cross: interval, point and label."""
+    """Return the layers of crossings and steps: interval, point and label."""
     if not chart.marks:
         return []
     values = [
@@ -268,7 +278,8 @@ def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
         )
     place = base.encode(y=alt.Y("y:Q", title=None))
     across = alt.X("x:Q", title=chart.x_title)
-    sentence = alt.Tooltip("sentence:N", title="crossing")
+    kind = "step" if chart.kind is ChartKind.RELEASES else "crossing"
+    sentence = alt.Tooltip("sentence:N", title=kind)
     return [
         place.mark_rule(strokeWidth=1.5, clip=True).encode(x=alt.X("low:Q"), x2="high:Q"),
         place.mark_point(shape="diamond", size=110, strokeWidth=2).encode(
@@ -309,8 +320,11 @@ def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 def _measured(chart: Chart) -> alt.Y:
     """Return the vertical axis: logarithmic for times, which differ widely, else from 0 on.
 
-    Over distances, times are straight lines only if the axis is linear.
+    Over distances, times are straight lines only if the axis is linear.  Releases differ by little,
+    so that from 0 on, no step would be seen.
     """
+    if chart.kind is ChartKind.RELEASES:
+        return alt.Y("y:Q", scale=alt.Scale(zero=False), title=None, axis=_axis(chart, 5))
     if not chart.in_seconds or chart.kind is ChartKind.DISTANCES:
         scale = alt.Scale(domain=[0, _limit(chart)], nice=False)
         return alt.Y("y:Q", scale=scale, title=None, axis=_axis(chart, 5))
@@ -355,6 +369,8 @@ def _tooltip(chart: Chart) -> list[alt.Tooltip]:
     figure = alt.Tooltip("text:N", title="figure")
     if chart.kind is ChartKind.PERCENTILES:  # x is the inverse of a fraction
         return [column, figure]
+    if chart.kind is ChartKind.RELEASES:
+        return [column, alt.Tooltip("part:N", title="release"), figure]
     return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
 
 

@@ -111,6 +111,8 @@ class ChartKind(Enum):
     """A line for each column, over the round-trip time."""
     TIMES = "times"
     """A line for each column, over the time at which it was measured."""
+    RELEASES = "releases"
+    """A line for each column, over the releases of a package."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Point:
     x: float
     """The value of the parameter; 0 for bars.  For percentiles 1 / the fraction of iterations that
     took longer: 2 for the median, 100 for the 99th percentile.  For groups the length of the bar,
-    as a part of the longest one."""
+    as a part of the longest one.  For releases the number of the release."""
     y: float
     """Objects per second, or seconds."""
     text: str
@@ -133,24 +135,24 @@ class Point:
     knee: bool = False
     """Whether the curve bends here."""
     part: str = ""
-    """The name of the part of a bar, or of the group."""
+    """The name of the part of a bar, of the group, or of the release."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a chart at which two curves cross."""
+    """A place in a chart at which two curves cross, or a curve has a step."""
 
     x: float
     y: float
     text: str
     """Its label."""
     sentence: str
-    """The crossing in words."""
+    """The crossing or the step in words."""
     low: float
     high: float
     """The ends of the 95 % confidence interval of :attr:`x`."""
     columns: tuple[str, str]
-    """The columns of the two curves."""
+    """The columns of the two curves; twice the same for a step."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,8 @@ class Chart:
         if self.kind in {ChartKind.STACKS, ChartKind.GROUPS}:
             return f"{column} {', '.join(f'{point.part} {point.text}' for point in points)}"
         first, last = points[0], points[-1]
+        if self.kind is ChartKind.RELEASES:
+            return f"{column} {first.text} in {first.part}, {last.text} in {last.part}"
         if self.kind is ChartKind.PERCENTILES:
             return f"{column} median {first.text}, longest {last.text}"
         bend = "".join(f", knee at {point.x:g}" for point in points if point.knee)

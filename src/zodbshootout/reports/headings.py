@@ -20,7 +20,9 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.distances import at_distances
+from zodbshootout.results.releases import Series, series_of
 from zodbshootout.results.result import REACHED, CellResult
+from zodbshootout.results.steps import Step, steps_of, steps_of_costs
 
 Columned = tuple[str, CellResult]
 """The title of a column, and a result in it."""
@@ -40,6 +42,17 @@ class ResultSet:
     def at_distances(self) -> Sequence[CellResult]:
         """The results, with round-trip times of ``--rtt`` as a parameter."""
         return at_distances(self.results)
+
+    @cached_property
+    def series(self) -> Sequence[Series]:
+        """The contenders that were measured in several releases."""
+        return series_of(self.at_distances)
+
+    @cached_property
+    def changes(self) -> Sequence[Step]:
+        """What releases have changed: times, then costs."""
+        results = self.at_distances
+        return [*steps_of(results), *steps_of_costs(results)] if self.series else []
 
     @property
     def name(self) -> str:

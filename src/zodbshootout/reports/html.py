@@ -21,10 +21,11 @@ from zodbshootout.reports.drawing import DARK, LIGHT, draw
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.metrics import PERCENTILES
+from zodbshootout.reports.releases import RELEASES
 from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
 
 _RESULTS = "Results"
-_FIRST = {COSTS_TITLE, DISTANCE}
+_FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
 SHADES = (0.5, 2.0)
 """The powers of 2 at which a ratio gets the second and the third shade of its colour."""
@@ -126,7 +127,7 @@ def figures_of(chart: Chart) -> Table:
     rows = [
         Row(
             point.column,
-            [Entry(point.part if is_stack else _position(chart, point.x)), Entry(point.text)],
+            [Entry(point.part or _position(chart, point.x)), Entry(point.text)],
         )
         for column in chart.drawn()
         for point in chart.of(column)

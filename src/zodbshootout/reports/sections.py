@@ -29,6 +29,7 @@ from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
 from zodbshootout.reports.over_time import over_time_charts, over_time_report, trend_charts
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
+from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import step_charts
 from zodbshootout.reports.tables import check_columns, other_load, tables_and_notes
 from zodbshootout.results.result import CellResult
@@ -80,6 +81,7 @@ def whole_report(
     main = _compared(result_sets, baseline, footnotes)
     timed = [(column, result) for column, result in cells if result.timed]
     sections = [
+        Releases.of(result_sets).section(columns),
         costs_section(cells, columns),
         distance_section(cells, columns),
         _by_benchmark(timed, columns, ceiling),
@@ -90,9 +92,10 @@ def whole_report(
         _contenders(cells),
         _runs(result_sets),
     ]
+    titles = list(dict.fromkeys(map(Releases.of(result_sets).title_of, columns)))
     return replace(
         main,
-        title=_title(result_sets, columns),
+        title=_title(result_sets, titles),
         records=Records(result_sets),
         facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
         promises=promises(cells),
@@ -108,7 +111,13 @@ def _compared(
     comparisons = comparisons_of_columns(result_sets, baseline)
     return replace(
         tables_and_notes(result_sets, footnotes, baseline=baseline),
-        verdicts=_verdicts(comparisons, measured_crossings(in_columns(result_sets))),
+        verdicts=_verdicts(
+            comparisons,
+            [
+                *Releases.of(result_sets).largest(),
+                *measured_crossings(in_columns(result_sets)),
+            ],
+        ),
         matrix=_matrix(comparisons, in_columns(result_sets), footnotes),
         parts=[
             comparison_report(columns, f"{columns.new} and {columns.base}", verbose=True)
@@ -201,18 +210,18 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
     return ", ".join(words.values())
 
 
-def _verdicts(comparisons: Sequence[ColumnComparison], crossings: Sequence[str]) -> list[str]:
-    """Return crossings, then all verdicts, or those on the fastest and the slowest contender."""
+def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
+    """Return the sentences *first*, then all verdicts, or those on the fastest and the slowest."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons
-        for there in columns.by_distance
+        for there in (() if columns.is_release else columns.by_distance)
         if (mean := there.comparison.mean) is not None
     ]
     if len(known) > MAX_VERDICTS:
         known.sort(key=itemgetter(0), reverse=True)
         known = [known[0], known[-1]]
-    sentences = [*(f"{crossing}." for crossing in crossings), *(words for _, words in known)]
+    sentences = [*(f"{sentence}." for sentence in first), *(words for _, words in known)]
     return sentences[:MAX_VERDICTS]
 
 

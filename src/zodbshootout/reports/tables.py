@@ -44,6 +44,7 @@ from zodbshootout.reports.operations import operation_notes
 from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
+from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
@@ -129,9 +130,12 @@ def tables_and_notes(
     tables = [table for group in groups if (table := _table(group, scale)).rows]
     rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
     legends = legend(result.cell for _, result in cells if result.cell.benchmark in rows)
+    releases = Releases.of(result_sets)
+    tables = list(map(releases.rows_of, tables))
     if is_main:
         tables += replay_tables(cells)
     notes = [
+        *releases.lines(),
         *measured_crossings(cells),
         *_verdicts(comparisons),
         *promises(cells),
@@ -332,7 +336,8 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
 
 def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
     for columns in comparisons:
-        yield from filter(None, (there.sentence for there in columns.by_distance))
+        if not columns.is_release:
+            yield from filter(None, (there.sentence for there in columns.by_distance))
     pairs = [pair for columns in comparisons for pair in columns.comparison.pairs]
     yield from exceptions(pairs)
     if any(pair.speed.is_known for pair in pairs):

@@ -24,6 +24,7 @@ from zodbshootout.results.estimate import (
     runs_needed,
 )
 from zodbshootout.results.names import long_name
+from zodbshootout.results.releases import originals_of
 from zodbshootout.results.result import WATCHED, CellResult, averaged
 
 FALSE_CALLS = 0.01
@@ -157,11 +158,12 @@ def pairs_to_compare(
 ) -> list[tuple[str, str]]:
     """Return the pairs of contenders to compare, the base of each comparison first.
 
-    *originals* are the measured contenders in order, with the contender of which each is a variant,
-    or an empty string.  A variant is compared with its original, any other contender with the
-    first; if the user has named a *baseline*, all others are compared with that.
+    *originals* are the measured contenders in order, with the contender that each is compared with,
+    or an empty string: then that is the first, or what the first is compared with.  If the user has
+    named a *baseline*, all others are compared with that.
     """
     first = next(iter(originals), "")
+    first = originals.get(first) or first
     bases = {name: baseline or original or first for name, original in originals.items()}
     return [(base, name) for name, base in bases.items() if base != name and base in originals]
 
@@ -189,7 +191,7 @@ def compare(
         if key in of_new and of_base[key].measured and of_new[key].measured
     ]
     return Comparison(
-        _pairs([pair for sides in common for pair in zip(*map(_figures, sides), strict=False)]),
+        pairs_of([pair for sides in common for pair in zip(*map(figures_of, sides), strict=False)]),
         _only_in(of_base, of_new),
         _only_in(of_new, of_base),
         [result for result in (*base, *new) if result.measured and not result.keeps_up],
@@ -201,7 +203,7 @@ def compare(
     )
 
 
-def _figures(result: CellResult) -> list[CellResult]:
+def figures_of(result: CellResult) -> list[CellResult]:
     """Return what is compared of a result: at a rate, two percentiles, if it keeps up."""
     if not result.measures:
         return [result]
@@ -280,7 +282,8 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     return Verdict.UNDECIDED if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
 
 
-def _pairs(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
+def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
+    """Return the comparisons of measured results, each base first; all verdicts count together."""
     ratios = [ratio_of(base, new) for base, new in cells]
     pairs = []
     for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
@@ -373,14 +376,13 @@ def _rounds_of_row(
     results: Mapping[str, CellResult], baseline: str | None, precision: float
 ) -> int:
     """Return the rounds that results need which are all at one distance."""
-    shown = {name: _figures(result) for name, result in results.items()}
+    shown = {name: figures_of(result) for name, result in results.items()}
     rounds = [
         runs_needed(figure.relative, len(figure.runs), precision)
         for figures in shown.values()
         for figure in figures
     ]
-    originals = {name: result.variant_of for name, result in results.items()}
-    for names in pairs_to_compare(originals, baseline):
+    for names in pairs_to_compare(originals_of([*results.values()]), baseline):
         for base, new in zip(*(shown[name] for name in names), strict=False):
             ratio = ratio_of(base, new)
             made = min(len(base.runs), len(new.runs))

@@ -160,7 +160,9 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
             return Failure(contender.installation, detail)
         advice = contender.advice_on(cause)
         cause = _without_options(cause)
-        return Failure(f"cannot be opened: {cause}{f'; {advice}' if advice else ''}", detail)
+        reason = f"cannot be opened: {cause}{f'; {advice}' if advice else ''}"
+        environment = contender.environment
+        return Failure(reason, detail, environment.if_absent if environment else State.FAILED)
     return _in_environment(info, contender.environment) if contender.environment else info
 
 

@@ -1,0 +1,259 @@
+"""Contenders in several releases of a package: rows of tables, steps in words, and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from zodbshootout.model.costs import NUMBER, SECONDS, Cost
+from zodbshootout.reports.charts import interval_of_rate
+from zodbshootout.reports.comparison import ratio_entry
+from zodbshootout.reports.elements import (
+    DASH,
+    Chart,
+    ChartKind,
+    Entry,
+    Mark,
+    Point,
+    Report,
+    Row,
+    Style,
+    Table,
+)
+from zodbshootout.reports.headings import (
+    ResultSet,
+    description,
+    group_of,
+    rate_caption,
+    row_titles,
+    title_of,
+)
+from zodbshootout.reports.metrics import OBJECTS, cost_text
+from zodbshootout.reports.ratios import interval, multiple, times
+from zodbshootout.results.releases import Series
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.steps import Step
+
+RELEASES = "Over releases"
+CHANGES = "Speed as a multiple of that of the release before"
+NO_STEP = "no difference between releases next to each other is significant"
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The series of some results, and the steps in them."""
+
+    series: Sequence[tuple[ResultSet, Series]]
+    changes: Sequence[Step]
+    """All changes between releases next to each other: of times, then of costs."""
+
+    @classmethod
+    def of(cls, result_sets: Sequence[ResultSet]) -> Releases:
+        """Return the series of results, and the steps in them."""
+        series = [(results, one) for results in result_sets for one in results.series]
+        return cls(series, [change for results in result_sets for change in results.changes])
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The changes that are significant."""
+        return [change for change in self.changes if change.is_significant]
+
+    def title_of(self, column: str) -> str:
+        """Return the title of a column, that of its contender and package if it is a release."""
+        for results, series in self.series:
+            if column in map(results.column, [series.contender, *series.releases]):
+                return f"{results.column(series.contender)} over {series.package}"
+        return column
+
+    def rows_of(self, table: Table) -> Table:
+        """Return a table with a row for each release in place of its column.
+
+        It has a column for each benchmark.  A table with latencies at a rate, which have several
+        rows each, and one without releases are returned as they are.
+        """
+        of_rates = any(row.title.startswith(" ") for row in table.rows)
+        of_series = {results.column(name) for results, one in self.series for name in one.releases}
+        if of_rates or of_series.isdisjoint(table.columns):
+            return table
+        entries = {
+            column: [row.entries[number] for row in table.rows]
+            for number, column in enumerate(table.columns)
+        }
+        rows = [Row(column, own) for column, own in entries.items() if column not in of_series]
+        for results, series in self.series:
+            rows += _rows(results, series, entries)
+        titles = [row.title for row in table.rows]
+        return replace(table, columns=titles, rows=rows, title="Release")
+
+    def lines(self, *, all_costs: bool = False) -> Iterator[str]:
+        """Yield a line for each step, and one if there are none; exact costs, or all of them."""
+        steps = [step for step in self.steps if all_costs or _is_exact(step)]
+        yield from _sentences(steps)
+        if self.series and not steps:
+            yield NO_STEP
+
+    def largest(self) -> list[str]:
+        """Return the sentences on the steps of times, the largest first, or that there are none."""
+        steps = [step for step in self.steps if not step.pair.base.cost]
+        steps.sort(key=lambda step: -abs(step.pair.speed.log.mean))
+        return _sentences(steps) or [NO_STEP] * bool(self.series)
+
+    def section(self, columns: Sequence[str]) -> Report:
+        """Return the part of a page on releases, which is empty if there are none."""
+        charts = [*self._charts(columns), *self._cost_charts(columns)]
+        notes = list(self.lines(all_costs=True))
+        return Report(list(self._tables()), notes, title=RELEASES, charts=charts)
+
+    def _tables(self) -> Iterator[Table]:
+        """Yield tables of the changes of times, with a row for each release."""
+        groups: dict[tuple[object, ...], list[Step]] = {}
+        for change in self.changes:
+            if not change.pair.base.cost:
+                groups.setdefault(group_of(change.pair.base), []).append(change)
+        for changes in groups.values():
+            titles = row_titles(change.pair.base for change in changes)
+            rows: dict[str, dict[str, Entry]] = {}
+            for change, title in zip(changes, titles, strict=True):
+                release = f"{change.series.contender}, {change.series.package} {change.since}"
+                ratio = ratio_entry(change.pair) or Entry(DASH, style=Style.DIM)
+                rows.setdefault(release, {})[title] = ratio
+            columns = list(dict.fromkeys(titles))
+            yield Table(
+                f"{CHANGES}: {description(changes[0].pair.base)}",
+                columns,
+                [
+                    Row(release, [row.get(title, Entry()) for title in columns])
+                    for release, row in rows.items()
+                ],
+                title="Release",
+            )
+
+    def _cost_charts(self, columns: Sequence[str]) -> Iterator[Chart]:
+        """Yield the charts of costs that have a step."""
+        for cost in dict.fromkeys(step.pair.base.cost for step in self.steps):
+            if cost is not None:
+                yield from self._charts(columns, cost)
+
+    def _charts(self, columns: Sequence[str], cost: Cost | None = None) -> Iterator[Chart]:
+        """Yield a chart for each benchmark over the releases of a package: its speed, or a cost."""
+        groups: dict[tuple[object, ...], list[tuple[str, Series, CellResult]]] = {}
+        for results, series in self.series:
+            column = results.column(series.contender)
+            for result in _in_order(results, series):
+                figure = result.with_cost(cost) if cost else result
+                if figure is not None and not result.paced:
+                    cell = result.cell
+                    key = series.package, cell.benchmark, cell.parameters
+                    groups.setdefault(key, []).append((column, series, figure))
+        for group in groups.values():
+            chart = self._chart(group, columns)
+            if chart.marks or not cost:
+                yield chart
+
+    def _chart(
+        self, group: Sequence[tuple[str, Series, CellResult]], columns: Sequence[str]
+    ) -> Chart:
+        _, series, first = group[0]
+        labels = list(dict.fromkeys(name for _, one, _ in group for name in one.releases.values()))
+        points: list[Point] = []
+        marks: list[Mark] = []
+        for column, one, figure in group:
+            release = one.releases[figure.cell.contender]
+            points.append(_point(column, labels.index(release), release, figure))
+            marks += self._marks(one, figure, points[-1])
+        cost = first.cost
+        return Chart(
+            ChartKind.RELEASES,
+            title_of(first),
+            subtitle=description(first),
+            x_title=series.package,
+            y_title=(
+                f"{cost.caption} (less is better)"
+                if cost
+                else f"{rate_caption(first)} (more is better)"
+            ),
+            points=points,
+            columns=columns,
+            in_seconds=cost is not None and cost.unit == SECONDS,
+            marks=marks,
+        )
+
+    def _marks(self, series: Series, figure: CellResult, point: Point) -> Iterator[Mark]:
+        for step in self.steps:
+            new = step.pair.new
+            is_here = (new.cell, new.cost) == (figure.cell, figure.cost)
+            if is_here and step.series == series and not new.measure:
+                ratio = step.pair.speed.inverse if new.cost else step.pair.speed
+                (sentence,) = _sentences([step])
+                sides = point.column, point.column
+                text = f"{multiple(ratio.value)}×"
+                yield Mark(point.x, point.y, text, sentence, point.x, point.x, sides)
+
+
+def _rows(
+    results: ResultSet, series: Series, entries: Mapping[str, Sequence[Entry]]
+) -> Iterator[Row]:
+    """Yield the rows of a contender: its name, then its releases."""
+    blank = [Entry() for _ in next(iter(entries.values()))]
+    yield Row(f"{results.column(series.contender)}, {series.package}", blank)
+    for name, release in series.releases.items():
+        installed = " (installed)" if name == series.contender else ""
+        yield Row(f"  {release}{installed}", entries.get(results.column(name), blank))
+
+
+def _is_exact(step: Step) -> bool:
+    cost = step.pair.base.cost
+    return cost is None or cost.unit == NUMBER
+
+
+def _sentences(steps: Sequence[Step]) -> list[str]:
+    """Return the steps in words, which name what the steps differ in."""
+    bases = [step.pair.base for step in steps]
+    several_contenders = len({step.series.contender for step in steps}) > 1
+    several_groups = len({group_of(base) for base in bases}) > 1
+    sentences = []
+    for step, title in zip(steps, row_titles(bases), strict=True):
+        words = [step.series.contender] if several_contenders else []
+        words.append(f"{title}, {description(step.pair.base)}" if several_groups else title)
+        sentences.append(f"{', '.join(words)}{_change(step)}{_between(step)}")
+    return sentences
+
+
+def _change(step: Step) -> str:
+    """Return the change in words, after the name of the cell."""
+    base, new, ratio = step.pair.base, step.pair.new, step.pair.speed
+    if base.cost:
+        before, since = (cost_text(base.cost, side.mean) for side in (base, new))
+        return f", {base.cost.title}: {since} since {step.since}, {before} before"
+    is_faster = ratio.value > 1
+    ratio = ratio if is_faster else ratio.inverse
+    how = f"{times(ratio)} times as fast" if is_faster else f"takes {times(ratio)} times as long"
+    if base.paced:
+        how = f"{times(ratio)} times {'lower' if is_faster else 'higher'} latency"
+    return f": {how} since {step.since} {interval(ratio)}"
+
+
+def _between(step: Step) -> str:
+    if not step.between:
+        return ""
+    verb = "was" if len(step.between) == 1 else "were"
+    return f", or since {' or '.join(step.between)}, which {verb} not measured"
+
+
+def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
+    """Return the timed results of a series in the order of their releases."""
+    order = list(series.releases)
+    of_series = [one for one in results.at_distances if one.timed and one.cell.contender in order]
+    return sorted(of_series, key=lambda result: order.index(result.cell.contender))
+
+
+def _point(column: str, place: int, release: str, figure: CellResult) -> Point:
+    if figure.cost:
+        low, high = figure.interval or (None, None)
+        text = cost_text(figure.cost, figure.mean)
+        return Point(column, place, figure.mean, text, low, high, part=release)
+    rate = figure.objects_per_second
+    text = OBJECTS.text(figure, rate)
+    low, high = interval_of_rate(figure)
+    return Point(column, place, rate, text, low, high, part=release)

@@ -1,0 +1,83 @@
+"""The releases and commits of a package in which ``--against`` has measured a contender."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from zodbshootout.results.result import CellResult
+
+FEWEST = 3
+"""The number of releases from which on they are a series: two are compared with each other."""
+_NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
+"""The name of a contender in a release, or in a commit."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A contender in several releases of a package."""
+
+    contender: str
+    """Its name as it is installed."""
+    package: str
+    releases: Mapping[str, str]
+    """The releases by the names of contenders: versions in order, then commits as they were
+    named."""
+
+
+def series_of(results: Iterable[CellResult]) -> list[Series]:
+    """Return the contenders that were to be measured in :data:`FEWEST` releases or more.
+
+    What is installed is one of them, if its version was recorded.
+    """
+    versions: dict[str, Mapping[str, str]] = {}
+    for result in results:
+        known = versions.get(result.cell.contender) or dict(_versions(result))
+        versions[result.cell.contender] = known
+    named: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+    for name in versions:
+        match = _NAME.fullmatch(name)
+        if match and match["contender"] in versions:
+            key = match["contender"], match["package"]
+            named.setdefault(key, {})[name] = match["sign"], match["release"]
+    found = []
+    for (contender, package), members in named.items():
+        pinned = {name: release for name, (sign, release) in members.items() if sign == "=="}
+        installed = versions[contender].get(canonicalize_name(package))
+        if pinned and installed:
+            pinned[contender] = installed
+        in_order = dict(sorted(pinned.items(), key=lambda item: _place(item[1])))
+        commits = {name: release for name, (sign, release) in members.items() if sign == "@"}
+        if len(in_order) + len(commits) >= FEWEST:
+            found.append(Series(contender, package, {**in_order, **commits}))
+    return found
+
+
+def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
+    """Return each measured contender with the one that it is compared with, or an empty string.
+
+    A variant is compared with its original, but in a series with the oldest release that works.
+    """
+    originals = {one.cell.contender: one.variant_of for one in results if one.measured}
+    for series in series_of(results):
+        oldest, *newer = [name for name in series.releases if name in originals] or [""]
+        if newer:
+            originals |= {oldest: "", **dict.fromkeys(newer, oldest)}
+    return originals
+
+
+def _versions(result: CellResult) -> Iterator[tuple[str, str]]:
+    for key, version in result.metadata.items():
+        if key.startswith("version_"):
+            yield canonicalize_name(key.removeprefix("version_")), str(version)
+
+
+def _place(release: str) -> Version:
+    try:
+        return Version(release.partition(" ")[0])
+    except InvalidVersion:
+        return Version("0")

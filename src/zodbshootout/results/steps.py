@@ -1,0 +1,92 @@
+"""Steps: the changes of speed and of costs from one release of a contender to the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from zodbshootout.model.costs import COSTS
+from zodbshootout.results.releases import Series, series_of
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Pair, Verdict, figures_of, pairs_of
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a release has changed in a cell, compared with the last one that was measured."""
+
+    series: Series
+    pair: Pair
+    """The results before and since, measured in turn, and their comparison."""
+
+    @property
+    def before(self) -> str:
+        """The release before."""
+        return self.series.releases[self.pair.base.cell.contender]
+
+    @property
+    def since(self) -> str:
+        """The release from which on it is different."""
+        return self.series.releases[self.pair.new.cell.contender]
+
+    @property
+    def between(self) -> list[str]:
+        """The releases between them, which have no figure and may have made the change."""
+        releases = list(self.series.releases.values())
+        return releases[releases.index(self.before) + 1 : releases.index(self.since)]
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it is not due to chance; at most :data:`~.verdicts.FALSE_CALLS` of these are."""
+        return self.pair.verdict in {Verdict.FASTER, Verdict.SLOWER}
+
+
+def steps_of(results: Sequence[CellResult]) -> list[Step]:
+    """Return the changes of times between releases next to each other, significant or not.
+
+    The rate of false discoveries is that over all releases, benchmarks and contenders.
+    """
+    return _steps(results, figures_of)
+
+
+def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
+    """Return those of costs; numbers, such as that of round trips, are exact."""
+    # What is sent and what is received are costs of their own.
+    costs = [cost for cost in COSTS if cost.name != "bytes"]
+    return _steps(
+        results, lambda result: [one for one in map(result.with_cost, costs) if one is not None]
+    )
+
+
+def _steps(
+    results: Sequence[CellResult], figures: Callable[[CellResult], Sequence[CellResult]]
+) -> list[Step]:
+    sides = [
+        (series, base, new)
+        for series in series_of(results)
+        for before, since in _neighbours(results, series)
+        for base in figures(before)
+        for new in figures(since)
+        if (base.measure, base.cost) == (new.measure, new.cost)
+    ]
+    pairs = pairs_of([(base, new) for _, base, new in sides])
+    return [
+        Step(series, pair)
+        for (series, _, _), pair in zip(sides, pairs, strict=True)
+        if pair.speed.paired or math.isinf(pair.speed.log.df)
+    ]
+
+
+def _neighbours(
+    results: Iterable[CellResult], series: Series
+) -> Iterator[tuple[CellResult, CellResult]]:
+    """Yield the results of each cell in releases next to each other among those measured."""
+    cells: dict[object, dict[str, CellResult]] = {}
+    for result in results:
+        if result.timed and result.cell.contender in series.releases:
+            key = result.cell.benchmark, result.cell.parameters
+            cells.setdefault(key, {})[result.cell.contender] = result
+    for of_release in cells.values():
+        yield from pairwise(of_release[name] for name in series.releases if name in of_release)

@@ -1,0 +1,166 @@
+"""The releases of a contender in order, what each is compared with, and the steps among them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.runs import cell, failed, run, unsupported
+from zodbshootout.results.releases import originals_of, series_of
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.steps import Step, steps_of, steps_of_costs
+from zodbshootout.results.verdicts import pairs_to_compare
+
+RELEASES = ("4.0.0", "4.1.0", "4.2.0", "4.10.0")
+INSTALLED = "4.3.0"
+IN_ORDER = ["4.0.0", "4.1.0", "4.2.0", INSTALLED, "4.10.0"]
+
+
+def name_of(release: str, contender: str = "pg") -> str:
+    return contender if release == INSTALLED else f"{contender}@relstorage=={release}"
+
+
+def in_release(
+    release: str,
+    seconds: float = 0.1,
+    *,
+    benchmark: str = "update",
+    contender: str = "pg",
+    rounds: Sequence[int] = range(10),
+    noise: float = 0.01,
+    **metadata: Any,
+) -> CellResult:
+    """Return the result of a release in rounds in which the machine is more or less fast."""
+    chance = random.Random(f"{release} {benchmark} {contender}")
+    result = CellResult(cell(benchmark, name_of(release, contender)))
+    facts = {"version_RelStorage": release, "slices": "0 1 2", **metadata}
+    if release != INSTALLED:
+        facts["variant_of"] = contender
+    for number in rounds:
+        machine = random.Random(number).uniform(1, 2)
+        values = [seconds * machine * math.exp(chance.gauss(0, noise)) for _ in range(3)]
+        result = result.with_run(run(*values, round=f"r-{number}", **facts))
+    return result
+
+
+def all_releases(**seconds: float) -> list[CellResult]:
+    """Return results of all releases; *seconds* are those from a release on, as in ``v4_1_0=1``."""
+    results, time = {}, 0.1
+    for release in IN_ORDER:
+        time = seconds.get(f"v{release.replace('.', '_')}", time)
+        results[release] = in_release(release, time)
+    return [results[INSTALLED], *(results[release] for release in RELEASES)]
+
+
+def significant(steps: Sequence[Step]) -> list[tuple[str, str]]:
+    return [(step.before, step.since) for step in steps if step.is_significant]
+
+
+def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> None:
+    (series,) = series_of(all_releases())
+    assert (series.contender, series.package) == ("pg", "relstorage")
+    assert list(series.releases.values()) == IN_ORDER
+    assert series.releases["pg"] == INSTALLED
+
+
+def test_commits_follow_releases_in_their_own_order() -> None:
+    commits = [CellResult(cell("update", f"pg@relstorage@{name}")) for name in ("v5.0", "1a2b3c4")]
+    (series,) = series_of([*all_releases(), *commits])
+    assert list(series.releases.values()) == [*IN_ORDER, "v5.0", "1a2b3c4"]
+
+
+def test_what_is_installed_is_in_no_series_of_commits() -> None:
+    commits = [CellResult(cell("update", f"pg@relstorage@{name}")) for name in "cab"]
+    (series,) = series_of([in_release(INSTALLED), *commits])
+    assert list(series.releases.values()) == ["c", "a", "b"]
+
+
+def test_two_releases_and_other_environments_are_no_series() -> None:
+    others = ("pg@zeo==5.4.1+zodb<6", "pg@pypy3", "pg@before", "other@relstorage==4.0.0")
+    results = [CellResult(cell("update", name)) for name in others]
+    assert series_of([in_release(INSTALLED), in_release("4.0.0"), *results]) == []
+    assert originals_of([in_release(INSTALLED), in_release("4.0.0")]) == {
+        "pg": "", "pg@relstorage==4.0.0": "pg",
+    }  # fmt: skip
+
+
+def test_releases_are_compared_with_the_oldest_that_works() -> None:
+    results = all_releases()
+    oldest, *_ = results[1:]
+    results[1] = unsupported(oldest.cell, "no wheel")
+    originals = originals_of(results)
+    assert originals == {
+        "pg": "pg@relstorage==4.1.0",
+        "pg@relstorage==4.1.0": "",
+        "pg@relstorage==4.2.0": "pg@relstorage==4.1.0",
+        "pg@relstorage==4.10.0": "pg@relstorage==4.1.0",
+    }
+    assert {base for base, _ in pairs_to_compare(originals)} == {"pg@relstorage==4.1.0"}
+    assert {base for base, _ in pairs_to_compare(originals, "pg")} == {"pg"}
+
+
+def test_another_contender_is_compared_with_the_oldest_release_of_the_first() -> None:
+    others = [in_release(release, contender="my") for release in IN_ORDER]
+    originals = originals_of([*all_releases(), *others])
+    pairs = pairs_to_compare(originals)
+    assert ("pg@relstorage==4.0.0", "my@relstorage==4.0.0") in pairs
+    assert ("my@relstorage==4.0.0", "my") in pairs
+    assert len(pairs) == len(originals) - 1
+
+
+def test_a_step_of_5_percent_is_found_at_its_release() -> None:
+    (found,) = [step for step in steps_of(all_releases(v4_2_0=0.105)) if step.is_significant]
+    assert (found.before, found.since, found.between) == ("4.1.0", "4.2.0", [])
+    assert found.pair.speed.value == pytest.approx(1 / 1.05, rel=0.01)
+    low, high = found.pair.speed.interval
+    assert low < 1 / 1.05 < high
+
+
+def test_the_installed_release_may_be_the_step() -> None:
+    assert significant(steps_of(all_releases(v4_3_0=0.09))) == [("4.2.0", "4.3.0")]
+
+
+def test_equal_releases_have_no_step() -> None:
+    steps = steps_of(all_releases())
+    assert [(step.before, step.since) for step in steps] == [*pairwise(IN_ORDER)]
+    assert significant(steps) == []
+
+
+@pytest.mark.parametrize("absent", [unsupported, failed])
+def test_a_release_without_a_figure_is_passed_over_and_named(absent: Any) -> None:
+    results = all_releases(v4_1_0=0.2)
+    results[2] = absent(results[2].cell, "a reason")
+    (found,) = [step for step in steps_of(results) if step.is_significant]
+    assert (found.before, found.since, found.between) == ("4.0.0", "4.2.0", ["4.1.0"])
+
+
+def test_releases_that_were_measured_at_other_times_have_no_steps() -> None:
+    results = [in_release(INSTALLED, 0.2, rounds=range(20, 30)), *all_releases()[1:]]
+    assert ("4.2.0", INSTALLED) not in [(step.before, step.since) for step in steps_of(results)]
+
+
+def test_the_false_discovery_rate_is_that_over_all_releases_and_benchmarks() -> None:
+    results = all_releases(v4_2_0=0.1013)
+    others = [
+        in_release(release, benchmark=f"other{number}")
+        for release in IN_ORDER
+        for number in range(40)
+    ]
+    assert significant(steps_of(results)) == [("4.1.0", "4.2.0")]
+    among = steps_of([*results, *others])
+    assert len(among) == 41 * len(steps_of(results))
+    assert significant(among) == []
+
+
+def test_a_round_trip_more_is_a_step() -> None:
+    counts = {release: 12 if release in RELEASES[:2] else 13 for release in IN_ORDER}
+    results = [in_release(release, trips=f"{number}") for release, number in counts.items()]
+    (found,) = [step for step in steps_of_costs(results) if step.is_significant]
+    assert found.pair.base.cost is not None
+    assert found.pair.base.cost.name == "trips"
+    assert (found.since, found.pair.base.mean, found.pair.new.mean) == ("4.2.0", 12, 13)

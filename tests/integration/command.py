@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import psutil
 import pyperf
 
 import zodbshootout
+from tests.integration.zygote import zygote
 
 TESTS = Path(__file__).parents[1]
 SOURCES = Path(zodbshootout.__file__).parents[1]
@@ -53,6 +54,8 @@ def _remove(directory: Path) -> None:
 
 Cells = dict[tuple[str, str], tuple[str, str]]
 """The state of each cell and the reason for it, by contender and benchmark."""
+LONGEST = 280.0
+"""Seconds after which a command is killed."""
 END_OF_INPUT = "\x04"
 """The character that Ctrl-D sends on a terminal."""
 
@@ -102,15 +105,11 @@ class Command(subprocess.Popen[str]):
 
 
 def start(directory: Path, *words: str, **more: str) -> Command:
-    return _start(directory, words, subprocess.PIPE, more)
-
-
-def _start(directory: Path, words: Sequence[str], stdin: int, more: Mapping[str, str]) -> Command:
     return Command(
         [sys.executable, "-m", "zodbshootout", *words],
         cwd=directory,
         env=environment(directory, **more),
-        stdin=stdin,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -119,14 +118,27 @@ def _start(directory: Path, words: Sequence[str], stdin: int, more: Mapping[str,
 
 def run(directory: Path, *words: str, answers: str | None = None, **more: str) -> Done:
     """Run the command; *answers*, if given, are typed on a terminal."""
+    if any(name.startswith("PYTHON") for name in more):  # an interpreter reads them at its start
+        with start(directory, *words, **more) as process:
+            out, err = process.communicate(timeout=LONGEST)
+        return Done(process.returncode, out, err)
+    variables = environment(directory, **more)
+    forking = zygote(f"{TESTS}{os.pathsep}{SOURCES}")
+    with _keyboard(answers) as stdin:
+        return Done(*forking.run(words, directory, variables, stdin, LONGEST))
+
+
+@contextmanager
+def _keyboard(answers: str | None) -> Iterator[int]:
+    """Yield the descriptor of a terminal on which *answers* are typed, or of an empty file."""
     if answers is None:
-        process = start(directory, *words, **more)
-        return _wait_for_end(process, "")
+        with Path(os.devnull).open() as file:
+            yield file.fileno()
+        return
     keyboard, terminal = pty.openpty()
     try:
-        process = _start(directory, words, terminal, more)
         os.write(keyboard, f"{answers}{END_OF_INPUT}".encode())
-        return _wait_for_end(process)
+        yield terminal
     finally:
         os.close(terminal)
         os.close(keyboard)
@@ -137,16 +149,6 @@ def shown_table(directory: Path, file: str) -> str:
     done = run(directory, "show", file)
     assert done.status == 0, done.err
     return done.out.partition("Next:\n")[0]
-
-
-def _wait_for_end(process: Command, answers: str | None = None) -> Done:
-    """Wait for the end of a process, and kill it if it takes too long."""
-    with process:
-        try:
-            out, err = process.communicate(answers, timeout=280)
-        finally:
-            process.kill()
-    return Done(process.returncode, out, err)
 
 
 def processes_in(directory: Path) -> dict[int, str]:

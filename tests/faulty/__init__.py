@@ -247,7 +247,7 @@ class FaultySection(BaseConfig):  # type: ignore[misc]
         if self.config.during == "open":
             self._trigger_fault()
         storage = self.config.base.open()
-        if self.config.during in {"close", "pack"}:
+        if self.config.during in {"close", "pack", "iterator"}:
             self._replace(storage, self.config.during, lambda: True)
         elif self.config.during:
             self._watch(storage)

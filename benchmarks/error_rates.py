@@ -20,7 +20,8 @@ In a second series, one run in twenty is missing, and one in twenty was repeated
 slices of its own, when the machine was faster or slower; and in every fifth row the second
 contender fails after a random number of rounds.
 
-Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one.
+Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one, and
+:mod:`benchmarks.steps` makes releases of the recorded rounds.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pathlib import Path
 
 import pyperf
 
-from benchmarks import trends
+from benchmarks import steps, trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
@@ -196,6 +197,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from _covered(comparisons, chance, 0.025 if quick else 0.01)
     most = 0.05 if quick else FALSE_TRENDS
     yield from _steady(comparisons, chance, most)
+    yield from steps.figures(list(shapes().values()), comparisons // 4)
     yield from trends.figures(comparisons, most)
     yield from trends.shared_figures(comparisons, most)
 

@@ -28,6 +28,9 @@ def figures() -> dict[str, Figure]:
         "steady, heavy tails",
         "steady, missing, repeated",
         "6 times in 7 rounds, found",
+        "equal releases, called different",
+        "release 5 % slower, found",
+        "found at another release",
     ],
 )
 def test_an_error_rate_reaches_its_goal(figures: dict[str, Figure], name: str) -> None:

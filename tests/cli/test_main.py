@@ -290,7 +290,8 @@ def test_one_client_is_the_default_if_a_benchmark_leaves_the_database_to_one() -
     Path("x.conf").write_text(SQLITE)
     status, out, err = outcome("x.conf", "add", "pack", "--list")
     reason = "one client at a time can pack a database"
-    assert (status, err) == (0, f"zodbshootout: 1 client instead of 2: {reason}\n")
+    assert status == 0
+    assert err.endswith(f"zodbshootout: 1 client instead of 2: {reason}\n")
     assert "n/a" not in out
     _, out, err = outcome("x.conf", "pack", "--list", "-c", "2")
     assert (err, f"{reason}; use -c 1" in out) == ("", True)

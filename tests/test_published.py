@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from docutils.core import publish_doctree
 from tests.reports.swept import swept
 from zodbshootout.cli import options
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.config.pythons import Environment
 from zodbshootout.config.source import read_source
 from zodbshootout.reports import drawing
 from zodbshootout.results.files import ResultFiles, read_results
@@ -43,7 +45,9 @@ def test_every_command_line_covers_its_published_figures(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    arguments = options.parse(run.command.split()[1:])
+    # uv asks an index which releases there are.
+    monkeypatch.setattr(options, "releases_and_commits", lambda word: [Environment(word)])
+    arguments = options.parse(shlex.split(run.command)[1:])
     sections = read_source(arguments.paths[0]).tree.root.sections
     contenders = {section.name for section in sections if section.type == "zodb"}
     sweep = {

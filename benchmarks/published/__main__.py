@@ -9,6 +9,7 @@ same command goes on from there.  To measure anything anew, remove its file from
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def measure(experiment: Experiment, results: Path, *, quick: bool = False) -> No
 
 
 def _shoot_out(run: Run, path: Path, *, quick: bool) -> None:
-    words = run.words.split()
+    words = shlex.split(run.words)
     for option, instead in QUICK.items() if quick else ():
         if option in words:
             place = words.index(option)

@@ -38,7 +38,7 @@ class Run:
     title: str
     configuration: str
     words: str
-    """The words after the configuration."""
+    """The words after the configuration, as they are typed in a shell."""
     published: Sequence[Published] = ()
     compared: Sequence[tuple[str, str]] = ()
     """Pairs of contenders that the page compares."""
@@ -183,6 +183,24 @@ RELSTORAGE_VERSIONS = Experiment(
             f"{CONFIGURATIONS}/relstorage-versions.conf",
             "add update cold -c 6 --threads shared --object-counts 100 -s 256 --at-most 8",
             compared=_OLD_AND_NEW,
+        ),
+    ],
+)
+
+RELEASES = Experiment(
+    "releases",
+    [
+        Run(
+            "releases-relstorage",
+            "RelStorage 4.0 to 4.3",
+            "etc/website-sample.conf",
+            f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 20",
+        ),
+        Run(
+            "releases-zodb",
+            "ZODB 5.8 to 6.4",
+            "etc/fs-sample.conf",
+            f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 20",
         ),
     ],
 )
@@ -375,4 +393,6 @@ TRIPS = Experiment(
 )
 """One iteration of each cell suffices: the counts hardly vary, and depend on no machine."""
 
-EXPERIMENTS = (EXAMPLES, RESULTS_PAGE, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT, TRIPS)
+EXPERIMENTS = (
+    EXAMPLES, RESULTS_PAGE, RELEASES, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT, TRIPS,
+)  # fmt: skip

@@ -120,8 +120,9 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
         if chart.kind is not ChartKind.GROUPS
         and (not chart.in_seconds or chart.kind is ChartKind.STACKS or chart.x_title == RATE.axis)
     ]
+    releases = [chart for chart in drawn if chart.kind is ChartKind.RELEASES]
     distances = [chart for chart in drawn if chart.kind is ChartKind.DISTANCES]
-    charts = [chart for chart in distances if not chart.estimated] or charts
+    charts = releases or [chart for chart in distances if not chart.estimated] or charts
     charts = [chart for chart in charts if chart.percentile in {"", DEFAULT_PERCENTILE}]
     if charts:
         picture = into / f"{run.name}.svg"

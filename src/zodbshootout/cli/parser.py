@@ -277,7 +277,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--against WHAT",
             help="measure each contender a second time, with WHAT: a requirement such as "
             "RelStorage==4.2.0, several in one value ('ZEO==5.4.1 ZODB<6'), a checkout, a wheel, "
-            "a Python or a virtual environment; can be repeated",
+            "a Python or a virtual environment; with all releases that satisfy 'RelStorage>=4', or "
+            "the commits ./RelStorage@v4.2..HEAD; can be repeated",
         ),
         option(
             "--fail-above PERCENT", type=values.limit,

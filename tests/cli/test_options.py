@@ -386,6 +386,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--python", "no-such-python"], "--python: there is no program 'no-such-python'"),
         (["--tracemalloc", "-c2"], "--tracemalloc measures the worker"),
         (["--leaks", "-c2"], "--leaks looks at the objects of one process"),
+        (["--data", "x.fs", "add"], "--data needs --workload, or the benchmark copy"),
         (["--zap", "-add"], "--zap destroys data right before add, which is not among"),
         (["--zap=force", "cold"], "--zap destroys data right before add, which is not among"),
         (

@@ -77,3 +77,14 @@ def test_bad_usage_is_reported_in_one_line(words: list[str], message: str) -> No
         parse(words)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "blob_dir"),
+    [("A.fs", "A.fs", None), ("A.fs,blobs", "A.fs", Path("blobs")), ("B,b.fs", "B,b.fs", None)],
+)
+def test_data_is_a_filestorage_and_the_directory_of_its_blobs(
+    text: str, path: str, blob_dir: Path | None
+) -> None:
+    Path("B,b.fs").write_text("")
+    assert parse(["copy", "--data", text]).data == (Path(path), blob_dir)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import ZODB
+from ZODB.blob import Blob
+from ZODB.FileStorage import FileStorage
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
 
@@ -37,6 +39,14 @@ CONF = """
     </filestorage>
 </zodb>
 """
+CONF_WITH_BLOBS = CONF.replace("path $scratch/fs.fs", "path $scratch/fs.fs\nblob-dir $scratch/fsb")
+CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace("zeo.fs", "zeo.fs\nblob-dir $scratch/zb")
+CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace(
+    "server $main", "server $main\nblob-dir $scratch/zb\nshared-blob-dir true"
+)
+CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace(
+    "keep-history false", "keep-history false\nblob-dir $scratch/sb"
+)
 NEEDING_HISTORY = {("sqlite", "undo"), ("sqlite", "history"), ("sqlite", "load_before")}
 WITHOUT_START_FILES = {("sqlite", "open_cold"), ("zeo", "open_cold")}
 
@@ -64,6 +74,36 @@ def test_copy_measures_a_zeo_client_with_a_persistent_cache(place: Path) -> None
     (place / "x.conf").write_text(persistent)
     done = run(place, "x.conf", "copy", "cold", "--only", "zeo", *QUICK, "-c", "1", "-o", "a.json")
     assert done.status == 0, done.out + done.err
+
+
+def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) -> None:
+    (place / "x.conf").write_text(CONF)
+    storage = FileStorage(str(place / "App.fs"), blob_dir=str(place / "files"))
+    database: Any = ZODB.DB(storage)
+    for number in range(30):
+        with database.transaction() as connection:
+            connection.root()["file"] = Blob(b"content %d" % number)
+    records = sum(len(list(transaction)) for transaction in storage.iterator())
+    database.close()
+    before = hashlib.sha256((place / "App.fs").read_bytes()).hexdigest()
+    words = ("copy", "-p", "1", "--data", "App.fs,files", "-o", "a.json")
+    (place / "x.conf").write_text(CONF_WITH_BLOBS)
+    done = run(place, "x.conf", *words)
+    assert done.status == 0, done.out + done.err
+    metadata = metadata_of(place / "a.d" / "fs.json", "copy")
+    assert (metadata["copied_file"], metadata["copied_records"]) == ("App.fs", records)
+    found = cells(place / "a.cells.jsonl")
+    assert found["sqlite", "copy"][0] == found["fs", "copy"][0] == "measured"
+    assert found["zeo", "copy"] == (
+        "not supported", "ClientStorage: copyTransactionsFrom copies no blobs",
+    )  # fmt: skip
+    assert hashlib.sha256((place / "App.fs").read_bytes()).hexdigest() == before
+    assert not (place / "files" / "tmp").exists() or not any((place / "files" / "tmp").iterdir())
+    refused = run(place, "x.conf", "copy", "--data", "App.fs", "-o", "b.json")
+    assert refused.status == 2
+    assert "it contains blobs; name the directory of their files: App.fs,DIRECTORY" in (
+        refused.complaint
+    )
 
 
 WRITE = "to let it write to this database nevertheless, add --may-write app"

@@ -17,17 +17,25 @@ from zodbshootout.model.parameters import (
     with_values,
     without_objects,
 )
-from zodbshootout.model.specification import CrewShape, MappingType, Parameters, ReplayedWorkload
+from zodbshootout.model.specification import (
+    CopiedData,
+    CrewShape,
+    MappingType,
+    Parameters,
+    ReplayedWorkload,
+)
 
 DEFAULT = Parameters(CrewShape(1))
 
 
 def test_the_table_has_every_attribute_that_tells_cells_apart() -> None:
     # Files have the round-trip time in the names of contenders.
-    own = {field.name for field in fields(Parameters)} - {"crew", "workload", "owner", "rtt"}
+    inner = {"crew", "workload", "copied"}
+    own = {field.name for field in fields(Parameters)} - {*inner, "owner", "rtt"}
     of_crew = {f"crew.{field.name}" for field in fields(CrewShape)}
     of_workload = {f"workload.{f.name}" for f in fields(ReplayedWorkload) if f.compare}
-    assert {one.attribute for one in PARAMETERS} == own | of_crew | of_workload
+    of_copied = {f"copied.{f.name}" for f in fields(CopiedData) if f.compare}
+    assert {one.attribute for one in PARAMETERS} == own | of_crew | of_workload | of_copied
 
 
 def test_names_in_the_table_are_unique_and_its_options_exist() -> None:

@@ -21,13 +21,18 @@ class Machine:
         self.expected: list[int] = []
 
     def rounds(
-        self, needed: Callable[[str], int], precision: float = 0.05, limit: float = 1e9
+        self,
+        needed: Callable[[str], int],
+        precision: float = 0.05,
+        limit: float = 1e9,
+        assured: Callable[[str], int] = lambda row: 0,
     ) -> str:
         """Make all rounds; return the rows in the order of their rounds."""
         effort = Effort(3, 0, 0, 0, 0.1, precision=precision)
         rounds = Rounds(
-            list(self.seconds), effort, limit, needed, self.closed.append, lambda: self.now
-        )
+            list(self.seconds), effort, limit, needed, self.closed.append, lambda: self.now,
+            assured=assured,
+        )  # fmt: skip
         order = ""
         for row, number in rounds:
             self.left.append(rounds.seconds_left)
@@ -133,3 +138,12 @@ def test_the_estimate_of_the_time_left_is_not_quadratic(
     rounds = machine.rounds(needed, precision)
     assert len(asked) <= 2 * len(rounds)
     assert machine.left[1:] == [2000.0 - made for made in range(1, 2000)]
+
+
+def test_assured_rounds_are_made_beyond_the_limit_and_leave_it_to_the_others() -> None:
+    machine = Machine({"long": 100.0, "short": 1.0})
+    assured = {"long": 3, "short": 0}
+    order = machine.rounds(lambda row: 1000, limit=10.0, assured=assured.__getitem__)
+    assert (order.count("long"), order.count("short")) == (3, 10)
+    assert machine.expected[2] == 3
+    assert machine.left[2] == 2 * 100 + 9

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transaction
 import ZODB
+from ZODB.blob import Blob
 from ZODB.FileStorage import FileStorage
 
 from tests.fakes import LOAD, POLL, SYNC, FakeClock, FakeStorage, measure, parameters, plan
@@ -17,12 +19,13 @@ from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data import filler
 from zodbshootout.client.data.objects import Item, payload, pickled
+from zodbshootout.client.data.sources import facts_of
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import fill, populate
 from zodbshootout.crews.crew import Sample
 from zodbshootout.crews.local import CrewPlan
-from zodbshootout.model.outcome import Failed
-from zodbshootout.model.specification import Parameters, Storage
+from zodbshootout.model.outcome import CheckFailed, Failed
+from zodbshootout.model.specification import CopiedData, Parameters, Storage
 from zodbshootout.model.storage_facts import CacheUse, DiskSize, Sharing, StorageInfo
 
 
@@ -419,7 +422,7 @@ def copying(
 
     def faulty(storage: Any, oid: bytes, serial: bytes, data: bytes, *more: Any) -> None:
         found = restored(next(numbers), data)
-        if found is not None:
+        if found is not None or data is None:
             restore(storage, oid, serial, found, *more)
 
     monkeypatch.setattr(FileStorage, "restore", faulty)
@@ -469,6 +472,96 @@ def test_copy_destroys_nothing_that_others_have_made(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="the database is not empty: its root contains 'books'"):
         copied(tmp_path)
     assert (tmp_path / "Data.fs").read_bytes() == before
+
+
+def users(place: Path, *, blobs: bool = False) -> CopiedData:
+    """Make a database of an application: transactions of several sizes, a creation undone."""
+    place.mkdir()
+    keys = {"blob_dir": str(place / "blobs")} if blobs else {}
+    database: Any = ZODB.DB(FileStorage(str(place / "App.fs"), **keys))
+    for number in range(20):
+        with database.transaction() as connection:
+            for name in range(number % 7 + 1):
+                connection.root()[name] = Item(b"%d of %d" % (name, number))
+            if blobs:
+                connection.root()["file"] = Blob(b"content %d" % number)
+    with database.transaction() as connection:
+        connection.root()["undone"] = Item(b"never was")
+    database.undo(database.undoLog(0, 1)[0]["id"], transaction.get())
+    transaction.commit()
+    database.close()
+    return facts_of(place / "App.fs", place / "blobs" if blobs else None)
+
+
+def state_of(place: Path) -> dict[Path, tuple[bytes, int]]:
+    """Return the content and the time of the last change of each file."""
+    files = (path for path in place.rglob("*") if path.is_file())
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+@pytest.mark.parametrize("blobs", [False, True])
+def test_copy_copies_a_database_of_the_users_and_leaves_it_alone(
+    blobs: bool, tmp_path: Path
+) -> None:
+    data = users(tmp_path / "users", blobs=blobs)
+    (tmp_path / "users" / "App.fs.index").unlink()
+    before = state_of(tmp_path / "users")
+    sample = copied(tmp_path, copied=data)
+    assert sample.counts["records"] == 2 * data.records
+    wanted = fitted("copy", copied=data, objects=1, revisions=9)
+    assert benchmarks()["copy"].work(wanted) == data.records
+    assert (wanted.objects, wanted.revisions, wanted.blobs) == (data.objects, 0, blobs)
+    assert state_of(tmp_path / "users") == before
+
+
+@pytest.mark.parametrize("number", [0, 9, 30])
+def test_copy_fails_if_a_record_of_the_users_is_changed(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = users(tmp_path / "users")
+    other = pickled(Item(b"something else"))
+    copying(monkeypatch, lambda at, data: other if at == number else data)
+    with pytest.raises(Failed, match=r"revision \w+ of object \w+ was copied as another one"):
+        copied(tmp_path, loops=1, copied=data)
+
+
+def test_copy_fails_if_an_object_comes_back_whose_creation_was_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = users(tmp_path / "users")
+    other = pickled(Item(b"never was"))
+    copying(monkeypatch, lambda at, data: data or other)
+    with pytest.raises(Failed, match="was copied although its creation was undone"):
+        copied(tmp_path, loops=1, copied=data)
+
+
+def test_copy_fails_if_the_users_database_changes_meanwhile(tmp_path: Path) -> None:
+    data = users(tmp_path / "users")
+    with ZODB.DB(str(tmp_path / "users" / "App.fs")).transaction() as connection:
+        connection.root()["more"] = 1
+    with pytest.raises(Failed, match=r"App\.fs has changed since the run began"):
+        copied(tmp_path, copied=data)
+
+
+def test_blobs_of_the_users_database_need_their_directory(tmp_path: Path) -> None:
+    users(tmp_path / "users", blobs=True)
+    path = tmp_path / "users" / "App.fs"
+    with pytest.raises(CheckFailed, match=f"name the directory of their files: {path},DIRECTORY"):
+        facts_of(path, None)
+    with pytest.raises(CheckFailed, match="nowhere is not a directory"):
+        facts_of(path, Path("nowhere"))
+
+
+def test_contenders_share_the_filestorage_that_is_made_for_a_copy(tmp_path: Path) -> None:
+    shared = CopiedData(directory=str(tmp_path / "shared"))
+    (tmp_path / "shared").mkdir()
+    copied(tmp_path, objects=120, revisions=2, copied=shared)
+    (made,) = (tmp_path / "shared").glob("*/Data.fs")
+    before = made.stat().st_mtime_ns
+    copied(tmp_path, objects=120, revisions=2, copied=shared)
+    assert made.stat().st_mtime_ns == before
+    copied(tmp_path, objects=60, revisions=2, copied=shared)
+    assert len(list((tmp_path / "shared").glob("*/Data.fs"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ from zodbshootout.workers.variables import default_affinity
 
 REPLAY = "replay"
 """The benchmark that needs a workload."""
+COPY = "copy"
+"""The benchmark that copies a FileStorage."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -91,8 +93,9 @@ class Options:
     """The reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
     workload: Workload | None
     """The workload that is replayed."""
-    data: Path | None
-    """The FileStorage that holds the workload's objects."""
+    data: tuple[Path, Path | None] | None
+    """The FileStorage that holds the workload's objects, or that is copied, and the directory of
+    its blobs if that is given."""
     speed: float
     """The speed as a multiple of the recorded one, 0 for as fast as possible."""
     include_mapping: bool
@@ -132,11 +135,12 @@ def parse(arguments: Sequence[str]) -> Options:
     given = run_parser().parse_intermixed_args(spelled_out(arguments))
     _check_combinations(given)
     if given.workload is None:
-        _refuse({"--speed": given.speed, "--data": given.data}, "needs --workload")
+        _refuse({"--speed": given.speed}, "needs --workload")
     files, words = _files_and_benchmarks(given.words)
     names = [name for word in words for name in _split_benchmarks(word)]
     chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
     _check_benchmarks(given, chosen)
+    _check_data(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
     sweep = _sweep(given, threads, clients=2 if has_file or threads else 1)
@@ -379,6 +383,19 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
         raise UserError(
             "--restart-servers restarts them before cold reads, which are not among the "
             f"benchmarks; there are {', '.join(cold)}"
+        )
+
+
+def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
+    """Refuse a FileStorage that is not used, and a directory of blobs that is not."""
+    if given.data is None or COPY in chosen:
+        return
+    if given.workload is None:
+        raise UserError(f"--data needs --workload, or the benchmark {COPY}")
+    if given.data[1] is not None:
+        raise UserError(
+            f"--data: {REPLAY} makes blobs of the recorded sizes; leave out the directory "
+            f"{given.data[1]}"
         )
 
 

@@ -123,10 +123,10 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "such as p99=50ms",
         ),
         option(
-            "--data DATA_FS", type=Path,
-            help="give the objects of --workload the records that they have in this FileStorage, "
-            "which is read and not written to, and copy all other objects as well (default: make "
-            "records of the recorded sizes)",
+            "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
+            help="copy the transactions of this FileStorage, or give the objects of --workload "
+            "the records that they have in it, and store all other objects as well; it is read "
+            "and not written to (default: make objects, and records of the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,

@@ -13,7 +13,7 @@ from pathlib import Path
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
 from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.launcher import launcher_for
-from zodbshootout.cli.options import Options
+from zodbshootout.cli.options import COPY, Options
 from zodbshootout.cli.output import Streams, print_line
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, name_output, write_report
@@ -21,6 +21,7 @@ from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data import workload_objects
+from zodbshootout.client.data.sources import facts_of
 from zodbshootout.client.data.trace import make_trace
 from zodbshootout.config.source import Source, read_source
 from zodbshootout.config.uri import source_of
@@ -41,7 +42,7 @@ from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserErro
 from zodbshootout.guardian import Guardian, GuardianLost
 from zodbshootout.model.outcome import State, describe
 from zodbshootout.model.parameters import CLIENTS
-from zodbshootout.model.specification import ReplayedWorkload
+from zodbshootout.model.specification import CopiedData, ReplayedWorkload
 from zodbshootout.model.wording import counted
 from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.reports import text
@@ -62,8 +63,8 @@ from zodbshootout.scheduling.shootout import Shootout
 from zodbshootout.servers.dask import cluster_for
 from zodbshootout.workers.coordinator import ForkServers
 
-LARGE_WORKLOAD = 2**22
-"""The size in bytes above which reading a workload takes seconds."""
+LARGE_FILE = 2**22
+"""The size in bytes above which reading a workload or a FileStorage takes seconds."""
 MAPPING = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 """The contender that ``--include-mapping`` adds."""
 
@@ -83,6 +84,7 @@ def run(options: Options, streams: Streams) -> int:
             options = _with_names(options, contenders)
             directory = variants.context.directory
             options = _with_trace(options, directory, streams)
+            options = _with_copied(options, directory, streams)
             cluster = stack.enter_context(cluster_for(options.hosts, guardian, directory))
             if cluster is not None:
                 contenders = [contender.on_hosts(cluster) for contender in contenders]
@@ -183,7 +185,7 @@ def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
     """Make the trace of the workload that is replayed, and put it into the parameters."""
     if options.workload is None:
         return options
-    if options.workload.size > LARGE_WORKLOAD and not options.quiet:
+    if options.workload.size > LARGE_FILE and not options.quiet:
         print_line(streams.err, f"reading {options.workload.path}")
     try:
         replayed = make_trace(options.workload, directory / "workload.trace")
@@ -193,7 +195,7 @@ def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
         raise UserError(f"--workload: {options.workload.path} holds no transactions")
     replayed = replace(replayed, speed=options.speed)
     if options.data is not None:
-        replayed = _with_data(replayed, options.workload, options.data)
+        replayed = _with_data(replayed, options.workload, options.data[0])
     base = replace(options.sweep.base, workload=replayed)
     return replace(options, sweep=replace(options.sweep, base=base))
 
@@ -205,6 +207,26 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
         return workload_objects.with_data(replayed, path)
     except Exception as error:  # noqa: BLE001 - FileStorage raises exceptions of many kinds
         raise UserError(f"--data: {path}: {describe(error)}") from None
+
+
+def _with_copied(options: Options, directory: Path, streams: Streams) -> Options:
+    """Put the FileStorage that is copied into the parameters.
+
+    :raises UserError: if the user's cannot be read
+    """
+    if COPY not in options.benchmarks:
+        return options
+    copied = CopiedData()
+    if options.data is not None:
+        path, blob_dir = options.data
+        try:
+            if path.stat().st_size > LARGE_FILE and not options.quiet:
+                print_line(streams.err, f"reading {path}")
+            copied = facts_of(path, blob_dir)
+        except Exception as error:  # noqa: BLE001 - FileStorage raises exceptions of many kinds
+            raise UserError(f"--data: {path}: {describe(error)}") from None
+    base = replace(options.sweep.base, copied=replace(copied, directory=str(directory)))
+    return replace(options, sweep=replace(options.sweep, base=base))
 
 
 def _to_be_zapped(options: Options) -> list[str]:

@@ -302,6 +302,14 @@ def workload(text: str) -> Workload:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def file_storage(text: str) -> tuple[Path, Path | None]:
+    """Return the path of a FileStorage and, after a comma, that of the directory of its blobs."""
+    name, comma, blob_dir = text.rpartition(",")
+    if not comma or exists(text):
+        return Path(text), None
+    return Path(name), Path(blob_dir)
+
+
 def profile_directory(text: str) -> Path:
     """Return the absolute path of a directory that is empty or does not exist."""
     directory = Path(text)

@@ -342,6 +342,18 @@ class Database:
         """Remove what an earlier pack has left if the next one fails with it; return its names."""
         return tuple(name for layer in self._written_to for name in layer.forget_pack())
 
+    def existing(self, oids: Sequence[bytes]) -> int:
+        """Return how many of these objects exist."""
+        known = self._outermost.existing(oids)
+        return sum(map(self._exists, oids)) if known is None else known
+
+    def _exists(self, oid: bytes) -> bool:
+        try:
+            load_current(self.db.storage, oid)
+        except POSKeyError:
+            return False
+        return True
+
     def time_after_all(self) -> float:
         """Return a time after all transactions, as ``time.time`` does."""
         # The clock of a server may be ahead of the clock of this host.
@@ -413,11 +425,7 @@ class Database:
             left = len(connection.root())
         if left:
             raise NotZapped(f"{left} objects are still in the root")
-        if witness is None:
-            return
-        try:
-            load_current(self.db.storage, witness)
-        except POSKeyError:
+        if witness is None or not self._exists(witness):
             return
         raise NotZapped(
             "old objects are still in the storage; does the server pack without collecting garbage "

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Union
 
 from zodbshootout.model.specification import (
+    CopiedData,
     CrewShape,
     LatencyLimit,
     Parameters,
@@ -33,6 +34,7 @@ class Scope(enum.Enum):
     CONTENT = "those with objects of their own, or of --min-objects"
     PACE = "those with a rate, or with a limit of latencies"
     REPLAY = "those that replay a workload"
+    COPY = "those that copy a FileStorage of the user's"
     HISTORY = "those that use old revisions or garbage"
 
 
@@ -122,6 +124,11 @@ PARAMETERS = (
         for field in fields(ReplayedWorkload)
         if field.compare
     ),
+    *(
+        Parameter(f"copied.{field.name}", f"copied_{field.name}", scope=Scope.COPY)
+        for field in fields(CopiedData)
+        if field.compare
+    ),
 )
 """All parameters, in the order in which CSV and JSON show them."""
 SWEPT = (CLIENTS, OBJECTS, SIZE, RATE, MIN_OBJECTS)
@@ -143,7 +150,7 @@ def without_objects(parameters: Parameters) -> Parameters:
     Combinations that differ only in the number or size of objects then become equal, and are
     measured once.
     """
-    dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.HISTORY}
+    dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.COPY, Scope.HISTORY}
     if not parameters.min_objects:
         dropped.add(Scope.CONTENT)
     defaults = {one: one.default for one in PARAMETERS if one.scope in dropped}

@@ -209,6 +209,24 @@ class ReplayedWorkload:
     """A name that all clients of one run have, and no others."""
 
 
+@dataclass(frozen=True)
+class CopiedData:
+    """The properties of a FileStorage of the user's whose transactions are copied."""
+
+    file: str = ""
+    """The name of the file; empty if a FileStorage is made."""
+    objects: int = 0
+    transactions: int = 0
+    records: int = 0
+    has_blobs: bool = False
+    size: int = 0
+    """The size of the file in bytes."""
+    path: str = field(default="", compare=False)
+    blob_dir: str = field(default="", compare=False)
+    directory: str = field(default="", compare=False)
+    """The directory for FileStorages that are made, in which all clients of a run find them."""
+
+
 def exactly(number: float) -> str:
     """Return a number with all of its digits, so that different ones have different names."""
     return repr(number).removesuffix(".0")
@@ -285,6 +303,8 @@ class Parameters:
     """The contender that owns the objects to change: in a shared database each changes its own."""
     workload: ReplayedWorkload = ReplayedWorkload()
     """The workload to replay, if the benchmark replays one."""
+    copied: CopiedData = CopiedData()
+    """The FileStorage to copy, if the benchmark copies one of the user's."""
     rate: float = 0.0
     """Iterations a second of all clients together; 0 if each begins when the previous one ends."""
     even_arrivals: bool = False

@@ -21,7 +21,9 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
 
 _COLUMNS = [
-    one for one in PARAMETERS if one.scope is not Scope.REPLAY and one.attribute != "even_arrivals"
+    one
+    for one in PARAMETERS
+    if one.scope not in {Scope.REPLAY, Scope.COPY} and one.attribute != "even_arrivals"
 ]
 
 

@@ -101,6 +101,8 @@ class RowCalibration(Generic[C]):
     numbered: bool = False
     """Whether all contenders have to do the same iterations in a turn."""
     loops: dict[C, int] = field(default_factory=dict)
+    tries_first: bool = True
+    """Whether each contender does an iteration before its slices, which opens its connections."""
     turns: int = 0
     """Turns of a run, warm-ups excluded; 0 until they are chosen."""
     stride: dict[C, int] = field(default_factory=dict)

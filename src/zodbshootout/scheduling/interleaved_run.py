@@ -131,6 +131,8 @@ class InterleavedRun(Generic[C]):
 
         Only the first iteration of a process does work such as opening its first connections.
         """
+        if not calibration.tries_first:
+            return {}
         if calibration.turns and all(key in calibration.loops for key in self.workers):
             self._all_at_once(list(self.workers), "attempt", 1)
             return {}

@@ -40,6 +40,9 @@ class Rounds(Generic[R]):
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
     """The rounds that each row has had, including those before the run was resumed."""
+    assured: Callable[[R], int] = lambda _: 0
+    """Returns the number of rounds that a row has however long they take; the limit does not
+    include these."""
     took: dict[R, float] = field(init=False, default_factory=dict)
     """Seconds of the last round of each row that has had one, without those that are spent once."""
     _began: float = field(init=False)
@@ -60,9 +63,12 @@ class Rounds(Generic[R]):
                 continue
             started, once = self.clock(), self._once.get(row, 0.0)
             number = self.made.get(row, 0)
+            is_assured = number < self.assured(row)
             yield row, number
             self.made[row] = number + 1
             self.took[row] = self.clock() - started - (self._once.get(row, 0.0) - once)
+            if is_assured:
+                self._began += self.took[row]
             self._left[row] = self._rounds_left(row)
             if self.effort.precision:
                 waiting.append(row)
@@ -100,10 +106,11 @@ class Rounds(Generic[R]):
         """An estimate of the seconds that the remaining rounds take."""
         took = self.took
         usual = sum(took.values()) / len(took) if took else self.effort.duration
-        left = sum(rounds * self.took.get(row, usual) for row, rounds in self._left.items())
+        left = sum(rounds * took.get(row, usual) for row, rounds in self._left.items())
         if not self.effort.precision:
             return left
-        return min(left, max(0.0, self.limit - (self.clock() - self._began)))
+        assured = sum(self._assured_left(row) * took.get(row, usual) for row in self._left)
+        return min(left, assured + max(0.0, self.limit - (self.clock() - self._began)))
 
     def expected(self, row: R) -> int:
         """Return the number of rounds that a row takes in all, as far as there is time."""
@@ -113,14 +120,17 @@ class Rounds(Generic[R]):
             others = (self.took.get(other, usual) for other in self.rows if self._left[other])
             seconds = self.limit - (self.clock() - self._began)
             left = min(left, math.ceil(seconds / max(sum(others), 1e-9)))
-        return self.made.get(row, 0) + max(1, left)
+        return self.made.get(row, 0) + max(1, left, self._assured_left(row))
+
+    def _assured_left(self, row: R) -> int:
+        return max(0, self.assured(row) - self.made.get(row, 0))
 
     def _rounds_left(self, row: R) -> int:
         needed = self.needed(row)
         return max(0, max(needed, self.effort.processes) - self.made.get(row, 0)) if needed else 0
 
     def _fits(self, row: R) -> bool:
-        if not self.effort.precision:
+        if not self.effort.precision or self._assured_left(row):
             return True
         elapsed = self.clock() - self._began
         return elapsed + self.took.get(row, 0.0) <= self.limit and elapsed < self.limit

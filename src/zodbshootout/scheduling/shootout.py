@@ -17,6 +17,7 @@ from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import BEFORE, PHASES, RESTARTS, Address, Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
@@ -148,13 +149,20 @@ class Shootout:
         self._calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
-        rounds = Rounds(rows, effort, limit, self._rounds_needed, self._close, self.clock, made)
+        rounds = Rounds(
+            rows, effort, limit, self._rounds_needed, self._close, self.clock, made, self._assured
+        )
         self._rounds = rounds
         for row, number in rounds:
             self._left = rounds.seconds_left
             self.store.observer.left(self._left)
             self._stage = f"run {number + 1} of {rounds.expected(row)}"
             self._measure_round(row, self._calibrations[row], number)
+
+    def _assured(self, row: Row) -> int:
+        """Return the number of rounds that a row has if the user has set no limit."""
+        is_lengthy = benchmarks()[row[0].benchmark].lengthy
+        return MIN_RUNS if is_lengthy and not self.plan.effort.limit else 0
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row has from the run that is resumed."""
@@ -216,6 +224,11 @@ class Shootout:
             # The second read of an object would come from the server's cache.
             values = effort.values or VALUES_WITH_RESTARTS
             effort = replace(effort, loops=fewest, values=values)
+        if benchmark.lengthy:
+            loops, values = effort.loops or 1, effort.values or 1
+            effort = replace(effort, loops=loops, values=values, warmups=0)
+            counts = dict.fromkeys(row, loops)
+            return RowCalibration(effort, fewest, loops=counts, tries_first=False)
         if effort.duration:
             effort = effort.lasting(len(self._measurable(row)))
         loops = loops_at_rate(cell.parameters)
@@ -470,7 +483,8 @@ class Shootout:
         """
         contender, alone = self.plan.contender(cell), _alone(cell)
         has_servers = contender.has_servers or contender.info.server_place is not None
-        is_wanted = has_servers and not self.options.debug_single_value
+        is_quick = not (self.options.debug_single_value or benchmarks()[cell.benchmark].lengthy)
+        is_wanted = has_servers and is_quick
         if alone in self._traffic or not is_wanted:
             return True
         self.store.observer.working_on([cell], "counting round trips")

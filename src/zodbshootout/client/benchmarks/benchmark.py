@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.parameters import without_objects
-from zodbshootout.model.specification import BenchmarkWords, Parameters, ReplayedWorkload
+from zodbshootout.model.specification import (
+    BenchmarkWords,
+    CopiedData,
+    Parameters,
+    ReplayedWorkload,
+)
 from zodbshootout.model.storage_facts import CacheUse, StorageInfo
 
 if TYPE_CHECKING:
@@ -69,6 +74,12 @@ class Benchmark:
     empties: ClassVar[bool] = False
     """Whether it destroys all data of the database, as ``--zap`` does."""
 
+    lengthy: ClassVar[bool] = False
+    """Whether each iteration takes long, and has to be prepared anew, which takes longer still.
+
+    A run has a single one.
+    """
+
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number.
 
@@ -111,7 +122,13 @@ class Benchmark:
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         """Return the requested parameters, changed as far as they do not suit it."""
-        return replace(parameters, workload=ReplayedWorkload(), revisions=0, garbage=0.0)
+        return replace(
+            parameters,
+            workload=ReplayedWorkload(),
+            copied=CopiedData(),
+            revisions=0,
+            garbage=0.0,
+        )
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:

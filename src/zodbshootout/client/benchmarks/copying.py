@@ -1,30 +1,33 @@
 from __future__ import annotations
 
+import filecmp
+import itertools
 import random
 import shutil
-from collections.abc import Container
-from contextlib import closing
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 from ZODB.blob import is_blob_record
-from ZODB.FileStorage import FileStorage
+from ZODB.interfaces import IMVCCStorage
 from ZODB.POSException import POSKeyError
-from ZODB.utils import z64
+from ZODB.utils import p64, u64
 
 from zodbshootout.client.benchmarks.benchmark import UPKEEP, Benchmark, CheckFailed, Unsupported
 from zodbshootout.client.benchmarks.reading import SAMPLED_OBJECTS
-from zodbshootout.client.data import filler
+from zodbshootout.client.data import sources
 from zodbshootout.client.data.objects import is_same_object
 from zodbshootout.client.database import open_storage
 from zodbshootout.model.parameters import without_objects
 from zodbshootout.model.specification import MappingType, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
-TRANSACTION_SIZE = 50
-"""The number of records in a transaction: about as many as a Plone request that writes stores."""
+BATCH = 1000
+"""The most records that are compared together."""
 
 
 class Copy(Benchmark):
@@ -38,16 +41,30 @@ class Copy(Benchmark):
     dataset = None
     alone = "one client at a time can copy into a database"
     empties = True
+    lengthy = True
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
+        copied = parameters.copied
         filled = replace(parameters, min_objects=parameters.min_objects or parameters.objects)
-        return replace(
+        fitted = replace(
             without_objects(filled),
             min_objects=0,
             objects=filled.min_objects,
             mapping=MappingType.PERSISTENT_MAPPING,
             revisions=max(1, parameters.revisions),
+            copied=copied,
+        )
+        if not copied.file:
+            return fitted
+        defaults = Parameters(parameters.crew)
+        return replace(
+            fitted,
+            objects=copied.objects,
+            object_size=defaults.object_size,
+            compressibility=defaults.compressibility,
+            blobs=copied.has_blobs,
+            revisions=0,
         )
 
     @classmethod
@@ -60,7 +77,7 @@ class Copy(Benchmark):
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        return parameters.objects * parameters.revisions
+        return parameters.copied.records or parameters.objects * parameters.revisions
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
@@ -75,30 +92,27 @@ class Copy(Benchmark):
         if others := database.others():
             raise CheckFailed(f"the database is not empty: its root contains {others[0]!r}")
         self.random = random.Random(parameters.seed)  # noqa: S311
-        self.directory = place = Path(mkdtemp(prefix="zodbshootout-copy-"))
-        blobs = str(place / "blobs") if parameters.blobs else None
-        self.source = FileStorage(str(place / "Data.fs"), blob_dir=blobs)
-        oids = [self.source.new_oid() for _ in range(parameters.objects)]
-        self.newest = 0
-        """The number of the first transaction with newest revisions."""
-        self.transactions = 0
-        for revision in range(parameters.revisions):
-            self.newest = self.transactions
-            self._store_revision(oids, revision)
+        self.directory = ""
+        """A directory of this client's own, if there is none that all contenders use."""
+        if parameters.copied.file:
+            self.source = sources.open_users(parameters.copied)
+        else:
+            self.source = sources.open_made(parameters, self._place())
+        self.transactions = parameters.copied.transactions or parameters.revisions * -(
+            -parameters.objects // sources.TRANSACTION_SIZE
+        )
 
-    def _store_revision(self, oids: list[bytes], revision: int) -> None:
-        content = filler.content_of(self.client.parameters)
-        for first in range(0, len(oids), TRANSACTION_SIZE):
-            chosen = oids[first : first + TRANSACTION_SIZE]
-            former = self.source.load(chosen[0])[1] if revision else z64
-            new = filler.records(
-                chosen,
-                content.contents(len(chosen), revision, first),
-                blobs=self.client.parameters.blobs,
-                revision=former,
-            )
-            filler.store_records(self.source, new)
-            self.transactions += 1
+    def _place(self) -> Path:
+        parameters = self.client.parameters
+        parent = Path(parameters.copied.directory)
+        if not (parameters.copied.directory and parent.is_dir()):
+            self.directory = mkdtemp(prefix="zodbshootout-copy-")
+            return Path(self.directory)
+        kind = "blobs" if parameters.blobs else "objects"
+        return parent / (
+            f"{parameters.objects}-{kind}-{parameters.object_size}-{parameters.revisions}-"
+            f"{parameters.compressibility:g}-{parameters.seed}"
+        )
 
     def prepare(self) -> None:
         self.client.disconnect()
@@ -120,51 +134,111 @@ class Copy(Benchmark):
         self.destination.close()
         self._remove_start_files()
         self.client.database.open()
-        self.count(records=self.work(self.client.parameters), record_bytes=self.source.getSize())
-        number = min(self.transactions, max(1, SAMPLED_OBJECTS // TRANSACTION_SIZE))
-        self._compare(self.random.sample(range(self.transactions), number))
+        work = self.work(self.client.parameters)
+        self.count(records=work, record_bytes=self.source.getSize())
+        number = min(self.transactions, max(1, SAMPLED_OBJECTS * self.transactions // work))
+        self._compare(frozenset(self.random.sample(range(self.transactions), number)))
 
     def verify(self) -> None:
         self._compare(range(self.transactions))
+        sources.check_is_as_it_was(self.client.parameters.copied)
         self.client.database.zap()
 
-    def _compare(self, chosen: Container[int]) -> None:
+    def _compare(self, chosen: Collection[int]) -> None:
         """Compare the records of transactions with these numbers.
 
         :raises CheckFailed: if a record is missing or another one
         """
-        with (
-            self.client.fresh_connection() as connection,
-            closing(self.source.iterator()) as transactions,
-        ):
-            for number, transaction in enumerate(transactions):
-                is_newest = number >= self.newest
-                if number in chosen and (is_newest or self.client.database.keeps_history):
-                    copied = list(transaction)
-                    if is_newest:
-                        connection.prefetch([record.oid for record in copied])
-                    for record in copied:
-                        self._check(connection._storage, record, is_newest=is_newest)
+        with self.client.fresh_connection() as connection:
+            records = self._records(chosen)
+            while batch := list(itertools.islice(records, BATCH)):
+                newest = {record.oid: self._newest(record.oid) for record in batch}
+                connection.prefetch([oid for oid, tid in newest.items() if tid is not None])
+                former = []
+                for record in batch:
+                    if record.tid == newest[record.oid]:
+                        self._check(record, *_loaded(connection._storage, record))
+                    elif record.data:
+                        former.append(record)
+                    elif newest[record.oid] is None:
+                        _check_is_gone(connection._storage, record)
+                if self.client.database.keeps_history:
+                    self._check_former(former)
 
-    def _check(self, storage: Any, record: Any, *, is_newest: bool) -> None:
-        oid, tid = record.oid, record.tid
-        what = f"revision {tid.hex()} of object {oid.hex()}"
+    def _records(self, chosen: Collection[int]) -> Iterator[Any]:
+        with closing(self.source.iterator()) as transactions:
+            for number, transaction in enumerate(transactions):
+                if number in chosen:
+                    yield from transaction
+
+    def _newest(self, oid: bytes) -> bytes | None:
+        """Return the newest revision of an object, ``None`` if its creation was undone."""
         try:
-            loaded = storage.load(oid) if is_newest else (storage.loadSerial(oid, tid), tid)
-            if loaded[1] != tid or not is_same_object(loaded[0], record.data):
-                raise CheckFailed(f"{what} was copied as another one")
-            if is_blob_record(record.data):
-                self.client.database.forget_blobs([(oid, tid)])
-                paths = (storage.loadBlob(oid, tid), self.source.loadBlob(oid, tid))
-                if len({Path(path).read_bytes() for path in paths}) > 1:
-                    raise CheckFailed(f"the file of {what} was copied as another one")
+            tid: bytes = self.source.getTid(oid)
         except POSKeyError:
-            raise CheckFailed(f"{what} was not copied") from None
+            return None
+        return tid
+
+    def _check_former(self, records: Sequence[Any]) -> None:
+        storage = self.client.database.db.storage
+        if not hasattr(storage, "prefetch") or IMVCCStorage.providedBy(storage):
+            for record in records:
+                self._check(record, _loaded_serial(storage, record), record.tid)
+            return
+        for tid, together in itertools.groupby(records, attrgetter("tid")):
+            alike, after = list(together), p64(u64(tid) + 1)
+            storage.prefetch([record.oid for record in alike], after)
+            for record in alike:
+                self._check(record, *(storage.loadBefore(record.oid, after) or (b"", b""))[:2])
+
+    def _check(self, record: Any, data: bytes, tid: bytes) -> None:
+        """Compare what was loaded with a *record* of the source."""
+        if tid != record.tid or not is_same_object(data, record.data):
+            raise CheckFailed(f"{_name(record)} was copied as another one")
+        if is_blob_record(record.data):
+            self._check_blob(record)
+
+    def _check_blob(self, record: Any) -> None:
+        revision = record.oid, record.tid
+        self.client.database.forget_blobs([revision])
+        try:
+            copied = self.client.database.db.storage.loadBlob(*revision)
+        except POSKeyError:
+            raise CheckFailed(f"the file of {_name(record)} was not copied") from None
+        if not filecmp.cmp(copied, self.source.loadBlob(*revision), shallow=False):
+            raise CheckFailed(f"the file of {_name(record)} was copied as another one")
 
     def tear_down(self) -> None:
         super().tear_down()
         self.source.close()
-        shutil.rmtree(self.directory)
+        if self.directory:
+            shutil.rmtree(self.directory)
+
+
+def _name(record: Any) -> str:
+    return f"revision {record.tid.hex()} of object {record.oid.hex()}"
+
+
+def _loaded(storage: Any, record: Any) -> tuple[bytes, bytes]:
+    try:
+        data, tid = storage.load(record.oid)
+    except POSKeyError:
+        raise CheckFailed(f"{_name(record)} was not copied") from None
+    return data, tid
+
+
+def _loaded_serial(storage: Any, record: Any) -> bytes:
+    try:
+        data: bytes = storage.loadSerial(record.oid, record.tid)
+    except POSKeyError:
+        raise CheckFailed(f"{_name(record)} was not copied") from None
+    return data
+
+
+def _check_is_gone(storage: Any, record: Any) -> None:
+    with suppress(POSKeyError):
+        storage.load(record.oid)
+        raise CheckFailed(f"object {record.oid.hex()} was copied although its creation was undone")
 
 
 BENCHMARKS = (Copy,)

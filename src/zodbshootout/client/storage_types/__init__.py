@@ -217,6 +217,13 @@ class StorageType:
         """Remove these blobs from its client-side cache; return the name of that cache."""
         return ()
 
+    def existing(self, oids: Sequence[bytes]) -> int | None:
+        """Return how many of these objects exist, ``None`` if loading each tells it as fast."""
+        if not (self.transparent and self.inner):
+            return None
+        (wrapped,) = self.inner
+        return wrapped.existing(oids)
+
     def cache_use(self) -> CacheUse | None:
         """Return the use of its cache so far, or ``None`` if it has no cache or does not count."""
         return None

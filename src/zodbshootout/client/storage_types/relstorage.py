@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ZODB.utils import u64
+
 from zodbshootout.client.reachability import Address, Requirement, host_and_port, is_here
 from zodbshootout.client.routes import Route, in_dsn
 from zodbshootout.client.storage_types import (
@@ -253,6 +255,14 @@ class RelStorageType(StorageType):
             return ()
         remove_cached_blobs(self.storage.blobhelper.fshelper, blobs)
         return ("RelStorage blob cache",)
+
+    def existing(self, oids: Sequence[bytes]) -> int:
+        adapter = self.storage._adapter
+
+        def count(_: Any, cursor: Any) -> int:
+            return len(adapter.mover.current_object_tids(cursor, list(map(u64, oids))))
+
+        return int(adapter.connmanager.open_and_call(count))
 
     def zap(self, db: Any) -> bool:
         self.storage.zap_all()

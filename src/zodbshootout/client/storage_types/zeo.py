@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ZODB.POSException import POSKeyError
+
 from zodbshootout.client.reachability import Address, Requirement, connect, is_here, printable
 from zodbshootout.client.routes import Route
 from zodbshootout.client.storage_types import (
@@ -155,6 +157,15 @@ class ClientStorageType(StorageType):
         remove_cached_blobs(self.storage.fshelper, blobs)
         return ("ZEO blob cache",)
 
+    def existing(self, oids: Sequence[bytes]) -> int:
+        # All requests are sent before the first answer is waited for.
+        answers = [self.storage._call("getTid", oid, wait=False) for oid in oids]
+        errors = list(map(_error_of, answers))
+        for error in errors:
+            if error is not None and not isinstance(error, POSKeyError):
+                raise error
+        return errors.count(None)
+
     def keeps_blobs(self) -> bool:
         # A ClientStorage says that it stores blobs whether it has a directory for them or not.
         return bool(self.storage.blob_dir)
@@ -197,6 +208,15 @@ class _ServerOfStorage(Requirement):
         if error.endswith("ReadOnlyError"):
             return f"{server} is read only; write 'read-only true' into the section of its client"
         return None
+
+
+def _error_of(answer: Any) -> Exception | None:
+    """Wait for an answer, and return the exception that it is, if it is one."""
+    try:
+        answer.result()
+    except Exception as error:  # noqa: BLE001 - raised where all answers are there
+        return error
+    return None
 
 
 def _error_of_registering(

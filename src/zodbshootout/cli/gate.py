@@ -8,30 +8,65 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.errors import ALL_MEASURED, SLOWDOWN
 from zodbshootout.model.outcome import State
 from zodbshootout.reports.comparison import remedy
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Comparison, Pair
+from zodbshootout.results.verdicts import Comparison, Pair, Verdict
 
 
-def status_of(comparison: Comparison, limit: float | None, streams: Streams) -> int:
-    """Print what the gate finds, and return the exit status; 0 without a *limit*.
+def findings(comparison: Comparison, limit: float) -> list[Cell]:
+    """Return the cells of the new side that a gate finds.
 
-    It finds a cell that is significantly slower by more than *limit*, a fraction, and a cell of the
+    These are cells that are significantly slower by more than *limit*, a fraction, and cells of the
     base that the new side has no figure of, or that failed there.
     """
-    if limit is None:
-        return ALL_MEASURED
+    slower = [pair.new.cell for pair in comparison.pairs if pair.slower_than(limit)]
+    return [*slower, *(result.cell for result in comparison.lost)]
+
+
+def status_of(
+    comparison: Comparison, limit: float, streams: Streams, again: Comparison | None = None
+) -> int:
+    """Print what the gate finds, and return the exit status.
+
+    If findings were measured *again*, those that were not found a second time do not count; the
+    second time, a cell has to be significantly slower, and its ratio beyond the *limit*.
+    """
     slower = [pair for pair in comparison.pairs if pair.slower_than(limit)]
     undecided = [
         pair for pair in comparison.pairs if pair.may_be_slower_than(limit) and pair not in slower
     ]
+    lost = list(comparison.lost)
+    words = "significantly slower"
+    if again is not None and (slower or lost):
+        repeated = {_key(pair): pair for pair in again.pairs}
+        refuted = [pair for pair in slower if not _is_found_again(repeated.get(_key(pair)), limit)]
+        slower = [pair for pair in slower if pair not in refuted]
+        lost_again = {result.cell for result in again.lost}
+        refuted_losses = [result for result in lost if result.cell not in lost_again]
+        lost = [result for result in lost if result.cell in lost_again]
+        names = [*(long_name(pair.new.cell) for pair in refuted),
+                 *(long_name(result.cell) for result in refuted_losses)]  # fmt: skip
+        if names:
+            streams.complain(f"not found again by a second run: {', '.join(dict.fromkeys(names))}")
+        words = "significantly slower, confirmed by a second run,"
     for line in (
-        *_lines(slower, "significantly slower", limit),
-        *map(_loss, comparison.lost),
+        *_lines(slower, words, limit),
+        *map(_loss, lost),
         *_lines(undecided, "too few runs to exclude a slowdown", limit),
     ):
         streams.complain(line)
-    return SLOWDOWN if slower or comparison.lost else ALL_MEASURED
+    return SLOWDOWN if slower or lost else ALL_MEASURED
+
+
+def _key(pair: Pair) -> tuple[Cell, str]:
+    return pair.new.cell, pair.new.measure
+
+
+def _is_found_again(pair: Pair | None, limit: float) -> bool:
+    if pair is None:
+        return True  # it failed the second time, which is a finding, too
+    return pair.verdict is Verdict.SLOWER and pair.speed.value < 1 / (1 + limit)
 
 
 def _lines(pairs: Iterable[Pair], finding: str, limit: float) -> Iterator[str]:

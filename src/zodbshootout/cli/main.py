@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -25,7 +26,7 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS = ("show", "report", "compare", "workload", "workload make")
+_COMMANDS = ("show", "report", "compare", "history", "workload", "workload make")
 
 
 def main(
@@ -86,9 +87,19 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     """Split arguments into the name of a command, ``run`` if none is named, and its arguments."""
     for length in (2, 1):  # ``workload make`` before ``workload``
         name = " ".join(arguments[:length])
-        if name in _COMMANDS:
+        if name in _COMMANDS and not _is_benchmark(arguments):
             return name, arguments[length:]
     return "run", arguments
+
+
+def _is_benchmark(arguments: Sequence[str]) -> bool:
+    """Return whether the first word is the benchmark ``history``, not the command.
+
+    The command is followed by a directory, or ``--help``.
+    """
+    name, following = arguments[0], next(iter(arguments[1:]), "")
+    is_directory = os.sep in following or Path(following or "-").is_dir()
+    return name == "history" and not (is_directory or following == "--help")
 
 
 def parser_of(command: str) -> Parser:

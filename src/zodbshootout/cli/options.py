@@ -24,6 +24,7 @@ from zodbshootout.cli.parser import (
     SHORT_RUN_TIME,
     run_parser,
 )
+from zodbshootout.cli.point import PlannedPoint, plan_point
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
@@ -73,6 +74,10 @@ class Options:
     """The environments of ``--against`` and the values of ``--define``."""
     fail_above: float | None
     """The slowdown that a variant of ``--against`` may have, as a fraction; ``None`` for any."""
+    confirm: bool | None
+    """Whether findings of ``--fail-above`` are measured again; ``None`` if that was not said."""
+    point: PlannedPoint | None
+    """The point to add to the history of ``--history``."""
     hosts: str | None
     """The Dask cluster that the clients are on."""
     sweep: Sweep
@@ -145,16 +150,20 @@ def parse(arguments: Sequence[str]) -> Options:
     has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
     sweep = _sweep(given, threads, clients=2 if has_file or threads else 1)
     _check_rates(names, sweep)
+    point = None if given.history is None else plan_point(given.history, given.against)
     return _make(
         Options,
         given,
         files=files,
         benchmarks=chosen,
         variants=VariantOptions(
-            environments_of_words(given.against, releases_and_commits),
+            list(point.environments.values())
+            if point
+            else environments_of_words(given.against, releases_and_commits),
             _definitions(given),
             _rtts(given),
         ),
+        point=point,
         sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),
@@ -194,16 +203,30 @@ def _check_combinations(given: argparse.Namespace) -> None:
     if given.during:
         _check_during(given)
     local = {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
+    if given.history is not None:
+        _check_history(given)
     if not given.against:
         _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
-    else:
-        _refuse(local, "is about this Python; leave it out with --against")
+    if given.against or given.history is not None:
+        reason = "leave it out with --against" if given.against else "leave it out with --history"
+        _refuse(local, f"is about this Python; {reason}")
+    if given.fail_above is None:
+        _refuse({"--confirm": given.confirm}, "needs --fail-above, whose findings it confirms")
     if given.hosts is not None:
         if given.log and given.log not in LEVELS:
             raise UserError("--log: a file is on this host alone; name a level with --hosts")
         local |= {"--profile": given.profiles, "--against": given.against}
         local |= {"--affinity": given.affinity, "--hook": given.hooks}
         _refuse(local, "is about this host; leave it out with --hosts")
+
+
+def _check_history(given: argparse.Namespace) -> None:
+    """Refuse what would make a point that cannot be compared with the one before."""
+    others = {
+        "--fail-above": given.fail_above is not None, "--append": given.append,
+        "--resume": given.resume, "--for": given.duration, "--hosts": given.hosts,
+    }  # fmt: skip
+    _refuse(others, "cannot be combined with --history; its gate is zodbshootout history DIR")
 
 
 def _check_btrees(given: argparse.Namespace) -> None:
@@ -447,15 +470,15 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
         if name in definitions:
             raise UserError(f"--define: {name} is given twice; separate its values by commas")
         definitions[name] = values
-    if given.against and any(len(values) > 1 for values in definitions.values()):
-        raise UserError("--define with several values and --against: give one of them")
+    if (given.against or given.history) and any(len(values) > 1 for values in definitions.values()):
+        raise UserError("--define with several values and --against or --history: give one")
     return definitions
 
 
 def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
-    if len(rtts) > 1 and given.against:
-        raise UserError("--rtt with several times and --against: give one of them")
+    if len(rtts) > 1 and (given.against or given.history):
+        raise UserError("--rtt with several times and --against or --history: give one")
     if rtts and any(name == RTT for name, _ in given.define):
         raise UserError("--define rtt cannot be combined with --rtt; give the name another one")
     return rtts

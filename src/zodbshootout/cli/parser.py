@@ -285,6 +285,21 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
             "--against than as installed, or has no figure then; see zodbshootout compare --help",
         ),
+        flag(
+            "--confirm", default=None,
+            help="measure what --fail-above finds a second time, and report what is found again "
+            "(default)",
+        ),
+        flag(
+            "--no-confirm", action="store_false", dest="confirm",
+            help="report what --fail-above finds in the first run",
+        ),
+        option(
+            "--history DIR", type=Path,
+            help="add a point to the history in DIR: measure what is installed in turn with what "
+            "the previous point had, and with an anchor, which --against names for all points; see "
+            "zodbshootout history --help",
+        ),
         option(
             "--baseline NAME",
             help="compare the others with that contender below the table (default: the first)",
@@ -453,7 +468,7 @@ def _description() -> str:
     )
 
 
-COMMANDS = ("show", "compare", "report", "workload", "help")
+COMMANDS = ("show", "compare", "report", "workload", "help")  # history is a benchmark, too
 
 
 def completion_parser() -> Parser:
@@ -466,7 +481,8 @@ def run_parser(**words: Any) -> Parser:
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
-        "       zodbshootout show|compare|report|workload FILE ... [option ...]",
+        "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
+        "       zodbshootout history DIR [option ...]",
         description=_description(),
         epilog="Exit status: 0 all was measured that is supported, 1 compare --fail-above found a\n"
         "slowdown, 2 bad usage or configuration, 3 some cells failed or nothing was\n"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
-from zodbshootout.cli.gate import status_of
+from zodbshootout.cli.gate import findings, status_of
 from zodbshootout.cli.launcher import launcher_for
 from zodbshootout.cli.options import COPY, Options
 from zodbshootout.cli.output import Streams, print_line
+from zodbshootout.cli.point import add_point
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, name_output, write_report
 from zodbshootout.cli.show import next_commands
@@ -53,7 +54,7 @@ from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
-from zodbshootout.results.verdicts import compare
+from zodbshootout.results.verdicts import Comparison, compare
 from zodbshootout.scheduling.host_checks import check_hosts, on_hosts
 from zodbshootout.scheduling.opening import open_all
 from zodbshootout.scheduling.orders import Tasks
@@ -110,13 +111,16 @@ def run(options: Options, streams: Streams) -> int:
             check_like(files, plan, shootout.expected_metadata, options)
             if not options.list_only:
                 status, message = _measure(shootout)
+                again = _measured_again(shootout, status, options)
                 _show_log(cluster, options, observer, streams)
         if options.list_only:
             return _show_plan(plan, streams)
         if message:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
-        status = _gate(status, shootout.store.results, plan, options, streams)
+        if options.point is not None and status != INTERRUPTED:
+            add_point(options.point, plan.contenders, shootout.store.results, streams)
+        status = _gate(status, [shootout.store.results, again], plan, options, streams)
     return streams.status_after(status, files.combined)
 
 
@@ -339,20 +343,57 @@ def _report(
 
 
 def _gate(
-    status: int, results: Sequence[CellResult], plan: Plan, options: Options, streams: Streams
+    status: int,
+    runs: Sequence[Sequence[CellResult]],
+    plan: Plan,
+    options: Options,
+    streams: Streams,
 ) -> int:
-    """Compare variants of ``--against`` as ``--fail-above`` says, and return the exit status."""
-    if status == INTERRUPTED:
+    """Compare the variants of ``--against`` with their originals as ``--fail-above`` says.
+
+    *runs* are the results, then those of the second run of what the first has found.  Return the
+    status of what is found, or else that of the run.
+    """
+    if options.fail_above is None or status == INTERRUPTED:
         return status
-    findings = ALL_MEASURED
+    first, second = (dict(_comparisons(results, plan)) if results else {} for results in runs)
+    found = (
+        status_of(comparison, options.fail_above, streams, second.get(variant))
+        for variant, comparison in first.items()
+    )
+    return max(found, default=ALL_MEASURED) or status
+
+
+def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:
+    """Yield the comparison of each variant with its original, by the name of the variant."""
     for variant in plan.contenders:
         base, new = (
             [result for result in results if result.cell.contender == name]
             for name in (variant.variant_of, variant.name)
         )
-        comparison = compare(base, new, across=True)
-        findings = max(findings, status_of(comparison, options.fail_above, streams))
-    return findings or status
+        yield variant.name, compare(base, new, across=True)
+
+
+def _measured_again(shootout: Shootout, status: int, options: Options) -> list[CellResult]:
+    """Measure the rows with findings of ``--fail-above`` once more; return their results."""
+    plan, store = shootout.tasks.plan, shootout.store
+    gates = options.fail_above is not None and options.confirm is not False
+    if not gates or status == INTERRUPTED or plan.effort.duration:
+        return []
+    found = {
+        cell
+        for _, comparison in _comparisons(store.results, plan)
+        for cell in findings(comparison, options.fail_above or 0.0)
+    }
+    rows = [row for row in plan.rows if found.intersection(row)]
+    if not rows:
+        return []
+    limit = plan.effort.limit * len(rows) / len(plan.rows)
+    again = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
+    repeated = ResultStore(again, store.observer, lambda _: None, mask=store.mask)
+    store.observer.relay(f"measuring again what --fail-above has found: {len(found)} cells")
+    _measure(replace(shootout, tasks=replace(shootout.tasks, plan=again), store=repeated))
+    return repeated.results
 
 
 def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:

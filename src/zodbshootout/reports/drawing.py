@@ -41,6 +41,8 @@ SHORTEST = 1e-9
 """The only value, in seconds, on a logarithmic axis if all figures are 0."""
 WIDE = 1000.0
 """The ratio of the ends of an axis at which only powers of ten have ticks."""
+NEARLY_EQUAL = (0.97, 1.03)
+"""The least range of ratios that the axis of a history has."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"
@@ -63,6 +65,7 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
         ChartKind.RELEASES: _distances,
         ChartKind.PERCENTILES: _percentiles,
         ChartKind.TIMES: _times,
+        ChartKind.POINTS: _points,
     }
     data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
     base = alt.Chart(data)
@@ -315,6 +318,45 @@ def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     across = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(tickCount=6, labelExpr=_NUMBER))
     return _lines(base, chart, across)
+
+
+def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
+    """Return the layers of a history; only the distances from its anchor are joined by a line."""
+    ends = [end for point in chart.points for end in (point.low, point.y, point.high) if end]
+    limits = [min(*ends, NEARLY_EQUAL[0]), min(max(*ends, NEARLY_EQUAL[1]), _limit(chart))]
+    across = alt.X(
+        "x:Q",
+        scale=alt.Scale(nice=False, padding=8),
+        title=chart.x_title,
+        axis=alt.Axis(tickMinStep=1, format="d", grid=False),
+    )
+    figure = alt.Y(
+        "y:Q", scale=alt.Scale(domain=limits, nice=False), title=None, axis=_axis(chart, 5)
+    )
+    points = base.encode(x=across, y=figure, color=_colour(chart))
+    line = points.transform_filter(alt.datum.column == chart.columns[0])
+    low = alt.Y("low:Q", title=None)
+    interval = base.transform_filter(alt.datum.column == chart.columns[0])
+    marks = points.mark_point(filled=True, size=25, opacity=1).encode(
+        shape=_shape(chart),
+        tooltip=[
+            alt.Tooltip("part:N", title=chart.x_title),
+            alt.Tooltip("column:N", title="speed"),
+            alt.Tooltip("text:N", title="ratio"),
+        ],
+    )
+    layers = [
+        interval.mark_area(opacity=0.18, clip=True).encode(
+            x=across, y=low, y2="high:Q", color=_colour(chart)
+        ),
+        line.mark_line(strokeWidth=1.5),
+        marks,
+    ]
+    # Vega warns on the console about an empty layer.
+    if any(point.knee for point in chart.points):
+        rings = points.transform_filter("datum.knee")
+        layers.append(rings.mark_point(size=160, strokeWidth=1.5, filled=False))
+    return layers
 
 
 def _measured(chart: Chart) -> alt.Y:

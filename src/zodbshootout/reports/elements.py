@@ -113,6 +113,8 @@ class ChartKind(Enum):
     """A line for each column, over the time at which it was measured."""
     RELEASES = "releases"
     """A line for each column, over the releases of a package."""
+    POINTS = "points"
+    """The points of a history: the distance from its anchor, and each step."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,9 @@ class Point:
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
-    """Whether the curve bends here."""
+    """Whether the curve bends here, or a point of a history differs significantly."""
     part: str = ""
-    """The name of the part of a bar, of the group, or of the release."""
+    """The name of the part of a bar, of the group, of the release, or of the point of a history."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,9 @@ def _shade(entry: Entry) -> str:
 
 def figures_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
-    of_parts = {ChartKind.STACKS: "step", ChartKind.GROUPS: "benchmark"}
+    of_parts = {
+        ChartKind.STACKS: "step", ChartKind.GROUPS: "benchmark", ChartKind.POINTS: "point"
+    }  # fmt: skip
     is_stack = chart.kind in of_parts
     columns = [of_parts.get(chart.kind, chart.x_title), "figure"]
     rows = [

@@ -8,18 +8,19 @@ import hashlib
 import inspect
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 
 
 @functools.cache
-def code_hash(benchmark: type[Benchmark]) -> str:
+def code_hash(benchmark: Any) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
 
     Comments, docstrings and blank lines have no effect on it, and neither has the Python.
     """
     digest = hashlib.sha256()
-    for kind in inspect.getmro(benchmark):
+    for kind in benchmark.__mro__:
         if issubclass(kind, Benchmark):
             digest.update("\n".join(_code(inspect.getsource(kind))).encode())
     return digest.hexdigest()[:12]

@@ -1,0 +1,290 @@
+"""The point that a run adds to a history: its environments, and what is written at the end."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from zodbshootout.cli.output import Streams
+from zodbshootout.config.pythons import Environment, environments_of_words, is_direct
+from zodbshootout.contenders.contender import Contender
+from zodbshootout.errors import UserError
+from zodbshootout.model.parameters import Plain
+from zodbshootout.reports.history_report import verdict_lines
+from zodbshootout.results.anchor import Anchor, read_accepted, read_anchor, write_anchor
+from zodbshootout.results.history import (
+    ANCHOR,
+    CANDIDATE,
+    FORMER,
+    POSITION,
+    PREVIOUS,
+    TWIN,
+    Package,
+    Packages,
+    Point,
+    by_machine,
+    facts_of_runs,
+    machine_facts,
+    point_cells,
+    read_points,
+    with_aliases,
+    write_point,
+)
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.watching import machine_histories
+from zodbshootout.versions import origin_of
+
+WATCHED = ("ZODB", "BTrees", "persistent", "ZEO", "RelStorage")
+"""The packages that every point is installed with again."""
+_VERSION = re.compile(r"(?P<version>\S+)(?: \(git (?P<commit>\w+)(?P<modified>, modified)?\))?")
+"""A version as it is in metadata."""
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point before it is measured."""
+
+    directory: Path
+    anchor: Anchor
+    """Its point is empty if this is the first one that is compared with it."""
+    machine: Mapping[str, Plain]
+    environments: Mapping[str, Environment]
+    """The environments of all roles that are measured besides the candidate, by role."""
+    packages: Mapping[str, Packages]
+    """Those of the candidate and of the previous one, by role."""
+    previous: str = ""
+    """The name of the previous point."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why a role cannot be measured."""
+
+
+def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
+    """Return the next point of a history; *words* are those of ``--against``.
+
+    :raises UserError: if the anchor could not be installed again, or several words are given
+    """
+    named = environments_of_words(words)
+    if len(named) > 1:
+        raise UserError("--against: with --history it names the anchor; name one")
+    machine, known = machine_facts(), read_anchor(directory)
+    points = by_machine(read_points(directory)).get(str(machine["name"]), [])
+    candidate = installed_packages(named)
+    is_same = known is not None and words in ([], [known.word])
+    anchor = known if known and is_same else _new_anchor(words, named, candidate)
+    environments = {ANCHOR: _environment(ANCHOR, anchor.requirements)}
+    environments[TWIN] = replace(environments[ANCHOR], name=TWIN)
+    if known is not None and not is_same:
+        environments[FORMER] = _environment(FORMER, known.requirements)
+    planned = PlannedPoint(directory, anchor, machine, environments, {CANDIDATE: candidate})
+    return _with_previous(planned, points[-1]) if points else planned
+
+
+def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: Packages) -> Anchor:
+    if not named:
+        return Anchor("", _requirements(candidate), "")
+    _check_is_fixed(words[0], named[0])
+    return Anchor(words[0], named[0].requirements, "")
+
+
+def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
+    """Return the point with the candidate of the *last* one as the previous one.
+
+    If another role has the same packages, it is not measured twice.
+    """
+    previous = last.packages[CANDIDATE]
+    packages = {**planned.packages, PREVIOUS: previous}
+    planned = replace(planned, packages=packages, previous=last.name)
+    others = [planned.packages[CANDIDATE]]
+    if planned.anchor.point:
+        others.append(last.packages[ANCHOR])
+    if previous in others:
+        return planned
+    try:
+        environment = _environment(PREVIOUS, _requirements(previous))
+    except UserError as error:
+        return replace(planned, absent={PREVIOUS: str(error)})
+    environments = {**planned.environments, PREVIOUS: environment}
+    return replace(planned, environments=environments)
+
+
+def installed_packages(named: Iterable[Environment] = ()) -> Packages:
+    """Return the installed versions of :data:`WATCHED` and of what the environments name."""
+    names = [name for one in named for name in map(_name, one.requirements) if name]
+    packages = {}
+    for name in dict.fromkeys([*WATCHED, *names]):
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            continue
+        origin = origin_of(name)
+        packages[name] = (
+            Package(installed, origin.commit, origin.url, origin.modified)
+            if origin
+            else Package(installed)
+        )
+    return packages
+
+
+def _name(requirement: str) -> str:
+    """Return the name of a requirement's package, empty for a path or a URL alone."""
+    try:
+        return Requirement(requirement).name
+    except InvalidRequirement:
+        return ""
+
+
+def _environment(role: str, requirements: Sequence[str]) -> Environment:
+    return Environment(role, requirements=tuple(requirements), keeps_installed=True)
+
+
+def _check_is_fixed(word: str, environment: Environment) -> None:
+    """Check that an anchor stays the same.
+
+    :raises UserError: if it is a checkout or a Python, which change
+    """
+    paths = (Path(one.partition("[")[0]) for one in environment.requirements)
+    if not environment.requirements or any(path.is_absolute() and path.is_dir() for path in paths):
+        raise UserError(
+            f"--against: {word!r} may change, and the anchor of a history has to stay the same; "
+            "name a release such as RelStorage==4.2.0, or a commit"
+        )
+
+
+def _requirements(packages: Packages) -> list[str]:
+    """Return what installs packages again, as uv takes it.
+
+    :raises UserError: if one of them cannot be
+    """
+    return [_requirement(name, package) for name, package in packages.items()]
+
+
+def _requirement(name: str, package: Package) -> str:
+    if not package.url:
+        return f"{name}=={package.version}"
+    if package.modified or not package.commit:
+        why = "had changes that are in no commit" if package.modified else "is in no commit"
+        raise UserError(f"{name} {package.version} from {package.url} {why}")
+    origin = origin_of(name)  # the checkout here has the commit, wherever that one was
+    url = origin.url if origin is not None and origin.editable else package.url
+    return f"{name} @ git+{url}@{package.commit}"
+
+
+def add_point(
+    planned: PlannedPoint,
+    contenders: Sequence[Contender],
+    results: Sequence[CellResult],
+    streams: Streams,
+) -> None:
+    """Write the point of a run, and the anchor if it is new, and print the verdicts.
+
+    :raises UserError: if a file cannot be written
+    """
+    of_contender: dict[str, list[CellResult]] = {}
+    for result in results:
+        of_contender.setdefault(result.cell.contender, []).append(result)
+    roles = [_roles(original, contenders) for original in contenders if not original.variant_of]
+    cells = [
+        cell
+        for names in roles
+        for cell in point_cells({role: of_contender[name] for role, name in names.items()})
+    ]
+    by_role: dict[str, list[CellResult]] = {}
+    for names in roles:
+        for role, name in names.items():
+            by_role.setdefault(role, []).extend(of_contender[name])
+    if not any(POSITION in cell.ratios for cell in cells):
+        reason = _reason(by_role.get(ANCHOR, [])) or "there are too few runs"
+        streams.complain(f"--history: no point was added: no ratio to the anchor: {reason}")
+        return
+    now = datetime.datetime.now().astimezone()
+    machine = hashlib.sha256(str(planned.machine["name"]).encode()).hexdigest()[:6]
+    measured = {role: _packages(planned, role, by_role[role])
+                for role in (ANCHOR, FORMER) if role in by_role}  # fmt: skip
+    reasons = {role: reason for role, of_role in by_role.items() if (reason := _reason(of_role))}
+    point = with_aliases(
+        Point(
+            f"{now:%Y-%m-%dT%H.%M.%S}-{machine}",
+            now.isoformat(timespec="seconds"),
+            planned.machine,
+            packages={**planned.packages, **measured},
+            cells=cells,
+            previous=planned.previous,
+            absent={**planned.absent, **reasons},
+            **facts_of_runs(results),
+        )
+    )
+    path = write_point(point, planned.directory)
+    if not planned.anchor.point:
+        pinned = _pinned(planned.anchor.requirements, measured[ANCHOR])
+        anchor = replace(planned.anchor, requirements=pinned, point=point.name)
+        write_anchor(anchor, planned.directory)
+    accepted = read_accepted(planned.directory)
+    machines = by_machine(read_points(planned.directory))
+    newest = machine_histories(machines, accepted)[0]
+    for line in verdict_lines(newest):
+        streams.say(line)
+    streams.say(f"Point: {path}; to print the history: zodbshootout history {planned.directory}")
+
+
+def _roles(original: Contender, contenders: Sequence[Contender]) -> dict[str, str]:
+    """Return the names of a contender in all roles."""
+    variants = {
+        contender.environment.name: contender.name
+        for contender in contenders
+        if contender.variant_of == original.name and contender.environment is not None
+    }
+    return {CANDIDATE: original.name, **variants}
+
+
+def _reason(results: Sequence[CellResult]) -> str:
+    """Return why nothing of a role was measured, empty if something was."""
+    if any(result.measured for result in results):
+        return ""
+    return next((result.reason for result in results if result.reason), "")
+
+
+def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
+    """Return the packages of a role: what it did not change is as installed."""
+    packages = dict(planned.packages[CANDIDATE])
+    for text in planned.environments[role].requirements:
+        name = _name(text)
+        if name and not is_direct(text) and len(specifiers := [*Requirement(text).specifier]) == 1:
+            packages[name] = Package(specifiers[0].version)
+    metadata = next((result.metadata for result in results if result.measured), {})
+    found = {name: _written(str(metadata.get(f"version_{name}", ""))) for name in packages}
+    return {
+        name: package if other is None or str(other) == str(package) else other
+        for (name, package), other in zip(packages.items(), found.values(), strict=True)
+    }
+
+
+def _written(text: str) -> Package | None:
+    """Return the package whose version is *text* in metadata, ``None`` if there is none."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    return Package(match["version"], match["commit"] or "", modified=bool(match["modified"]))
+
+
+def _pinned(requirements: Sequence[str], packages: Packages) -> list[str]:
+    """Return requirements with the versions of all packages, so that later releases are not used.
+
+    Those that say where to find their package stay as they are.
+    """
+    direct = [one for one in requirements if is_direct(one)]
+    names = {_name(one) for one in direct}
+    return [
+        *direct,
+        *(
+            f"{name}=={package.version}"
+            for name, package in packages.items()
+            if name not in names and not (package.url or package.commit)
+        ),
+    ]

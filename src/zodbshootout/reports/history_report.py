@@ -1,0 +1,394 @@
+"""The report of a history: its newest verdicts, charts over points, and an Atom feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from zodbshootout.model.costs import BY_NAME
+from zodbshootout.reports.elements import (
+    Chart,
+    ChartKind,
+    Entry,
+    Point,
+    Report,
+    Row,
+    Style,
+    Table,
+)
+from zodbshootout.reports.metrics import cost_text
+from zodbshootout.reports.ratios import interval, multiple, times
+from zodbshootout.results.history import (
+    ANCHOR,
+    CANARY,
+    CANDIDATE,
+    POSITION,
+    PREVIOUS,
+    STEP,
+    PointCell,
+)
+from zodbshootout.results.history import Point as HistoryPoint
+from zodbshootout.results.verdicts import Ratio
+from zodbshootout.results.watching import (
+    BASES,
+    Finding,
+    MachineHistory,
+    canary_differs,
+    changed_packages,
+    smallest_change,
+)
+
+SINCE = {PREVIOUS: "the previous point", ANCHOR: "the anchor"}
+"""Names of the roles that a candidate is compared with."""
+TO_ANCHOR, TO_PREVIOUS, LEFT_OUT = "to the anchor", "to the previous point", "left out"
+COLUMNS = (TO_ANCHOR, TO_PREVIOUS, LEFT_OUT)
+ATOM = "http://www.w3.org/2005/Atom"
+
+
+def history_report(histories: Sequence[MachineHistory], *, page: bool = False) -> Report:
+    """Return the report: the newest verdicts first, then hints, then what was accepted.
+
+    A *page* has charts, and a table of all points.
+    """
+    sentences = [line for history in histories for line in verdict_lines(history)]
+    newest = [table for history in histories for table in _newest(history, histories)]
+    remarks = [line for history in histories for line in _remarks(history)]
+    sections = [
+        *([] if page else [Report(newest, remarks, title="Newest point")]),
+        _section("Hints of slow drift, which are no verdicts", map(_hints, histories)),
+        _section("Accepted", map(_accepted, histories)),
+        *([Report([_points(one) for one in histories], title="Points")] if page else []),
+    ]
+    return Report(
+        tables=newest if page else [],
+        notes=[*sentences, *(remarks if page else [])],
+        records=[record for history in histories for record in _records(history)],
+        parts=[part for part in sections if part.tables or part.notes],
+        title=_title(histories) if page else "",
+        charts=[chart for one in histories for chart in _charts(one, histories)] if page else [],
+        facts=[line for history in histories for line in _facts(history)],
+        verdicts=[f"{sentence}." for sentence in sentences],
+    )
+
+
+def _section(title: str, lines: Any) -> Report:
+    return Report(notes=[line for of_machine in lines for line in of_machine], title=title)
+
+
+def _title(histories: Sequence[MachineHistory]) -> str:
+    names = dict.fromkeys(cell.contender for one in histories for cell in one.newest.cells)
+    return f"History of {', '.join(names)}"
+
+
+def _facts(history: MachineHistory) -> Iterator[str]:
+    first, newest = history.points[0], history.newest
+    count = len(history.points)
+    yield (
+        f"{history.name}: {count} point{'' if count == 1 else 's'}, {first.date[:10]} to "
+        f"{newest.date[:10]}"
+    )
+    for role in (CANDIDATE, ANCHOR):
+        packages = (f"{name} {package}" for name, package in newest.packages[role].items())
+        yield f"{role}: {newest.python}, {', '.join(packages)}"
+
+
+def verdict_lines(history: MachineHistory) -> Iterator[str]:
+    """Yield the sentences on the newest point, those on changes for the worse first."""
+    newest = history.newest
+    where = f"{newest.name}: "
+    if canary_differs(newest):
+        yield f"{where}no verdict, because the twin of the anchor differs from it"
+        return
+    findings = [one for one in history.findings[newest.name] if not one.accepted]
+    findings.sort(key=lambda one: (one.is_better, list(SINCE).index(one.base), one.ratio.value))
+    for finding in findings:
+        yield f"{where}{sentence(finding)}"
+    if not findings:
+        smallest = [size for cell in newest.cells if (size := _smallest(newest, cell))]
+        seen = f"; it would have found {_range(smallest)}" if smallest else ""
+        yield f"{where}no change was found{seen}"
+
+
+def sentence(finding: Finding) -> str:
+    """Return a finding in words."""
+    base = "at the previous point" if finding.base == PREVIOUS else "of the anchor"
+    cell, ratio = finding.cell, finding.ratio
+    if finding.count:
+        cost = BY_NAME[finding.count]
+        new, old = (cost_text(cost, amount) for amount in finding.amounts)
+        return f"{cell.name}: {new} {cost.title} per {cost.per}, {old} {base}"
+    if not finding.is_better:
+        slower = ratio.inverse
+        return f"{cell.name} takes {times(slower)} times as long as that {base} {interval(slower)}"
+    return f"{cell.name} is {times(ratio)} times as fast as that {base} {interval(ratio)}"
+
+
+def _range(sizes: Sequence[float]) -> str:
+    least, most = (f"{100 * (size - 1):.2g}" for size in (min(sizes), max(sizes)))
+    return f"changes of {least} %" if least == most else f"changes of {least} to {most} %"
+
+
+def _smallest(point: HistoryPoint, cell: PointCell) -> float | None:
+    """Return the smallest change that a point would have found of a cell."""
+    tested = sum(name in other.ratios for other in point.cells for name in BASES)
+    ratio = cell.ratios.get(STEP) or cell.ratios.get(POSITION)
+    return smallest_change(ratio, tested) if ratio else None
+
+
+def _newest(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Table]:
+    """Yield the table of the newest point of a machine."""
+    newest = history.newest
+    findings = {(one.cell.name, one.base): one
+                for one in history.findings[newest.name] if not one.count}  # fmt: skip
+    rows = [
+        Row(
+            cell.name,
+            [
+                *(_entry(cell.ratios.get(name), findings.get((cell.name, base)))
+                  for name, base in BASES.items()),
+                _size_entry(_smallest(newest, cell)),
+                _trips(cell),
+            ],
+        )
+        for cell in newest.cells
+    ]  # fmt: skip
+    where = f", {history.name}" if len(histories) > 1 else ""
+    columns = [TO_PREVIOUS, TO_ANCHOR, "found from", "round trips"]
+    caption = f"Speed at {newest.name} as a multiple of that of the previous point and the anchor"
+    yield Table(f"{caption}{where}", columns, rows, title="Cell")
+
+
+def _entry(ratio: Ratio | None, finding: Finding | None) -> Entry:
+    if ratio is None:
+        return Entry("-", style=Style.DIM)
+    style = Style.PLAIN
+    if finding is not None and not finding.accepted:
+        style = Style.GOOD if finding.is_better else Style.BAD
+    mark = "?" if finding is None else "×"
+    return Entry(f"{multiple(ratio.value)}{mark}", ratio.value, style, interval(ratio))
+
+
+def _size_entry(size: float | None) -> Entry:
+    return Entry("-") if size is None else Entry(f"{100 * (size - 1):.2g} %", size - 1)
+
+
+def _trips(cell: PointCell) -> Entry:
+    amounts = cell.costs.get("trips", {})
+    if CANDIDATE not in amounts:
+        return Entry("")
+    texts = {role: cost_text(BY_NAME["trips"], own[1]) for role, own in amounts.items()}
+    before = texts.get(PREVIOUS, texts.get(ANCHOR, texts[CANDIDATE]))
+    changed = "" if before == texts[CANDIDATE] else f"{before} → "
+    return Entry(f"{changed}{texts[CANDIDATE]}", amounts[CANDIDATE][1])
+
+
+def _remarks(history: MachineHistory) -> Iterator[str]:
+    newest = history.newest
+    for role, reason in newest.absent.items():
+        yield f"{newest.name}: no ratio to the {role} one: {reason}"
+    yield from history.new_series
+    for point in history.points:
+        for name, (direct, chain) in history.open_chains(point).items():
+            yield (
+                f"{point.name}: the chain of anchors does not close for {name}: "
+                f"{multiple(chain.value)} by the new anchor, {multiple(direct.value)} as measured "
+                "before; its series begins anew"
+            )
+    if history.left_out:
+        names = ", ".join(point.name for point in history.left_out)
+        yield f"left out, because the twin of the anchor differs from it: {names}"
+    busy = newest.other_load + newest.steal
+    if busy >= 0.1:  # noqa: PLR2004
+        yield f"{newest.name}: other programs used {100 * busy:.0f} % of the processors"
+
+
+def _hints(history: MachineHistory) -> Iterator[str]:
+    for hint in history.hints:
+        slower = hint.ratio < 1
+        ratio = multiple(1 / hint.ratio if slower else hint.ratio)
+        verb = "takes" if slower else "is"
+        what = "times as long" if slower else "times as fast"
+        yield f"{hint.cell.name} {verb} {ratio} {what} since about {hint.since}"
+
+
+def _accepted(history: MachineHistory) -> Iterator[str]:
+    for change in history.accepted:
+        if any(point.name == change.point for point in history.points):
+            yield f"{change.point}: {change.cell or change.benchmark}: {change.reason}"
+
+
+def _points(history: MachineHistory) -> Table:
+    """Return the table of all points of a machine, the newest first."""
+    rows = []
+    before = {point.name: point for point in history.points}
+    for point in reversed(history.points):
+        found = history.findings[point.name]
+        words = [sentence(one) for one in found if one.base == PREVIOUS and not one.accepted]
+        verdict = "canary differs" if point in history.left_out else "; ".join(words)
+        changed = ", ".join(changed_packages(point, before.get(point.previous)))
+        rows.append(Row(point.name, [Entry(changed), Entry(verdict), Entry(point.label)]))
+    columns = ["what changed", "verdicts", "label"]
+    return Table(history.name, columns, rows, title="Point", words=frozenset(columns))
+
+
+def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Chart]:
+    """Yield a chart over all points of a machine for each cell of its newest one."""
+    happened = _happened(history)
+    left_out = {id(point) for point in history.left_out}
+    for cell in history.newest.cells:
+        points = list(_chart_points(history, cell, happened, left_out))
+        if points:
+            yield Chart(
+                ChartKind.POINTS,
+                cell.name,
+                subtitle=f"{history.name}; ring: a verdict"
+                if len(histories) > 1 else "ring: a verdict",
+                x_title="point",
+                y_title="speed as a multiple of the anchor's or the previous one's "
+                "(more is better)",
+                points=points,
+                columns=COLUMNS,
+            )  # fmt: skip
+
+
+def _happened(history: MachineHistory) -> dict[str, str]:
+    """Return the name of each point, with what changed there."""
+    points = {point.name: point for point in history.points}
+    return {
+        point.name: ": ".join(
+            filter(
+                None, [point.name, ", ".join(changed_packages(point, points.get(point.previous)))]
+            )
+        )
+        for point in history.points
+    }
+
+
+def _chart_points(
+    history: MachineHistory, cell: PointCell, happened: Mapping[str, str], left_out: set[int]
+) -> Iterator[Point]:
+    findings = {
+        (one.point, one.base)
+        for of_point in history.findings.values()
+        for one in of_point
+        if one.cell.name == cell.name and not one.count
+    }
+    for position in (one for series in history.series[cell.name] for one in series):
+        ratio = Ratio(position.log, position.cell.ratios[POSITION].runs)
+        known = (position.point.name, ANCHOR) in findings
+        where = happened[position.point.name]
+        yield _chart_point(TO_ANCHOR, position.number, ratio, where, known=known)
+    for number, point in enumerate(history.points):
+        own = next((one for one in point.cells if one.name == cell.name), None)
+        if own is None:
+            continue
+        if id(point) in left_out:
+            if POSITION in own.ratios:
+                where = happened[point.name]
+                yield _chart_point(LEFT_OUT, number, own.ratios[POSITION], where, known=False)
+        elif STEP in own.ratios:
+            known = (point.name, PREVIOUS) in findings
+            where = happened[point.name]
+            yield _chart_point(TO_PREVIOUS, number, own.ratios[STEP], where, known=known)
+
+
+def _chart_point(column: str, number: int, ratio: Ratio, where: str, *, known: bool) -> Point:
+    low, high = ratio.interval
+    text = f"{times(ratio)} {interval(ratio)}"
+    return Point(column, number + 1, ratio.value, text, low, high, knee=known, part=where)
+
+
+def _records(history: MachineHistory) -> Iterator[dict[str, Any]]:
+    """Yield what is known of each cell of each point."""
+    positions = {
+        (position.point.name, name): position
+        for name, series in history.series.items()
+        for of_series in series
+        for position in of_series
+    }
+    for point in history.points:
+        found = {(one.cell.name, one.base) for one in history.findings[point.name]}
+        for cell in point.cells:
+            position = positions.get((point.name, cell.name))
+            yield {
+                "point": point.name, "date": point.date, "machine": history.name,
+                "cell": cell.name, "benchmark": cell.benchmark, "contender": cell.contender,
+                "measure": cell.measure or None, "series": cell.series, "figure": cell.figure,
+                **_columns("previous", cell.ratios.get(STEP)),
+                **_columns("anchor", cell.ratios.get(POSITION)),
+                "position": position and Ratio(position.log, 0).value,
+                "canary": cell.ratios[CANARY].value if CANARY in cell.ratios else None,
+                "canary_differs": point in history.left_out,
+                "smallest_change": _smallest(point, cell),
+                "changed": (cell.name, PREVIOUS) in found,
+                "differs_from_anchor": (cell.name, ANCHOR) in found,
+            }  # fmt: skip
+
+
+def _columns(base: str, ratio: Ratio | None) -> dict[str, float | None]:
+    low, high = ratio.interval if ratio else (None, None)
+    return {
+        f"ratio_to_{base}": ratio.value if ratio else None, f"{base}_low": low, f"{base}_high": high
+    }  # fmt: skip
+
+
+def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[str, Any]]:
+    """Return the newest point as github-action-benchmark takes it, an entry for each cell.
+
+    Values are speeds, or times, as multiples of the anchor's, which no other machine changes.
+    """
+    entries = []
+    for cell in history.newest.cells:
+        if POSITION not in cell.ratios:
+            continue
+        ratio = cell.ratios[POSITION] if bigger_is_better else cell.ratios[POSITION].inverse
+        low, high = ratio.interval
+        entries.append(
+            {
+                "name": cell.name,
+                "unit": "speed / anchor" if bigger_is_better else "time / anchor",
+                "value": ratio.value,
+                "range": f"± {100 * (high - low) / 2 / ratio.value:.2g} %",
+                "extra": f"{low:.4g} to {high:.4g}; {history.newest.name}",
+            }
+        )
+    return entries
+
+
+def atom(histories: Sequence[MachineHistory], page: str) -> str:
+    """Return an Atom feed with an entry for each point that has verdicts.
+
+    *page* is the name of the page of the history, beside the feed.
+    """
+    ET.register_namespace("", ATOM)
+    feed = ET.Element(f"{{{ATOM}}}feed")
+    newest = max(history.newest.date for history in histories)
+    _element(feed, "title", _title(histories))
+    _element(feed, "id", f"urn:zodbshootout:history:{histories[0].points[0].name}")
+    _element(feed, "updated", newest)
+    _element(_element(feed, "author", ""), "name", "zodbshootout")
+    entries = [
+        (point, lines)
+        for history in histories
+        for point in history.points
+        if (lines := [sentence(one) for one in history.findings[point.name]
+                      if one.base == PREVIOUS and not one.accepted])
+    ]  # fmt: skip
+    for point, lines in sorted(entries, key=lambda one: one[0].name, reverse=True):
+        entry = _element(feed, "entry", "")
+        first, *others = lines
+        _element(entry, "title", first + (f" and {len(others)} more" if others else ""))
+        _element(entry, "id", f"urn:zodbshootout:history:{point.name}:{point.machine_name}"
+                 .replace(" ", "_"))  # fmt: skip
+        _element(entry, "updated", point.date)
+        _element(entry, "link", "", href=page)
+        _element(entry, "content", "\n".join(lines), type="text")
+    ET.indent(feed)
+    return ET.tostring(feed, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _element(parent: ET.Element, name: str, text: str, **attributes: str) -> ET.Element:
+    element = ET.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
+    element.text = text or None
+    return element

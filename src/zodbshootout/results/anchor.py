@@ -1,0 +1,117 @@
+"""What people write about a history: its anchor in ``history.toml``, and ``accepted.toml``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zodbshootout.errors import UserError
+from zodbshootout.results.history import PointCell
+from zodbshootout.results.replacement import replace_file
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ANCHOR_FILE, ACCEPTED_FILE = "history.toml", "accepted.toml"
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What every point is compared with."""
+
+    word: str
+    """The value of ``--against`` that has named it; empty for the packages as installed then."""
+    requirements: Sequence[str]
+    """What installs it again, as uv takes it."""
+    point: str
+    """The first point that was compared with it."""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A change that was looked at."""
+
+    benchmark: str
+    """Empty if :attr:`cell` names one cell."""
+    cell: str
+    point: str
+    reason: str
+
+    def covers(self, cell: PointCell) -> bool:
+        """Return whether it is about a cell, whatever the percentile."""
+        name = cell.name.removesuffix(f" {cell.measure}") if cell.measure else cell.name
+        return self.benchmark == cell.benchmark or self.cell in {cell.name, name}
+
+
+def read_anchor(directory: Path) -> Anchor | None:
+    """Return the anchor of the history in a directory, ``None`` if it has none yet.
+
+    :raises UserError: if the file holds something else
+    """
+    path = directory / ANCHOR_FILE
+    written = _read(path)
+    if written is None:
+        return None
+    try:
+        anchor = written["anchor"]
+        return Anchor(str(anchor["word"]), list(map(str, anchor["requirements"])), anchor["point"])
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path}: [anchor] needs word, requirements and point") from error
+
+
+def write_anchor(anchor: Anchor, directory: Path) -> None:
+    """Write the anchor of the history in a directory.
+
+    :raises UserError: if it cannot be written
+    """
+    text = (
+        "# What every point of this history is compared with.  To replace it, name another one:\n"
+        "# zodbshootout FILE --history DIR --against WORD\n\n"
+        "[anchor]\n"
+        f"word = {json.dumps(anchor.word)}\n"
+        f"requirements = {json.dumps(list(anchor.requirements))}\n"
+        f"point = {json.dumps(anchor.point)}\n"
+    )
+    path = directory / ANCHOR_FILE
+    try:
+        replace_file(path, lambda place: place.write_text(text, encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"--history: cannot write {path}: {error.strerror}") from error
+
+
+def read_accepted(directory: Path) -> list[Accepted]:
+    """Return the changes in ``accepted.toml``; there are none without that file.
+
+    :raises UserError: if an entry is incomplete
+    """
+    path = directory / ACCEPTED_FILE
+    changes = (_read(path) or {}).get("change", [])
+    if not isinstance(changes, list) or not all(isinstance(change, dict) for change in changes):
+        raise UserError(f"{path}: write [[change]] above each change")
+    for number, change in enumerate(changes, 1):
+        if not (
+            change.get("point") and change.get("reason")
+            and bool(change.get("benchmark")) != bool(change.get("cell"))
+        ):  # fmt: skip
+            raise UserError(
+                f"{path}: [[change]] number {number} needs point, reason, and benchmark or cell"
+            )
+    return [
+        Accepted(*(str(change.get(key, "")) for key in ("benchmark", "cell", "point", "reason")))
+        for change in changes
+    ]
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {getattr(error, 'strerror', None) or error}") from error

@@ -1,0 +1,85 @@
+"""Slow drift over many points: a scan for the place at which a series changes its level.
+
+It finds what no single point shows.  Its threshold is simulated for points that are independent;
+points that are not are called drift more often, so what it finds is a hint and no verdict.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FALSE_HINTS = 0.01
+"""The probability of a hint in any of the series that are scanned together, if no one changes."""
+FEWEST_POINTS = 8
+LATEST = 100
+"""The number of the latest points that are scanned."""
+FEWEST_ON_A_SIDE = 2
+_SIMULATED = 20_000
+"""The number of simulated series."""
+_AT_ONCE = 2_000_000
+"""The most numbers that are simulated together, so that they take little memory."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The change of a series that the scan has found."""
+
+    start: int
+    """The number of the first point after the change, from 0 on."""
+    difference: float
+    """The mean after the change less that before."""
+
+
+def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
+    """Return the change of the mean of a series, ``None`` if there is none.
+
+    *scanned* series share the probability :data:`FALSE_HINTS`.
+    """
+    import numpy as np
+
+    earlier, series = series[:-LATEST], series[-LATEST:]
+    count = len(series)
+    if count < FEWEST_POINTS:
+        return None
+    numbers = np.asarray(series, dtype=float)[None, :]
+    statistics = _statistics(numbers)[0]
+    place = int(np.argmax(statistics))
+    if statistics[place] <= _threshold(count, scanned):
+        return None
+    start = place + FEWEST_ON_A_SIDE
+    difference = float(numbers[0, start:].mean() - numbers[0, :start].mean())
+    return Drift(len(earlier) + start, difference) if math.isfinite(difference) else None
+
+
+def _statistics(numbers: Any) -> Any:
+    """Return Student's t between both sides of each place, for each row of *numbers*."""
+    import numpy as np
+
+    count = numbers.shape[1]
+    centred = numbers - numbers.mean(axis=1, keepdims=True)
+    before = np.arange(FEWEST_ON_A_SIDE, count - FEWEST_ON_A_SIDE + 1)
+    sums = np.cumsum(centred, axis=1)[:, before - 1]
+    between = sums**2 * count / (before * (count - before))
+    total = (centred**2).sum(axis=1, keepdims=True)
+    within = np.maximum(total - between, 1e-12 * total + 1e-300)
+    return np.sqrt(between / within * (count - 2))
+
+
+@functools.cache
+def _threshold(count: int, scanned: int) -> float:
+    """Return the maximal t that series of *count* independent points exceed by chance."""
+    import numpy as np
+
+    chance = np.random.default_rng(1)
+    rows = max(1, min(_SIMULATED, _AT_ONCE // count))
+    maxima = np.concatenate(
+        [
+            _statistics(chance.standard_normal((rows, count))).max(axis=1)
+            for _ in range(math.ceil(_SIMULATED / rows))
+        ]
+    )
+    return float(np.quantile(maxima, 1 - FALSE_HINTS / scanned))

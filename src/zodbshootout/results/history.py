@@ -1,0 +1,349 @@
+"""A history: points, each of them one run in which a candidate and its baselines took turns.
+
+A point is a file of JSON in the directory of the history.  Its format has a number, and
+``docs/history.rst`` documents every field: a file that was once written can always be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pyperf
+
+from zodbshootout.errors import UserError
+from zodbshootout.model.costs import BY_NAME, COSTS, NUMBER
+from zodbshootout.model.parameters import PARAMETERS, Plain
+from zodbshootout.results.estimate import Estimate
+from zodbshootout.results.names import long_name
+from zodbshootout.results.replacement import replace_file
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Ratio, compare
+
+FORMAT = 1
+"""The number of the format; a change that readers have to know about raises it."""
+FORMAT_KEY = "zodbshootout_history"
+CANDIDATE, ANCHOR, PREVIOUS, FORMER, TWIN = "candidate", "anchor", "previous", "former", "twin"
+"""The roles of contenders in a point: what is watched; what stays the same from point to point; the
+candidate of the point before; the anchor that the anchor replaces; and the anchor once more."""
+POSITION = f"{CANDIDATE}/{ANCHOR}"
+STEP = f"{CANDIDATE}/{PREVIOUS}"
+CANARY = f"{TWIN}/{ANCHOR}"
+LINK = f"{ANCHOR}/{FORMER}"
+CLOSURE = f"{PREVIOUS}/{FORMER}"
+FROM_FORMER = f"{CANDIDATE}/{FORMER}"
+"""Names of ratios: the speed of the first role as a multiple of that of the second."""
+RATIOS = (POSITION, STEP, CANARY, LINK, CLOSURE, FROM_FORMER)
+_SERVERS = ("PostgreSQL", "MySQL", "MariaDB", "Oracle", "memcached", "SQLite")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A version of a package, and what is needed to install it again."""
+
+    version: str
+    commit: str = ""
+    """The commit of a checkout or of a repository; empty for a release."""
+    url: str = ""
+    """Where it was installed from, if that was no index of packages."""
+    modified: bool = False
+    """Whether the checkout differed from its commit."""
+
+    def __str__(self) -> str:
+        commit = f" (git {self.commit[:12]})" if self.commit else ""
+        return f"{self.version}{commit}{', modified' if self.modified else ''}"
+
+
+Packages = Mapping[str, Package]
+"""Packages by name."""
+
+
+@dataclass(frozen=True)
+class PointCell:
+    """A cell of a point: one benchmark of one contender."""
+
+    name: str
+    """Its name in any file, with the percentile if it is a latency."""
+    benchmark: str
+    contender: str
+    measure: str
+    """The percentile that is compared, such as ``p99``; empty if it is the speed."""
+    parameters: Mapping[str, Plain]
+    code: str
+    """A hash of the code of the benchmark."""
+    durability: str
+    figure: float
+    """The candidate's: objects a second, or seconds if it is a latency."""
+    ratios: Mapping[str, Ratio]
+    """The ratios of speeds, by their names in :data:`RATIOS`; those that are known."""
+    costs: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """Least, mean and greatest amount of each cost, by cost and role."""
+
+    @property
+    def series(self) -> str:
+        """A hash of the code and the parameters: what differs in it is not one series."""
+        described = json.dumps([self.code, dict(self.parameters)], sort_keys=True)
+        return hashlib.sha256(described.encode()).hexdigest()[:12]
+
+    def differing_counts(self, base: str) -> Iterator[tuple[str, float, float]]:
+        """Yield the costs that are counted and differ exactly, with the amounts of both roles.
+
+        Runs repeat what was counted once, so ranges that do not overlap differ.
+        """
+        for name, amounts in self.costs.items():
+            is_count = name in BY_NAME and BY_NAME[name].unit == NUMBER
+            if is_count and {CANDIDATE, base} <= amounts.keys():
+                new, old = amounts[CANDIDATE], amounts[base]
+                if new[0] > old[2] or new[2] < old[0]:
+                    yield name, new[1], old[1]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run in a history."""
+
+    name: str
+    date: str
+    """The time of its end, in ISO 8601."""
+    machine: Mapping[str, Plain]
+    python: str
+    packages: Mapping[str, Packages]
+    """What each role was measured with."""
+    cells: Sequence[PointCell]
+    servers: Mapping[str, str] = field(default_factory=dict)
+    """Their versions."""
+    label: str = ""
+    previous: str = ""
+    """The point whose candidate is the previous one; empty for the first of a machine."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why a role was not measured."""
+    other_load: float = 0.0
+    """The mean part of the processors that other programs used."""
+    steal: float = 0.0
+    """The mean part that other virtual machines used."""
+
+    @property
+    def machine_name(self) -> str:
+        return str(self.machine["name"])
+
+
+def machine_facts() -> dict[str, Plain]:
+    """Return what is known of this machine.
+
+    Ratios are of contenders on the same machine at the same time, so machines of one kind have one
+    name: in CI each run is on another host.
+    """
+    facts = pyperf.Run([1.0], collect_metadata=True).get_metadata()
+    known = {
+        key: facts[key]
+        for key in ("hostname", "cpu_model_name", "cpu_count", "platform")
+        if key in facts
+    }
+    processor = known.get("cpu_model_name", str(known.get("platform", "machine")))
+    name = f"{' '.join(str(processor).split())}, {known.get('cpu_count', 1)} CPUs"
+    return {"name": name, **known}
+
+
+def point_cells(roles: Mapping[str, Sequence[CellResult]]) -> list[PointCell]:
+    """Return the cells of a point from the results of each role, by their ratios of pairs."""
+    ratios: dict[tuple[str, str], dict[str, Ratio]] = {}
+    candidates: dict[tuple[str, str], CellResult] = {}
+    for name in RATIOS:
+        new, base = name.split("/")
+        for pair in compare(roles.get(base, ()), roles.get(new, ()), across=True).pairs:
+            key = _key(pair.new), pair.new.measure
+            ratios.setdefault(key, {})[name] = pair.speed
+            if new == CANDIDATE:
+                candidates[key] = pair.new
+    by_cell = {
+        role: {_key(result): result for result in results if result.measured}
+        for role, results in roles.items()
+    }
+    return [
+        _point_cell(
+            result,
+            ratios[key],
+            {role: own[key[0]] for role, own in by_cell.items() if key[0] in own},
+        )
+        for key, result in candidates.items()
+    ]
+
+
+def _key(result: CellResult) -> str:
+    """Return the name of a cell without its contender."""
+    return long_name(result.cell).removeprefix(f"{result.cell.contender}: ")
+
+
+def _point_cell(
+    result: CellResult, ratios: Mapping[str, Ratio], roles: Mapping[str, CellResult]
+) -> PointCell:
+    cell, metadata = result.cell, result.metadata
+    return PointCell(
+        " ".join(filter(None, [long_name(cell), result.measure])),
+        cell.benchmark,
+        cell.contender,
+        result.measure,
+        {one.key: one.written(cell.parameters) for one in PARAMETERS},
+        str(metadata.get("benchmark_code", "")),
+        str(metadata.get("durability", "")),
+        result.mean if result.measure else result.objects_per_second,
+        {name: ratio for name, ratio in ratios.items() if ratio.is_known},
+        {} if result.measure else dict(_costs(roles)),
+    )
+
+
+def _costs(roles: Mapping[str, CellResult]) -> Iterator[tuple[str, dict[str, Sequence[float]]]]:
+    for cost in COSTS:
+        amounts: dict[str, Sequence[float]] = {
+            role: [min(of_cost.values), of_cost.mean, max(of_cost.values)]
+            for role, result in roles.items()
+            if role != TWIN and (of_cost := result.with_cost(cost)) is not None
+        }
+        if CANDIDATE in amounts:
+            yield cost.name, amounts
+
+
+def facts_of_runs(results: Iterable[CellResult]) -> dict[str, Any]:
+    """Return the facts of a point that are in the metadata of runs: Python, servers and load."""
+    measured = [result for result in results if result.measured]
+    metadata = [run.get_metadata() for result in measured for run in result.runs]
+    first = measured[0].metadata
+    versions = {key.removeprefix("version_"): str(facts[key]) for facts in metadata
+                for key in facts if key.startswith("version_")}  # fmt: skip
+    python = f"{first.get('python_implementation', 'cpython')} {first.get('python_version', '')}"
+
+    def mean_of(key: str) -> float:
+        return statistics.fmean(float(facts.get(key, 0.0)) for facts in metadata)
+
+    return {
+        "python": " ".join(python.split()[:2]),
+        "servers": {name: versions[name] for name in versions
+                    if name in _SERVERS or name.endswith("_server")},
+        "label": str(first.get("label", "")),
+        "other_load": mean_of("other_load"),
+        "steal": mean_of("steal"),
+    }  # fmt: skip
+
+
+def write_point(point: Point, directory: Path) -> Path:
+    """Write the file of a point into the directory of its history; return its path.
+
+    :raises UserError: if it cannot be written
+    """
+    path = directory / f"{point.name}.json"
+    text = json.dumps(_as_json(point), indent=1, allow_nan=False) + "\n"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        replace_file(path, lambda place: place.write_text(text, encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"--history: cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def _as_json(point: Point) -> dict[str, Any]:
+    facts = {name: value for name, value in vars(point).items() if name not in {"name", "cells"}}
+    packages = {
+        role: {name: _without_defaults(asdict(package)) for name, package in of_role.items()}
+        for role, of_role in point.packages.items()
+    }
+    cells = [
+        {**vars(cell), "ratios": {name: _written(ratio) for name, ratio in cell.ratios.items()}}
+        for cell in point.cells
+    ]
+    return {FORMAT_KEY: FORMAT, **facts, "packages": packages, "cells": cells}
+
+
+def _without_defaults(package: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in package.items() if value}
+
+
+def _written(ratio: Ratio) -> dict[str, Plain]:
+    low, high = ratio.interval
+    return {
+        "ratio": ratio.value,
+        "low": low,
+        "high": high,
+        "log_standard_error": math.sqrt(ratio.log.variance),
+        "df": ratio.log.df,
+        "runs": ratio.runs,
+    }
+
+
+def _ratio(written: Mapping[str, Any]) -> Ratio:
+    log = Estimate(math.log(written["ratio"]), written["log_standard_error"] ** 2, written["df"])
+    return Ratio(log, written["runs"], paired=True)
+
+
+def read_point(path: Path) -> Point:
+    """Read the file of a point.
+
+    :raises UserError: if it is none, or of a later format
+    """
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+        number = written.pop(FORMAT_KEY)
+        if number > FORMAT:
+            raise UserError(f"{path} was written by a later version of zodbshootout; update it")
+        packages = {
+            role: {name: Package(**_known(Package, package)) for name, package in of_role.items()}
+            for role, of_role in written.pop("packages").items()
+        }
+        cells = [
+            replace(
+                PointCell(**_known(PointCell, cell)),
+                ratios={name: _ratio(ratio) for name, ratio in cell["ratios"].items()},
+            )
+            for cell in written.pop("cells")
+        ]
+        return Point(path.stem, packages=packages, cells=cells, **_known(Point, written))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is not a point of a history: {error!r}") from error
+
+
+def _known(kind: Any, written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is written of the fields of a class, without those that came later."""
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in written.items() if name in names}
+
+
+def read_points(directory: Path) -> list[Point]:
+    """Return the points in a directory, the oldest first."""
+    return sorted(map(read_point, directory.glob("*.json")), key=lambda point: point.name)
+
+
+def by_machine(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """Return points by the machine that they were measured on."""
+    machines: dict[str, list[Point]] = {}
+    for point in points:
+        machines.setdefault(point.machine_name, []).append(point)
+    return machines
+
+
+def with_aliases(point: Point) -> Point:
+    """Give a previous candidate that another role was measured with the ratios and costs of that.
+
+    It is measured once, so what is known of the other role holds for it.
+    """
+    previous = point.packages.get(PREVIOUS)
+    others = (ANCHOR, FORMER, CANDIDATE)
+    same = next((role for role in others if point.packages.get(role) == previous), None)
+    if previous is None or same is None or PREVIOUS in point.absent:
+        return point
+    names = {STEP: f"{CANDIDATE}/{same}", CLOSURE: f"{same}/{FORMER}"}
+    cells = []
+    for cell in point.cells:
+        known = {name: cell.ratios[other] for name, other in names.items() if other in cell.ratios}
+        costs = {
+            name: {**amounts, **({PREVIOUS: amounts[same]} if same in amounts else {})}
+            for name, amounts in cell.costs.items()
+        }
+        cells.append(replace(cell, ratios={**known, **cell.ratios}, costs=costs))
+    return replace(point, cells=cells)

@@ -1,0 +1,348 @@
+"""Conclusions from a history: verdicts on its points, the chain of its anchors, and hints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from zodbshootout.results.anchor import Accepted
+from zodbshootout.results.drift import drift_of
+from zodbshootout.results.estimate import Estimate
+from zodbshootout.results.history import (
+    ANCHOR,
+    CANARY,
+    CANDIDATE,
+    CLOSURE,
+    FORMER,
+    LINK,
+    POSITION,
+    PREVIOUS,
+    STEP,
+    Point,
+    PointCell,
+)
+from zodbshootout.results.verdicts import FALSE_CALLS, Ratio, Verdict, verdicts
+
+SIGNIFICANT = frozenset({Verdict.FASTER, Verdict.SLOWER})
+BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
+"""The ratios on which there are verdicts, with the roles that the candidate is compared with."""
+FOUND = 0.95
+"""The part of changes of the smallest size that a point finds."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A significant change of one cell."""
+
+    point: str
+    cell: PointCell
+    base: str
+    """The role that the candidate is compared with: ``previous`` or ``anchor``."""
+    ratio: Ratio
+    """The speed as a multiple of that of the base; of a count, the inverse ratio of amounts."""
+    count: str = ""
+    """The cost that differs exactly; empty if it is the speed."""
+    amounts: tuple[float, float] = (0.0, 0.0)
+    """The amounts of a count: the candidate's and that of the base."""
+    accepted: str = ""
+    """Why it is silent, if it is."""
+
+    @property
+    def is_better(self) -> bool:
+        return self.ratio.value > 1
+
+    def is_beyond(self, limit: float) -> bool:
+        """Return whether the candidate certainly takes more than 1 + *limit* times as much."""
+        return self.ratio.interval[1] < 1 / (1 + limit)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A slow drift of one cell that no point has found."""
+
+    cell: PointCell
+    since: str
+    """The first point after the most probable change."""
+    ratio: float
+    """The speed since then as a multiple of that before."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """One point of a series, as a multiple of the first anchor that can be reached by links."""
+
+    point: Point
+    number: int
+    """The number of the point on its machine, from 0 on."""
+    cell: PointCell
+    log: Estimate
+    """The logarithm of the ratio to that anchor."""
+
+
+def findings_of(
+    point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
+) -> list[Finding]:
+    """Return the significant changes at a point; those that were accepted have a reason.
+
+    False discoveries are limited over all ratios of the point together.  A point whose canary
+    differs has none.
+    """
+    if canary_differs(point):
+        return []
+    tested = [
+        (cell, name, cell.ratios[name])
+        for cell in point.cells for name in BASES if name in cell.ratios
+    ]  # fmt: skip
+    judged = verdicts([ratio for _, _, ratio in tested])
+    found = [
+        Finding(point.name, cell, BASES[name], ratio)
+        for (cell, name, ratio), verdict in zip(tested, judged, strict=True)
+        if verdict in SIGNIFICANT
+    ]
+    found += _counts(point)
+    return [
+        replace(finding, accepted=_reason(finding, accepted, earlier or {})) for finding in found
+    ]
+
+
+def _counts(point: Point) -> Iterator[Finding]:
+    for cell in point.cells:
+        for base in BASES.values():
+            for name, new, old in cell.differing_counts(base):
+                log = math.log(old / new) if new and old else math.copysign(math.inf, old - new)
+                exact = Ratio(Estimate(log, 0.0, math.inf), 1)
+                yield Finding(point.name, cell, base, exact, name, (new, old))
+
+
+def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str, Point]) -> str:
+    """Return why a finding is silent, empty if it is not.
+
+    A change is, at its point.  Since then the distance to the anchor is silent as well, unless it
+    has become greater than it was at that point.
+    """
+    for change in accepted:
+        if not change.covers(finding.cell) or change.point > finding.point:
+            continue
+        if change.point == finding.point:
+            return change.reason
+        if finding.base == ANCHOR and not _is_farther(finding, points.get(change.point)):
+            return change.reason
+    return ""
+
+
+def _is_farther(finding: Finding, point: Point | None) -> bool:
+    """Return whether a cell is farther from the anchor than it was at a *point*."""
+    cell = next((c for c in point.cells if c.name == finding.cell.name), None) if point else None
+    if point is None or cell is None:
+        return True
+    if finding.count:
+        then = {name: new for name, new, _ in cell.differing_counts(ANCHOR)}.get(finding.count)
+        return then is None or abs(finding.amounts[0] - finding.amounts[1]) > abs(
+            then - finding.amounts[1]
+        )
+    if POSITION not in cell.ratios:
+        return True
+    difference = finding.ratio.log - cell.ratios[POSITION].log
+    outwards = difference.mean * finding.ratio.log.mean > 0
+    return outwards and difference.p_value <= FALSE_CALLS
+
+
+def canary_differs(point: Point) -> bool:
+    """Return whether the twin of the anchor differs significantly from it in any cell."""
+    canaries = [cell.ratios[CANARY] for cell in point.cells if CANARY in cell.ratios]
+    return not SIGNIFICANT.isdisjoint(verdicts(canaries))
+
+
+def smallest_change(ratio: Ratio, tested: int) -> float | None:
+    """Return the smallest change that is found in 95 of 100 cases, as a multiple of the time.
+
+    *tested* ratios share the limit of false discoveries; ``None`` if there were too few runs.
+    """
+    from scipy.special import stdtrit
+
+    if ratio.log.df <= 0:
+        return None
+    levels = (FALSE_CALLS / 2 / max(1, tested), 1 - FOUND)
+    quantiles = sum(float(stdtrit(ratio.log.df, 1 - level)) for level in levels)
+    return math.exp(quantiles * math.sqrt(ratio.log.variance))
+
+
+@dataclass(frozen=True)
+class MachineHistory:
+    """The points of one kind of machine, the oldest first, and what follows from them."""
+
+    name: str
+    points: Sequence[Point]
+    accepted: Sequence[Accepted] = ()
+
+    @property
+    def newest(self) -> Point:
+        return self.points[-1]
+
+    @cached_property
+    def findings(self) -> dict[str, list[Finding]]:
+        """The findings of every point, by its name."""
+        points = {point.name: point for point in self.points}
+        return {point.name: findings_of(point, self.accepted, points) for point in self.points}
+
+    @cached_property
+    def left_out(self) -> list[Point]:
+        """The points whose canary differs."""
+        return [point for point in self.points if canary_differs(point)]
+
+    @cached_property
+    def series(self) -> dict[str, list[list[Position]]]:
+        """For each cell of the newest point, its series, the latest one last.
+
+        A series ends where the code or the parameters of its benchmark change, or an anchor that is
+        not linked with the one before replaces it.
+        """
+        return {cell.name: self._series_of(cell) for cell in self.newest.cells}
+
+    def _series_of(self, latest: PointCell) -> list[list[Position]]:
+        series: list[list[Position]] = [[]]
+        chain = Estimate(0.0, 0.0, math.inf)
+        anchor, kind = None, None
+        for number, point in enumerate(self.points):
+            cell = next((cell for cell in point.cells if _same(cell, latest)), None)
+            if cell is None or POSITION not in cell.ratios:
+                continue
+            if series[-1] and cell.series != kind:
+                series.append([])
+                chain = Estimate(0.0, 0.0, math.inf)
+            elif series[-1] and point.packages[ANCHOR] != anchor:
+                if LINK in cell.ratios and self.closes(number, cell.name):
+                    chain = _added(chain, cell.ratios[LINK].log)
+                else:
+                    series.append([])
+                    chain = Estimate(0.0, 0.0, math.inf)
+            anchor, kind = point.packages[ANCHOR], cell.series
+            if point not in self.left_out:
+                log = _added(chain, cell.ratios[POSITION].log)
+                series[-1].append(Position(point, number, cell, log))
+        return series
+
+    def closes(self, number: int, name: str) -> bool:
+        """Return whether the chain of anchors closes for a cell at the point with a *number*."""
+        return name not in self.open_chains(self.points[number])
+
+    def open_chains(self, point: Point) -> dict[str, tuple[Ratio, Ratio]]:
+        """Return the cells whose chain does not close at a point, with both ratios.
+
+        At the point before, the candidate was compared with the old anchor.  The same candidate is
+        compared with it once more when the anchor is replaced, along the chain: the logarithm of
+        its ratio to the new anchor and that of the new anchor to the old one are added.  What
+        differs significantly is not the same quantity.
+        """
+        before = next((p for p in self.points if p.name == point.previous), None)
+        if before is None or FORMER not in point.packages:
+            return {}
+        earlier = {cell.name: cell for cell in before.cells}
+        compared = [
+            (cell.name, earlier[cell.name].ratios[POSITION], cell.ratios[CLOSURE])
+            for cell in point.cells
+            if CLOSURE in cell.ratios and POSITION in earlier.get(cell.name, cell).ratios
+            and cell.name in earlier and earlier[cell.name].series == cell.series
+        ]  # fmt: skip
+        differences = [Ratio(chain.log - direct.log, chain.runs) for _, direct, chain in compared]
+        return {
+            name: (direct, chain)
+            for (name, direct, chain), verdict in zip(compared, verdicts(differences), strict=True)
+            if verdict in SIGNIFICANT
+        }
+
+    @cached_property
+    def new_series(self) -> list[str]:
+        """Sentences about the cells of the newest point whose code or parameters have changed."""
+        before = next((p for p in self.points if p.name == self.newest.previous), None)
+        if before is None:
+            return []
+        changes = []
+        for cell in self.newest.cells:
+            others = [c for c in before.cells
+                      if (c.benchmark, c.contender, c.measure) == _kind(cell)]  # fmt: skip
+            if others and cell.series not in {other.series for other in others}:
+                changes.append(f"{cell.name} begins a new series: {_difference(cell, others[0])}")
+        return changes
+
+    @cached_property
+    def hints(self) -> list[Hint]:
+        """Slow drift of the cells of the newest point, since their last verdict of a change."""
+        stretches = {
+            name: stretch
+            for name, series in self.series.items()
+            if len(stretch := self._undisturbed(series[-1])) > 1
+        }
+        found = []
+        for name, stretch in stretches.items():
+            drift = drift_of([position.log.mean for position in stretch], len(stretches))
+            if drift is not None:
+                cell = stretch[-1].cell
+                since = stretch[drift.start].point.name
+                found.append(Hint(cell, since, math.exp(drift.difference)))
+                assert cell.name == name
+        return found
+
+    def _undisturbed(self, series: Sequence[Position]) -> list[Position]:
+        """Return the part of a series from its last significant step on."""
+        steps = [
+            place
+            for place, position in enumerate(series)
+            if any(
+                finding.cell.name == position.cell.name
+                and finding.base == PREVIOUS and not finding.count
+                for finding in self.findings[position.point.name]
+            )
+        ]  # fmt: skip
+        return list(series[steps[-1] if steps else 0 :])
+
+
+def _same(cell: PointCell, other: PointCell) -> bool:
+    return cell.name == other.name
+
+
+def _kind(cell: PointCell) -> tuple[str, str, str]:
+    return cell.benchmark, cell.contender, cell.measure
+
+
+def _difference(cell: PointCell, other: PointCell) -> str:
+    """Return what differs in two cells of the same benchmark."""
+    differing = [
+        f"{key} {other.parameters.get(key, '-')} → {value}"
+        for key, value in cell.parameters.items()
+        if other.parameters.get(key) != value
+    ]
+    return ", ".join(differing) or "the code of its benchmark has changed"
+
+
+def _added(one: Estimate, other: Estimate) -> Estimate:
+    """Return the sum of two independent logarithms."""
+    return one - replace(other, mean=-other.mean)
+
+
+def machine_histories(
+    machines: Mapping[str, Sequence[Point]], accepted: Sequence[Accepted]
+) -> list[MachineHistory]:
+    """Return the history of each machine, the one with the newest point first."""
+    histories = [MachineHistory(name, points, accepted) for name, points in machines.items()]
+    return sorted(histories, key=lambda history: history.newest.name, reverse=True)
+
+
+def changed_packages(point: Point, before: Point | None) -> list[str]:
+    """Return what is new in the candidate of a point: ``RelStorage 4.2.0 → 4.3.0``."""
+    if before is None:
+        return []
+    facts = [_facts(before), _facts(point)]
+    names = dict.fromkeys([*facts[0], *facts[1]])
+    return [
+        f"{name} {facts[0].get(name, '-')} → {facts[1].get(name, '-')}"
+        for name in names
+        if facts[0].get(name) != facts[1].get(name)
+    ]
+
+
+def _facts(point: Point) -> dict[str, str]:
+    packages = {name: str(package) for name, package in point.packages[CANDIDATE].items()}
+    return {**packages, "Python": point.python, **point.servers}

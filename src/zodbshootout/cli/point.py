@@ -107,7 +107,8 @@ def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
     if previous in others:
         return planned
     try:
-        environment = _environment(PREVIOUS, _requirements(previous))
+        # What cannot be installed any more is no failure of the run.
+        environment = replace(_environment(PREVIOUS, _requirements(previous)), one_of_several=True)
     except UserError as error:
         return replace(planned, absent={PREVIOUS: str(error)})
     environments = {**planned.environments, PREVIOUS: environment}

@@ -21,7 +21,8 @@ slices of its own, when the machine was faster or slower; and in every fifth row
 contender fails after a random number of rounds.
 
 Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one, and
-:mod:`benchmarks.steps` makes releases of the recorded rounds.
+:mod:`benchmarks.steps` makes releases of the recorded rounds, :mod:`benchmarks.histories` the points of
+histories.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from pathlib import Path
 
 import pyperf
 
-from benchmarks import steps, trends
+from benchmarks import histories, steps, trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
@@ -200,6 +201,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from steps.figures(list(shapes().values()), comparisons // 4)
     yield from trends.figures(comparisons, most)
     yield from trends.shared_figures(comparisons, most)
+    yield from histories.figures(comparisons // 20)
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:

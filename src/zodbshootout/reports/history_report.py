@@ -17,7 +17,7 @@ from zodbshootout.reports.elements import (
     Style,
     Table,
 )
-from zodbshootout.reports.metrics import cost_text
+from zodbshootout.reports.metrics import cost_text, three_digits
 from zodbshootout.reports.ratios import interval, multiple, times
 from zodbshootout.results.history import (
     ANCHOR,
@@ -125,7 +125,7 @@ def sentence(finding: Finding) -> str:
 
 
 def _range(sizes: Sequence[float]) -> str:
-    least, most = (f"{100 * (size - 1):.2g}" for size in (min(sizes), max(sizes)))
+    least, most = (three_digits(100 * (size - 1)) for size in (min(sizes), max(sizes)))
     return f"changes of {least} %" if least == most else f"changes of {least} to {most} %"
 
 
@@ -170,7 +170,7 @@ def _entry(ratio: Ratio | None, finding: Finding | None) -> Entry:
 
 
 def _size_entry(size: float | None) -> Entry:
-    return Entry("-") if size is None else Entry(f"{100 * (size - 1):.2g} %", size - 1)
+    return Entry("-") if size is None else Entry(f"{three_digits(100 * (size - 1))} %", size - 1)
 
 
 def _trips(cell: PointCell) -> Entry:
@@ -349,7 +349,7 @@ def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[st
                 "name": cell.name,
                 "unit": "speed / anchor" if bigger_is_better else "time / anchor",
                 "value": ratio.value,
-                "range": f"± {100 * (high - low) / 2 / ratio.value:.2g} %",
+                "range": f"± {three_digits(100 * (high - low) / 2 / ratio.value)} %",
                 "extra": f"{low:.4g} to {high:.4g}; {history.newest.name}",
             }
         )

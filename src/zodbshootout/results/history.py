@@ -75,6 +75,7 @@ class PointCell:
     measure: str
     """The percentile that is compared, such as ``p99``; empty if it is the speed."""
     parameters: Mapping[str, Plain]
+    """Those that differ from their defaults, so that one added later begins no new series."""
     code: str
     """A hash of the code of the benchmark."""
     durability: str
@@ -189,7 +190,11 @@ def _point_cell(
         cell.benchmark,
         cell.contender,
         result.measure,
-        {one.key: one.written(cell.parameters) for one in PARAMETERS},
+        {
+            one.key: one.written(cell.parameters)
+            for one in PARAMETERS
+            if one.of(cell.parameters) != one.default
+        },
         str(metadata.get("benchmark_code", "")),
         str(metadata.get("durability", "")),
         result.mean if result.measure else result.objects_per_second,

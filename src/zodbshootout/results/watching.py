@@ -311,8 +311,8 @@ def _difference(cell: PointCell, other: PointCell) -> str:
     """Return what differs in two cells of the same benchmark."""
     differing = [
         f"{key} {other.parameters.get(key, '-')} → {value}"
-        for key, value in cell.parameters.items()
-        if other.parameters.get(key) != value
+        for key, value in {**dict.fromkeys(other.parameters, "-"), **cell.parameters}.items()
+        if other.parameters.get(key, "-") != value
     ]
     return ", ".join(differing) or "the code of its benchmark has changed"
 

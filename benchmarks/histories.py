@@ -208,7 +208,7 @@ def _replaced(times: int) -> Iterator[Figure]:
         for number in range(times):
             history = simulated(f"replaced {gap} {number}", points=2)
             point = history.add(new_anchor=True, gap=gap)
-            found.append(bool(history.history.open_chains(point)))
+            found.append(bool(history.history.open_chains[point.name]))
     closed, opened = open_chains.values()
     yield at_most("histories: anchor replaced, said not to close", _part(closed), 0.015, "{:.2%}")
     yield at_least("histories: anchor changed by 5 %, said so", _part(opened), 0.95, "{:.1%}")

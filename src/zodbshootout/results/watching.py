@@ -184,13 +184,22 @@ class MachineHistory:
     @cached_property
     def findings(self) -> dict[str, list[Finding]]:
         """The findings of every point, by its name."""
-        points = {point.name: point for point in self.points}
-        return {point.name: findings_of(point, self.accepted, points) for point in self.points}
+        return {
+            point.name: findings_of(point, self.accepted, self.by_name) for point in self.points
+        }
 
     @cached_property
-    def left_out(self) -> list[Point]:
-        """The points whose canary differs."""
-        return [point for point in self.points if canary_differs(point)]
+    def left_out(self) -> list[str]:
+        """The names of the points whose canary differs."""
+        return [point.name for point in self.points if canary_differs(point)]
+
+    @cached_property
+    def by_name(self) -> dict[str, Point]:
+        return {point.name: point for point in self.points}
+
+    @cached_property
+    def _cells(self) -> list[dict[str, PointCell]]:
+        return [{cell.name: cell for cell in point.cells} for point in self.points]
 
     @cached_property
     def series(self) -> dict[str, list[list[Position]]]:
@@ -199,44 +208,44 @@ class MachineHistory:
         A series ends where the code or the parameters of its benchmark change, or an anchor that is
         not linked with the one before replaces it.
         """
-        return {cell.name: self._series_of(cell) for cell in self.newest.cells}
+        return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
-    def _series_of(self, latest: PointCell) -> list[list[Position]]:
+    def _series_of(self, name: str) -> list[list[Position]]:
         series: list[list[Position]] = [[]]
         chain = Estimate(0.0, 0.0, math.inf)
         anchor, kind = None, None
         for number, point in enumerate(self.points):
-            cell = next((cell for cell in point.cells if _same(cell, latest)), None)
+            cell = self._cells[number].get(name)
             if cell is None or POSITION not in cell.ratios:
                 continue
             if series[-1] and cell.series != kind:
                 series.append([])
                 chain = Estimate(0.0, 0.0, math.inf)
             elif series[-1] and point.packages[ANCHOR] != anchor:
-                if LINK in cell.ratios and self.closes(number, cell.name):
+                if LINK in cell.ratios and name not in self.open_chains[point.name]:
                     chain = _added(chain, cell.ratios[LINK].log)
                 else:
                     series.append([])
                     chain = Estimate(0.0, 0.0, math.inf)
             anchor, kind = point.packages[ANCHOR], cell.series
-            if point not in self.left_out:
+            if point.name not in self.left_out:
                 log = _added(chain, cell.ratios[POSITION].log)
                 series[-1].append(Position(point, number, cell, log))
         return series
 
-    def closes(self, number: int, name: str) -> bool:
-        """Return whether the chain of anchors closes for a cell at the point with a *number*."""
-        return name not in self.open_chains(self.points[number])
-
-    def open_chains(self, point: Point) -> dict[str, tuple[Ratio, Ratio]]:
-        """Return the cells whose chain does not close at a point, with both ratios.
+    @cached_property
+    def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
+        """The cells whose chain of anchors does not close, by point and name, with both ratios.
 
         At the point before, the candidate was compared with the old anchor.  The same candidate is
         compared with it once more when the anchor is replaced, along the chain: the logarithm of
         its ratio to the new anchor and that of the new anchor to the old one are added.  What
         differs significantly is not the same quantity.
         """
-        before = next((p for p in self.points if p.name == point.previous), None)
+        return {point.name: self._open_chains_at(point) for point in self.points}
+
+    def _open_chains_at(self, point: Point) -> dict[str, tuple[Ratio, Ratio]]:
+        before = self.by_name.get(point.previous)
         if before is None or FORMER not in point.packages:
             return {}
         earlier = {cell.name: cell for cell in before.cells}
@@ -256,7 +265,7 @@ class MachineHistory:
     @cached_property
     def new_series(self) -> list[str]:
         """Sentences about the cells of the newest point whose code or parameters have changed."""
-        before = next((p for p in self.points if p.name == self.newest.previous), None)
+        before = self.by_name.get(self.newest.previous)
         if before is None:
             return []
         changes = []
@@ -285,22 +294,24 @@ class MachineHistory:
                 assert cell.name == name
         return found
 
+    @cached_property
+    def steps(self) -> set[tuple[str, str]]:
+        """The names of the points and cells with a verdict on the speed since the point before."""
+        return {
+            (one.point, one.cell.name)
+            for findings in self.findings.values()
+            for one in findings
+            if one.base == PREVIOUS and not one.count
+        }
+
     def _undisturbed(self, series: Sequence[Position]) -> list[Position]:
         """Return the part of a series from its last significant step on."""
-        steps = [
+        places = [
             place
             for place, position in enumerate(series)
-            if any(
-                finding.cell.name == position.cell.name
-                and finding.base == PREVIOUS and not finding.count
-                for finding in self.findings[position.point.name]
-            )
-        ]  # fmt: skip
-        return list(series[steps[-1] if steps else 0 :])
-
-
-def _same(cell: PointCell, other: PointCell) -> bool:
-    return cell.name == other.name
+            if (position.point.name, position.cell.name) in self.steps
+        ]
+        return list(series[places[-1] if places else 0 :])
 
 
 def _kind(cell: PointCell) -> tuple[str, str, str]:

@@ -2,6 +2,8 @@
 
 It prints a line for each figure as soon as it is measured: its name, its value, its goal, and
 whether that is reached.  The exit status is 1 if one is missed or could not be measured.
+
+``python -m benchmarks history DIR`` adds a point to a history of this package instead.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 
+from benchmarks import history
 from benchmarks.figure import Figure, NotMeasured
 
 NAMES = (
@@ -38,6 +41,8 @@ NAMES = (
 
 def main(arguments: Sequence[str]) -> int:
     """Measure the figures of the named modules, or of all; return the exit status."""
+    if arguments[:1] == ["history"]:
+        return history.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="try each briefly; proves nothing")

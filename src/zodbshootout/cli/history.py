@@ -84,7 +84,8 @@ def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Stream
     """
     check_output("--report", path, [])
     write = format_for("--report", path)
-    report = history_report(histories, page=True)
+    has_charts = path.suffix.lower() in {".html", ".htm", ".svg", ".png"}
+    report = history_report(histories, page=has_charts)
     write_report(report, path, write, "--report")
     name_output("Report", path, streams)
     if path.suffix.lower() in {".html", ".htm"}:

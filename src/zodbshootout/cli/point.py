@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,6 +30,7 @@ from zodbshootout.results.history import (
     by_machine,
     facts_of_runs,
     machine_facts,
+    named_now,
     point_cells,
     read_points,
     with_aliases,
@@ -204,15 +203,12 @@ def add_point(
         reason = _reason(by_role.get(ANCHOR, [])) or "there are too few runs"
         streams.complain(f"--history: no point was added: no ratio to the anchor: {reason}")
         return
-    now = datetime.datetime.now().astimezone()
-    machine = hashlib.sha256(str(planned.machine["name"]).encode()).hexdigest()[:6]
     measured = {role: _packages(planned, role, by_role[role])
                 for role in (ANCHOR, FORMER) if role in by_role}  # fmt: skip
     reasons = {role: reason for role, of_role in by_role.items() if (reason := _reason(of_role))}
     point = with_aliases(
         Point(
-            f"{now:%Y-%m-%dT%H.%M.%S}-{machine}",
-            now.isoformat(timespec="seconds"),
+            *named_now(planned.machine),
             planned.machine,
             packages={**planned.packages, **measured},
             cells=cells,
@@ -226,12 +222,15 @@ def add_point(
         pinned = _pinned(planned.anchor.requirements, measured[ANCHOR])
         anchor = replace(planned.anchor, requirements=pinned, point=point.name)
         write_anchor(anchor, planned.directory)
-    accepted = read_accepted(planned.directory)
-    machines = by_machine(read_points(planned.directory))
-    newest = machine_histories(machines, accepted)[0]
-    for line in verdict_lines(newest):
+    for line in told(planned.directory):
         streams.say(line)
     streams.say(f"Point: {path}; to print the history: zodbshootout history {planned.directory}")
+
+
+def told(directory: Path) -> Iterator[str]:
+    """Return the verdicts on the newest point in a directory."""
+    machines = by_machine(read_points(directory))
+    return verdict_lines(machine_histories(machines, read_accepted(directory))[0])
 
 
 def _roles(original: Contender, contenders: Sequence[Contender]) -> dict[str, str]:

@@ -332,14 +332,13 @@ def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         title=chart.x_title,
         axis=alt.Axis(tickMinStep=1, format="d", grid=False),
     )
-    figure = alt.Y(
-        "y:Q", scale=alt.Scale(domain=limits, nice=False), title=None, axis=_axis(chart, 5)
-    )
+    scale = alt.Scale(domain=limits, nice=False, zero=False)
+    figure = alt.Y("y:Q", scale=scale, title=None, axis=_axis(chart, 5))
     points = base.encode(x=across, y=figure, color=_colour(chart))
     line = points.transform_filter(alt.datum.column == chart.columns[0])
-    low = alt.Y("low:Q", title=None)
+    low = alt.Y("low:Q", scale=scale, title=None)
     interval = base.transform_filter(alt.datum.column == chart.columns[0])
-    marks = points.mark_point(filled=True, size=25, opacity=1).encode(
+    marks = points.mark_point(filled=True, size=14, opacity=1).encode(
         shape=_shape(chart),
         tooltip=[
             alt.Tooltip("part:N", title=chart.x_title),

@@ -62,7 +62,7 @@ def history_report(histories: Sequence[MachineHistory], *, page: bool = False) -
     ]
     return Report(
         tables=newest if page else [],
-        notes=[*sentences, *(remarks if page else [])],
+        notes=remarks if page else sentences,
         records=[record for history in histories for record in _records(history)],
         parts=[part for part in sections if part.tables or part.notes],
         title=_title(histories) if page else "",
@@ -139,22 +139,20 @@ def _smallest(point: HistoryPoint, cell: PointCell) -> float | None:
 def _newest(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Table]:
     """Yield the table of the newest point of a machine."""
     newest = history.newest
-    findings = {(one.cell.name, one.base): one
-                for one in history.findings[newest.name] if not one.count}  # fmt: skip
-    rows = [
-        Row(
-            cell.name,
-            [
-                *(_entry(cell.ratios.get(name), findings.get((cell.name, base)))
-                  for name, base in BASES.items()),
-                _size_entry(_smallest(newest, cell)),
-                _trips(cell),
-            ],
-        )
-        for cell in newest.cells
-    ]  # fmt: skip
+    findings = {
+        (one.cell.name, one.base): one for one in history.findings[newest.name] if not one.count
+    }
+    trips = any("trips" in cell.costs for cell in newest.cells)
+    rows = []
+    for cell in newest.cells:
+        ratios = [
+            _entry(cell.ratios.get(name), findings.get((cell.name, base)))
+            for name, base in BASES.items()
+        ]
+        counted = [_trips(cell)] if trips else []
+        rows.append(Row(cell.name, [*ratios, _size_entry(_smallest(newest, cell)), *counted]))
     where = f", {history.name}" if len(histories) > 1 else ""
-    columns = [TO_PREVIOUS, TO_ANCHOR, "found from", "round trips"]
+    columns = [TO_PREVIOUS, TO_ANCHOR, "found from", *(["round trips"] if trips else [])]
     caption = f"Speed at {newest.name} as a multiple of that of the previous point and the anchor"
     yield Table(f"{caption}{where}", columns, rows, title="Cell")
 

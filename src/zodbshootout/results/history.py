@@ -6,6 +6,7 @@ A point is a file of JSON in the directory of the history.  Its format has a num
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
@@ -149,6 +150,13 @@ def machine_facts() -> dict[str, Plain]:
     processor = known.get("cpu_model_name", str(known.get("platform", "machine")))
     name = f"{' '.join(str(processor).split())}, {known.get('cpu_count', 1)} CPUs"
     return {"name": name, **known}
+
+
+def named_now(machine: Mapping[str, Plain]) -> tuple[str, str]:
+    """Return the name and the date of a point that a machine has just measured."""
+    now = datetime.datetime.now().astimezone()
+    of_machine = hashlib.sha256(str(machine["name"]).encode()).hexdigest()[:6]
+    return f"{now:%Y-%m-%dT%H.%M.%S}-{of_machine}", now.isoformat(timespec="seconds")
 
 
 def point_cells(roles: Mapping[str, Sequence[CellResult]]) -> list[PointCell]:

@@ -223,6 +223,65 @@ def test_a_checkout_is_built_as_it_is_now_and_stays_as_it_is(
     assert [path for path in sorted(checkout.iterdir()) if path.name != "__pycache__"] == before
 
 
+BACKEND = """
+import subprocess, zipfile
+def build_wheel(directory, *_, **__):
+    described = subprocess.check_output(["git", "describe", "--tags"], text=True)
+    version = described.strip()[1:].replace("-", ".post", 1).replace("-", "+")
+    name = f"shot-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(f"{directory}/{name}", "w") as archive:
+        archive.write("shot.py")
+        information = f"shot-{version}.dist-info"
+        metadata = f"Metadata-Version: 2.1\\nName: shot\\nVersion: {version}\\n"
+        archive.writestr(f"{information}/METADATA", metadata)
+        tags = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        archive.writestr(f"{information}/WHEEL", tags)
+        archive.writestr(f"{information}/RECORD", "")
+    return name
+"""
+"""A build backend that takes the version from git's tags."""
+
+
+def git(directory: Path, *words: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    command = ["git", "-C", str(directory), *identity, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def repository(directory: Path, *modules: str) -> None:
+    """Make a repository with a commit for each text of the module ``shot``, the first one ``v1``.
+
+    A text ``broken`` stands for a commit that cannot be built.
+    """
+    directory.mkdir()
+    (directory / "pyproject.toml").write_text(
+        "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path = ['.']\n"
+    )
+    git(directory, "init", "-q", "-b", "main")
+    for text in modules:
+        (directory / "back.py").write_text("" if text == "broken" else BACKEND)
+        (directory / "shot.py").write_text(text)
+        git(directory, "add", ".")
+        git(directory, "commit", "-q", "--allow-empty", "-m", text)
+        if text == modules[0]:
+            git(directory, "tag", "v1")
+
+
+def test_a_commit_is_built_with_its_tags_and_its_checkout_stays_as_it_is(
+    tmp_path: Path, making: Making
+) -> None:
+    checkout = tmp_path / "checkout"
+    repository(checkout, "number = 1", "number = 2", "number = 3")
+    (checkout / "shot.py").write_text("number = 4")
+    url = f"git+{checkout.as_uri()}@{git(checkout, 'rev-parse', 'HEAD~1')}"
+    assert output_of(making.replacing(url), "import shot; print(shot.number)") == "2"
+    (made,) = making.installed
+    assert made.startswith("shot-1.post1+g")
+    assert (checkout / "shot.py").read_text() == "number = 4"
+    assert git(checkout, "status", "--porcelain") == "M shot.py"
+    assert git(checkout, "worktree", "list").count("\n") == 0
+
+
 def test_only_the_modules_that_a_worker_needs_are_carried(tmp_path: Path) -> None:
     carry_to(tmp_path / "modules")
     (information,) = (tmp_path / "modules").glob("pyperf-*.dist-info")

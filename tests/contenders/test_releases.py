@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.contenders.test_making import wheel
+from tests.contenders.test_making import git, wheel
 from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.contenders import releases
 from zodbshootout.contenders.releases import releases_and_commits
@@ -93,12 +92,6 @@ def test_too_many_releases_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
         "--against: 'shot>=1' stands for more than 2 environments; narrow it, or choose some: "
         "'...; newest of minor'"
     )
-
-
-def git(directory: Path, *words: str) -> str:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    command = ["git", "-C", str(directory), *identity, *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture

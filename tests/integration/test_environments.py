@@ -14,6 +14,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
+from tests.contenders.test_making import git, repository
 from tests.fetch_wheels import (
     NEWT,
     OLD,
@@ -115,6 +116,26 @@ def test_two_releases_of_a_storage_are_measured_in_turn(place: Path) -> None:
     assert "the ratios are those of values that were taken in turn" in done.out
 
     assert done.out.startswith(shown_table(place, "a.json"))
+    assert left_behind(place) == []
+
+
+def test_the_commits_of_a_range_are_measured_in_turn_except_one_that_cannot_be_built(
+    place: Path,
+) -> None:
+    (place / "x.conf").write_text(OURS)
+    repository(place / "shot", "number = 1", "broken", "number = 3", "number = 4")
+    words = ("x.conf", "add", "-c", "1", *QUICK, "-p", "2", "--against", "./shot@v1..HEAD")
+    done = run(place, *words, "-o", "a.json", **OFFLINE)
+    assert done.status == 0, done.err
+    rows = done.out.partition("fs, shot")[2].splitlines()[1:5]
+    _, *commits = [row.split()[0] for row in rows]
+    assert rows[0].split()[0] == "v1"
+    assert ["n/a" in row for row in rows] == [False, True, False, False]
+    assert f"fs@shot@{commits[0]}: not supported: environment shot@{commits[0]} cannot" in done.out
+    ends = ("", "@shot@v1", f"@shot@{commits[1]}", f"@shot@{commits[2]}")
+    slices = [slices_of(place / "a.d" / f"fs{end}.json") for end in ends]
+    assert slices == [slices[0]] * 4
+    assert git(place / "shot", "status", "--porcelain") == ""
     assert left_behind(place) == []
 
 

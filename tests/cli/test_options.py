@@ -348,6 +348,7 @@ def test_other_units_are_refused(number: str) -> None:
         (["--object-counts", "10,10"], "--object-counts: 10 is given twice"),
         (["--object-counts", "1000k,1M"], "--object-counts: 1000000 is given twice"),
         (["-s", "1k,300,1024"], "--object-size: 1024 is given twice"),
+        (["--rtt", "0,0"], "--rtt: 0 is given twice"),
     ],
 )
 def test_equal_values_of_an_option_are_refused(words: list[str], message: str) -> None:

@@ -34,8 +34,8 @@ class Zygote:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdin=theirs, cwd=Path(__file__).parents[2],
-                env={**os.environ, "PYTHONPATH": python_path},
+                [sys.executable, "-m", __name__], stdin=theirs.fileno(),
+                cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": python_path},
             )  # fmt: skip
         atexit.register(self._end)
 
@@ -88,7 +88,8 @@ def serve(orders: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             orders.close()
-            become(*json.loads(text), descriptors)
+            words, directory, environment = json.loads(text)
+            become(words, directory, environment, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         orders.send(str(pid).encode())

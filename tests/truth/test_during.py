@@ -57,7 +57,7 @@ def test_short_slices_that_continue_show_the_queue_of_a_long_one(rate: int) -> N
     request = serving(clock, lambda: clock.spend(SERVICE))
     with plan(request, FakeStorage(clock), parameters(), clock).started() as crew:
         exactly_started(crew)
-        samples = [crew.measure(20, 20 * n, rate, continues=True) for n in range(5000)]
+        samples = [crew.measure(20, 20 * n, rate, continues=True) for n in range(2500)]
     mean = sum(sample.seconds for sample in samples) / sum(sample.done for sample in samples)
     assert mean == pytest.approx(mean_response(rate), rel=0.05)
 

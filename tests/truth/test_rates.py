@@ -87,7 +87,7 @@ def percentile(sample: Sample, percent: float) -> float:
 
 @pytest.mark.parametrize(
     ("rate", "requests", "tolerance"),
-    [(30, 200_000, 0.02), (50, 200_000, 0.02), (80, 400_000, 0.05), (95, 600_000, 0.1)],
+    [(50, 100_000, 0.02), (95, 300_000, 0.1)],
 )
 def test_latencies_are_those_of_the_queue(rate: int, requests: int, tolerance: float) -> None:
     sample = measure_requests(rate, requests, constantly)
@@ -227,7 +227,7 @@ def rate_within(limit: LatencyLimit) -> float:
     "limit", [LatencyLimit(99, 0.05), LatencyLimit(99, 0.1), LatencyLimit(50, 0.02)]
 )
 def test_the_search_finds_the_highest_rate(limit: LatencyLimit) -> None:
-    rate, sample = search(limit, 40_000)
+    rate, sample = search(limit, 20_000)
     assert rate == pytest.approx(rate_within(limit), rel=0.03)
     assert percentile(sample, limit.percentile) <= limit.seconds
     assert sample.part_of_schedule >= KEPT_UP

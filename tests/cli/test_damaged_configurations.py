@@ -53,8 +53,8 @@ LINES = (
 )  # fmt: skip
 """Lines that are put in front of another."""
 KINDS = {
-    "cut off after": 3, "cut off within": 3, "dropped": 3, "doubled": 3, "in front": 4, "value": 4,
-    "secret": 4,
+    "cut off after": 2, "cut off within": 2, "dropped": 2, "doubled": 1, "in front": 2, "value": 2,
+    "secret": 2,
 }  # fmt: skip
 """The number of damages of each kind that are tried of each file in a usual run."""
 WITHOUT_LINE = ("no contender",)

@@ -410,12 +410,16 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
 
 @shares_cluster
 @pytest.mark.parametrize(
-    "shape",
-    [CrewShape(3), CrewShape(3, ClientKind.THREAD, shared=True), CrewShape(3, ClientKind.THREAD),
-     CrewShape(1), CrewShape(2, ClientKind.GREENLET, shared=True)],
-    ids=lambda shape: shape.code,
-)  # fmt: skip
-@pytest.mark.parametrize("benchmark", ["cold", "conflicts"])
+    ("benchmark", "shape"),
+    [
+        ("conflicts", CrewShape(3)),
+        ("conflicts", CrewShape(3, ClientKind.THREAD, shared=True)),
+        ("cold", CrewShape(3, ClientKind.THREAD)),
+        ("cold", CrewShape(1)),
+        ("cold", CrewShape(2, ClientKind.GREENLET, shared=True)),
+    ],
+    ids=str,
+)
 def test_a_crew_on_hosts_does_all_iterations_and_leaves_no_process(
     benchmark: str, shape: CrewShape, cluster: Cluster, tmp_path: Path
 ) -> None:

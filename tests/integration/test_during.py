@@ -16,35 +16,24 @@ from tests.integration.command import (
     start,
     wait_until,
 )
+from tests.integration.sections import (
+    MARIADB,
+    MYSQL,
+    MYSQL_SERVER,
+    POSTGRESQL,
+    POSTGRESQL_SERVER,
+    RELSTORAGE,
+    SQLITE,
+    ZEO_SERVER,
+    contender,
+    filestorage,
+    zeo,
+)
 
-CONF = """
-%import relstorage
-<zeoserver main>
-    <filestorage>
-        path $scratch/zeo.fs
-    </filestorage>
-</zeoserver>
-<zodb zeo>
-    <zeoclient>
-        server $main
-    </zeoclient>
-</zodb>
-<postgresqlserver pg>
-</postgresqlserver>
-<zodb postgresql>
-    <relstorage>
-        keep-history false
-        <postgresql>
-            dsn host='$pg_host' port='$pg_port' dbname='zodbshootout' ACCESS
-        </postgresql>
-    </relstorage>
-</zodb>
-<zodb fs>
-    <filestorage>
-        path $scratch/fs.fs
-    </filestorage>
-</zodb>
-""".replace("ACCESS", "user='zodbshootout' password='$pg_password'")
+CONF = (
+    f"{RELSTORAGE}{ZEO_SERVER}{POSTGRESQL_SERVER}{contender('zeo', zeo())}"
+    f"{contender('postgresql', POSTGRESQL)}{contender('fs', filestorage('$scratch/fs.fs'))}"
+)
 EFFORT = (
     "--rate", "50", "--during", "pack", "--object-counts", "5", "--min-objects", "600", "-p", "1",
     "-o", "a.json",
@@ -54,17 +43,17 @@ PHASES = ["before pack", "during pack", "after pack"]
 
 def test_latencies_of_real_storages_are_measured_while_they_are_packed(place: Path) -> None:
     (place / "x.conf").write_text(CONF)
-    done = run(place, "x.conf", "add", "store", "--threads", "-c", "2", *EFFORT)
+    done = run(place, "x.conf", "add", "--threads", "-c", "2", *EFFORT)
     assert done.status == 0, done.out + done.err
     found = cells(place / "a.cells.jsonl")
     assert {state for state, _ in found.values()} == {"measured"}, found
-    for contender in ("zeo", "postgresql", "fs"):
-        file = place / "a.d" / f"{contender}.json"
+    for name in ("zeo", "postgresql", "fs"):
+        file = place / "a.d" / f"{name}.json"
         facts = {phase: metadata_of(file, f"add {phase}") for phase in PHASES}
         assert facts["during pack"]["operation_s"] > 0
         assert facts["after pack"]["operation_freed_objects"] == round(600 * 0.3 / 0.7)
         assert {"recovered_s", "not_recovered_s"} & facts["after pack"].keys()
-        assert f"{contender}: pack during add at 50/s took " in done.out
+        assert f"{name}: pack during add at 50/s took " in done.out
     assert left_behind(place) == []
 
 
@@ -80,33 +69,9 @@ def test_a_process_of_its_own_packs_beside_clients_that_are_processes(place: Pat
     assert left_behind(place) == []
 
 
-WITH_SQLITE = CONF.replace(
-    "<postgresqlserver",
-    """
-<mysqlserver my>
-</mysqlserver>
-<zodb mariadb>
-    <relstorage>
-        keep-history false
-        <mysql-or-mariadb>
-            host $my_host
-            port $my_port
-            user zodbshootout
-            passwd $my_password
-            db zodbshootout
-        </mysql-or-mariadb>
-    </relstorage>
-</zodb>
-<zodb sqlite>
-    <relstorage>
-        keep-history false
-        <sqlite3>
-            data-dir $scratch/sqlite
-        </sqlite3>
-    </relstorage>
-</zodb>
-<postgresqlserver""",
-).replace("%import", "%import zodbshootout.mysql\n%import")
+WITH_SQLITE = (
+    f"{MYSQL}{CONF}{MYSQL_SERVER}{contender('mariadb', MARIADB)}{contender('sqlite', SQLITE)}"
+)
 SMALL = (
     "--rate", "50", "-c", "2", "--object-counts", "2", "--min-objects", "150", "-p", "1",
     "-o", "a.json",
@@ -123,8 +88,8 @@ def test_real_databases_are_copied_by_a_process_beside_their_clients(place: Path
     words = ("--during", "copy", "--only", "zeo,sqlite", "--blobs")
     done = run(place, "x.conf", "hot", *SMALL, *words)
     assert done.status == 0, done.out + done.err
-    for contender in ("zeo", "sqlite"):
-        facts = metadata_of(place / "a.d" / f"{contender}.json", "hot after copy")
+    for name in ("zeo", "sqlite"):
+        facts = metadata_of(place / "a.d" / f"{name}.json", "hot after copy")
         assert facts["operation_records"] > 150
     assert left_behind(place) == []
 
@@ -134,8 +99,8 @@ def test_real_databases_are_vacuumed_beside_their_clients(place: Path) -> None:
     done = run(place, "x.conf", "load", *SMALL, "--during", "vacuum", "--threads")
     assert done.status == 0, done.out + done.err
     found = cells(place / "a.cells.jsonl")
-    for contender in ("postgresql", "mariadb", "sqlite"):
-        facts = metadata_of(place / "a.d" / f"{contender}.json", "load after vacuum")
+    for name in ("postgresql", "mariadb", "sqlite"):
+        facts = metadata_of(place / "a.d" / f"{name}.json", "load after vacuum")
         assert "operation_freed_bytes" in facts
     assert found["zeo", "load"] == (
         "not supported", "ClientStorage: a client cannot have its server vacuum the database",
@@ -144,16 +109,9 @@ def test_real_databases_are_vacuumed_beside_their_clients(place: Path) -> None:
     assert left_behind(place) == []
 
 
-FILES = """
-<filestorage>
-path $scratch/a.fs
-</filestorage>
-"""
-
-
 def test_a_storage_that_stalls_others_while_it_packs_is_found_out(place: Path) -> None:
-    section = f"<zodb a>\n<stalling>\nmilliseconds 1000\n{FILES}</stalling>\n</zodb>\n"
-    (place / "x.conf").write_text(f"%import faulty\n{section}")
+    storage = f"<stalling>\nmilliseconds 1000\n{filestorage('$scratch/a.fs')}</stalling>\n"
+    (place / "x.conf").write_text(f"%import faulty\n{contender('a', storage)}")
     done = run(place, "x.conf", "update", "--threads", "-c", "2", *EFFORT)
     assert done.status == 0, done.out + done.err
     file = place / "a.d" / "a.json"
@@ -163,23 +121,8 @@ def test_a_storage_that_stalls_others_while_it_packs_is_found_out(place: Path) -
     assert during["latency_max_s"] > 2 * before["latency_max_s"]
 
 
-KILLED = """
-%import faulty
-<zeoserver main>
-    <filestorage>
-        path $scratch/zeo.fs
-    </filestorage>
-</zeoserver>
-<zodb zeo>
-    <faulty>
-        fault FAULT
-        during pack
-        <zeoclient>
-            server $main
-        </zeoclient>
-    </faulty>
-</zodb>
-"""
+FAULTY = f"<faulty>\nfault FAULT\nduring pack\n{zeo()}</faulty>\n"
+KILLED = f"%import faulty\n{ZEO_SERVER}{contender('zeo', FAULTY)}"
 
 
 @pytest.mark.parametrize(
@@ -220,8 +163,8 @@ def test_no_commit_is_lost_when_real_servers_restart(how: str, place: Path) -> N
     assert done.status == 0, done.out + done.err
     state, reason = cells(place / "a.cells.jsonl")["fs", "update"]
     assert (state, "no server of its own to restart" in reason) == ("not supported", True)
-    for contender in ("zeo", "postgresql"):
-        facts = metadata_of(place / "a.d" / f"{contender}.json", f"update after {how}")
+    for name in ("zeo", "postgresql"):
+        facts = metadata_of(place / "a.d" / f"{name}.json", f"update after {how}")
         assert facts["acknowledged_commits"] > 300
         assert facts["lost_commits"] == 0
         assert facts["hundredth_transaction_s"] > facts["first_transaction_s"] > 0

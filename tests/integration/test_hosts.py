@@ -18,6 +18,7 @@ from tests.integration.command import (
     run,
     shown_table,
 )
+from tests.integration.sections import RELSTORAGE, SQLITE, ZEO_SERVER, contender, zeo
 from zodbshootout.cli.main import main
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import certificates
@@ -25,19 +26,7 @@ from zodbshootout.servers.dask import cluster_for
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hosts"
 
-CONFIGURATION = """
-<zeoserver main>
-    <filestorage>
-        path $scratch/zeo.fs
-    </filestorage>
-</zeoserver>
-<zodb zeo>
-    cache-size 5000
-    <zeoclient>
-        server $main
-    </zeoclient>
-</zodb>
-"""
+CONFIGURATION = f"{ZEO_SERVER}{contender('zeo', zeo(), 'cache-size 5000')}"
 BRIEF = ("--object-counts", "5", "-p", "1", "-n", "1", "--min-time", "0.5")
 """A slice has to take ten times as long as the clocks of hosts are uncertain, and clients late."""
 shares_two_hosts = pytest.mark.xdist_group("a cluster of two hosts")
@@ -105,13 +94,12 @@ def test_each_host_has_a_relay_of_its_own(home: Path, two_hosts: DaskCluster) ->
 def test_the_metadata_of_greenlets_on_hosts_name_a_gevent_driver(
     home: Path, two_hosts: DaskCluster
 ) -> None:
-    section = "<relstorage>\nkeep-history false\n<sqlite3>\n{}data-dir $scratch/{}\n</sqlite3>\n"
     drivers = {"any": "", "named": "driver gevent sqlite3\n"}
     text = "".join(
-        f"<zodb {name}>\n{section.format(driver, name)}</relstorage>\n</zodb>\n"
+        contender(name, SQLITE.replace("data-dir $scratch/", f"{driver}data-dir $scratch/{name}-"))
         for name, driver in drivers.items()
     )
-    (home / "x.conf").write_text(f"%import relstorage\n{text}")
+    (home / "x.conf").write_text(f"{RELSTORAGE}{text}")
     words = ("x.conf", "add", "--gevent", *BRIEF, "--hosts", two_hosts.address, "-o", "a.json")
     done = run(home, *words)
     assert done.status == 0, done.err + done.out

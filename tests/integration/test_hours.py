@@ -10,27 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import run, start
+from tests.integration.sections import contender, filestorage, slowing
 
-CONTENDERS = """
-%import faulty
-<zodb steady>
-<slowing>
-milliseconds 40
-<filestorage>
-path $scratch/steady.fs
-</filestorage>
-</slowing>
-</zodb>
-<zodb growing>
-<slowing>
-milliseconds 40
-per-commit 0.3
-<filestorage>
-path $scratch/growing.fs
-</filestorage>
-</slowing>
-</zodb>
-"""
+FILES = {name: filestorage(f"$scratch/{name}.fs") for name in ("steady", "growing")}
+CONTENDERS = (
+    "%import faulty\n"
+    + contender("steady", slowing(FILES["steady"], 40))
+    + contender("growing", slowing(FILES["growing"], 40, "per-commit 0.3"))
+)
 """Commits sleep so much longer than they take that what the machine does hardly matters."""
 EFFORT = ("update", "-c", "1", "--object-counts", "5", "-s", "1000", "-o", "a.json")
 

@@ -7,34 +7,20 @@ import re
 from pathlib import Path
 
 from tests.integration.command import run
+from tests.integration.sections import contender, filestorage, slowing
 
-SLEEPING = "milliseconds 50\n"
-"""So much longer than the rest of a commit that what else the machine does hardly matters."""
-CONTENDERS = f"""
-%import faulty
-<zodb steady>
-<slowing>
-{SLEEPING}<filestorage>
-path $scratch/steady.fs
-</filestorage>
-</slowing>
-</zodb>
-<zodb growing>
-<slowing>
-{SLEEPING}per-megabyte 900
-<filestorage>
-path $scratch/growing.fs
-</filestorage>
-</slowing>
-</zodb>
-<zodb tiring>
-<slowing>
-{SLEEPING}per-commit 30
-<mappingstorage>
-</mappingstorage>
-</slowing>
-</zodb>
-"""
+SLEEPING = 50
+"""Milliseconds: so much longer than the rest of a commit that what else the machine does hardly
+matters."""
+FILES = {name: filestorage(f"$scratch/{name}.fs") for name in ("steady", "growing")}
+CONTENDERS = (
+    "%import faulty\n"
+    + contender("steady", slowing(FILES["steady"], SLEEPING))
+    + contender("growing", slowing(FILES["growing"], SLEEPING, "per-megabyte 900"))
+    + contender(
+        "tiring", slowing("<mappingstorage>\n</mappingstorage>\n", SLEEPING, "per-commit 30")
+    )
+)
 EFFORT = ("-c", "1", "--object-counts", "5", "-s", "1000", "-p", "7", "-n", "4", "-l", "2")
 
 

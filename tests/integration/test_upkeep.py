@@ -12,33 +12,12 @@ from ZODB.blob import Blob
 from ZODB.FileStorage import FileStorage
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
+from tests.integration.sections import RELSTORAGE, SQLITE, ZEO_SERVER, contender, filestorage, zeo
 
-CONF = """
-%import relstorage
-<zeoserver main>
-    <filestorage>
-        path $scratch/zeo.fs
-    </filestorage>
-</zeoserver>
-<zodb zeo>
-    <zeoclient>
-        server $main
-    </zeoclient>
-</zodb>
-<zodb sqlite>
-    <relstorage>
-        keep-history false
-        <sqlite3>
-            data-dir $scratch/sqlite
-        </sqlite3>
-    </relstorage>
-</zodb>
-<zodb fs>
-    <filestorage>
-        path $scratch/fs.fs
-    </filestorage>
-</zodb>
-"""
+CONF = (
+    f"{RELSTORAGE}{ZEO_SERVER}{contender('zeo', zeo())}{contender('sqlite', SQLITE)}"
+    f"{contender('fs', filestorage('$scratch/fs.fs'))}"
+)
 CONF_WITH_BLOBS = CONF.replace("path $scratch/fs.fs", "path $scratch/fs.fs\nblob-dir $scratch/fsb")
 CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace("zeo.fs", "zeo.fs\nblob-dir $scratch/zb")
 CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace(
@@ -70,9 +49,9 @@ def test_all_upkeep_of_real_storages_is_measured_and_verified(place: Path) -> No
 
 
 def test_copy_measures_a_zeo_client_with_a_persistent_cache(place: Path) -> None:
-    persistent = CONF.replace("server $main", "server $main\nclient cache\nvar $scratch")
-    (place / "x.conf").write_text(persistent)
-    done = run(place, "x.conf", "copy", "cold", "--only", "zeo", *QUICK, "-c", "1", "-o", "a.json")
+    persistent = contender("zeo", zeo("client cache", "var $scratch"))
+    (place / "x.conf").write_text(f"{ZEO_SERVER}{persistent}")
+    done = run(place, "x.conf", "copy", "cold", *QUICK, "-c", "1", "-o", "a.json")
     assert done.status == 0, done.out + done.err
 
 
@@ -112,13 +91,12 @@ DESTROY = "to let it DESTROY ALL DATA of this database, add --zap app"
 
 @pytest.mark.parametrize(
     ("words", "advice"),
-    [(["pack"], WRITE), (["copy"], DESTROY), (["copy", "--may-write", "app"], DESTROY)],
+    [(["pack", "copy"], [WRITE, DESTROY]), (["copy", "--may-write", "app"], [DESTROY])],
 )
 def test_a_database_of_others_is_packed_or_emptied_only_if_that_is_allowed(
-    words: list[str], advice: str, tmp_path: Path
+    words: list[str], advice: list[str], tmp_path: Path
 ) -> None:
-    section = "<zodb app>\n<filestorage>\npath Data.fs\n</filestorage>\n</zodb>\n"
-    (tmp_path / "x.conf").write_text(section)
+    (tmp_path / "x.conf").write_text(contender("app", filestorage("Data.fs")))
     database: Any = ZODB.DB(str(tmp_path / "Data.fs"))
     with database.transaction() as connection:
         connection.root()["books"] = 1
@@ -126,5 +104,6 @@ def test_a_database_of_others_is_packed_or_emptied_only_if_that_is_allowed(
     before = hashlib.sha256((tmp_path / "Data.fs").read_bytes()).hexdigest()
     done = run(tmp_path, "x.conf", *words, "-c", "1", *QUICK, "-o", "a.json")
     assert done.status == 3
-    assert advice in done.out
+    for option in advice:
+        assert option in done.out
     assert hashlib.sha256((tmp_path / "Data.fs").read_bytes()).hexdigest() == before

@@ -18,7 +18,7 @@ from zodbshootout.results.verdicts import Ratio, Verdict, compare, ratio_of
 
 DIFFERENT = {Verdict.FASTER, Verdict.SLOWER}
 SLICES = 4
-RESULTS = settings(max_examples=2000, deadline=None)
+RESULTS = settings(max_examples=400, deadline=None)
 SEEDS = given(chance=st.integers(0, 2**64).map(random.Random))
 
 

@@ -105,12 +105,8 @@ def all_took(sample: Sample, seconds: float) -> bool:
 @pytest.mark.parametrize(
     ("name", "loops", "clients"),
     [
-        *(
-            (name, 1, clients)
-            for name in sorted(EXPECTED.keys() - CONFLICTING)
-            for clients in (1, 8)
-        ),
-        *((name, MANY, clients) for name in ("load", "tpc") for clients in (1, 8)),
+        *itertools.product(sorted(EXPECTED.keys() - CONFLICTING), [1], [1, 8]),
+        *itertools.product(["load", "tpc"], [MANY], [1, 8]),
     ],
 )
 def test_only_the_calls_of_the_benchmark_are_on_the_clock(

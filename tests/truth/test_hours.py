@@ -53,7 +53,7 @@ def course(leak: int = 0, **how: Any) -> tuple[CellResult, ChangingStorage]:
     storage = ChangingStorage(clock, **how)
     wanted = parameters(shared=True)
     made = plan(benchmarks()["update"], storage, wanted, clock)
-    result = CellResult(cell_with("update", str(how), made.parameters))
+    result = CellResult(cell_with("update", f"{leak} {how}", made.parameters))
     with made.started() as crew, pytest.MonkeyPatch.context() as patched:
         patched.setattr(session.gc, "collect", lambda: 0)
         patched.setattr(session, "memory_now", lambda: MEMORY + leak * storage.commits)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.client.connections import peers, place_of
+from zodbshootout.client.connections import peers, place_of, sockets
 from zodbshootout.model.storage_facts import Place
 
 
@@ -44,6 +44,26 @@ def test_a_server_on_the_loopback_interface_or_a_socket_file_is_here(
     addresses = {one if isinstance(one, str) else one[:2] for one in served}
     assert addresses <= {peer for peer, _ in connections_made}
     assert place_of(connections_made) is Place.HERE
+
+
+def test_another_connection_to_the_same_server_is_another_socket(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    for family, address in (
+        (socket.AF_INET, ("127.0.0.1", 0)),
+        (socket.AF_UNIX, str(tmp_path / "socket")),
+    ):
+        server = stack.enter_context(socket.socket(family))
+        server.bind(address)
+        server.listen()
+        before = sockets()
+        with socket.socket(family) as client:
+            client.connect(server.getsockname())
+            first = sockets() - before
+        stack.enter_context(socket.socket(family)).connect(server.getsockname())
+        second = sockets() - before
+        assert (len(first), len(second)) == (1, 1)
+        assert not first & second
 
 
 def test_sockets_without_a_name_or_a_peer_do_not_count(stack: ExitStack) -> None:

@@ -92,8 +92,11 @@ def test_a_note_counts_lost_commits_and_errors_after_a_restart() -> None:
     line = note(
         *phases(
             "a", recovered_s=0.0, acknowledged_commits=778, lost_commits=1, failed_iterations=2,
-            first_transaction_s=1.5, hundredth_transaction_s=3.0,
+            first_transaction_s=1.5, hundredth_transaction_s=3.0, reconnections=3,
         )
     )  # fmt: skip
     assert "the first transaction after 1.5 seconds; the hundredth transaction after 3 s" in line
-    assert "8 errors reached the application; 4 of 3,112 commits lost" in line
+    assert (
+        "3 seconds; 12 reconnections; 8 errors reached the application; 4 of 3,112 commits lost"
+        in line
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from zodbshootout.client import recovery
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.recovery import Recovered
 from zodbshootout.model.outcome import Failed
+from zodbshootout.workers.measuring import Measuring
 
 FAILING = 4
 """Attempts to commit that the server refuses while it restarts."""
@@ -59,9 +61,11 @@ def lose_the_last_commit(storage: Any) -> None:
             del storage._data[oid]
 
 
-def restarted(name: str, lose: Callable[[Any], None], at: int = 40) -> Recovered:
+def restarted(
+    name: str, lose: Callable[[Any], None], at: int = 40, clock: FakeClock | None = None
+) -> Recovered:
     """Have a client do iterations while its server restarts."""
-    clock = FakeClock()
+    clock = clock or FakeClock()
     storage = RestartedStorage(clock, at, lose)
     params = parameters(objects=3, rate=1e-9, during="before restart", even_arrivals=True)
     with plan(benchmarks()[name], storage, params, clock).started() as crew:
@@ -87,6 +91,34 @@ def test_iterations_that_fail_are_repeated_and_no_commit_is_lost(name: str) -> N
 def test_a_server_that_loses_the_last_acknowledged_commit_is_found_out(name: str) -> None:
     found = restarted(name, lose_the_last_commit)
     assert (found.failed, found.lost) == (FAILING, 1)
+
+
+def test_connections_are_noted_when_they_are_seen_for_the_first_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FakeClock()
+    times: list[float] = []
+
+    def sockets() -> frozenset[tuple[int, str]]:
+        """Return a connection, and from the third time on another one."""
+        times.append(clock.now())
+        return frozenset({(1, "a")} if len(times) < 3 else {(2, "a")})
+
+    monkeypatch.setattr(recovery, "sockets", sockets)
+    found = restarted("update", lose_nothing, clock=clock)
+    assert found.connected == {(1, "a"): times[0], (2, "a"): times[2]}
+    assert len(times) == 6 + 1 + 1  # stretches, a repetition, the end
+
+
+def test_connections_that_were_not_there_before_are_reconnections() -> None:
+    first, second, third, late = (1, "a"), (2, "b"), (3, "c"), (4, "d")
+    # The clients are threads of one process, and have not looked at the same instants.
+    clients = [
+        Recovered(0, 5, 0, [], {first: 1.0, second: 2.5, third: 3.0}),
+        Recovered(1, 5, 0, [], {first: 1.5, second: 1.9, third: 3.5, late: 9.0}),
+    ]
+    measuring: Any = SimpleNamespace(_crew=SimpleNamespace(call=lambda *_: clients))
+    assert Measuring.recovered(measuring, began=1.7, gone=2.0)["reconnections"] == 2
 
 
 def test_a_server_that_does_not_come_back_is_the_failure_of_a_client(

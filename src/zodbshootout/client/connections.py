@@ -17,6 +17,8 @@ _OPEN_FILES = Path("/dev/fd")
 """The directory that lists the open files of a process, on Linux and macOS."""
 Peer = tuple[Address, Place]
 """The other end of a connection: its address, and where it is."""
+Socket = tuple[int, str]
+"""The number and the own address of a socket: no other one of this machine has both."""
 
 
 def peers() -> frozenset[Peer]:
@@ -24,7 +26,12 @@ def peers() -> frozenset[Peer]:
 
     Sockets without a name are left out: they connect a process with itself or with its parent.
     """
-    return frozenset(_peers())
+    return frozenset(peer for _, peer in _connections())
+
+
+def sockets() -> frozenset[Socket]:
+    """Return the connected sockets of this process, but for those without a name."""
+    return frozenset(one for one, _ in _connections())
 
 
 def place_of(servers: Collection[Peer]) -> Place | None:
@@ -33,19 +40,21 @@ def place_of(servers: Collection[Peer]) -> Place | None:
     return Place.ELSEWHERE if Place.ELSEWHERE in places else next(iter(places), None)
 
 
-def _peers() -> Iterator[Peer]:
+def _connections() -> Iterator[tuple[Socket, Peer]]:
     with suppress(OSError):
         for file in list(_OPEN_FILES.iterdir()):
             with suppress(OSError):  # that of this listing is closed by now
-                if stat.S_ISSOCK(os.fstat(int(file.name)).st_mode):
-                    yield from _peer(int(file.name))
+                status = os.fstat(int(file.name))
+                if stat.S_ISSOCK(status.st_mode):
+                    yield from _connection(int(file.name), status.st_ino)
 
 
-def _peer(descriptor: int) -> Iterator[Peer]:
+def _connection(descriptor: int, number: int) -> Iterator[tuple[Socket, Peer]]:
     with socket.socket(fileno=os.dup(descriptor)) as connection:
         peer, own = connection.getpeername(), connection.getsockname()
         if connection.family == socket.AF_UNIX and peer:
-            yield str(peer), Place.HERE
+            yield (number, str(own)), (str(peer), Place.HERE)
         elif connection.family in {socket.AF_INET, socket.AF_INET6}:
             is_here = peer[0] == own[0] or ip_address(peer[0]).is_loopback
-            yield (str(peer[0]), int(peer[1])), Place.HERE if is_here else Place.ELSEWHERE
+            place = Place.HERE if is_here else Place.ELSEWHERE
+            yield (number, str(own)), ((str(peer[0]), int(peer[1])), place)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.commits import CHECKED_AT_ONCE, CommitLog
+from zodbshootout.client.connections import Socket, sockets
 
 PATIENCE = 60.0
 """Seconds after which an iteration that still fails is the client's failure."""
@@ -26,6 +28,8 @@ class Recovered(NamedTuple):
     """Those that are not there any more."""
     ends: list[float]
     """The instants at which the first iterations ended when the server was gone."""
+    connected: Mapping[Socket, float]
+    """The instants at which connections of its process were seen for the first time."""
 
 
 class Recovery:
@@ -43,9 +47,11 @@ class Recovery:
         """The iterations of the stretch."""
         self._failed = 0
         self._ends: list[float] = []
+        self._connected: dict[Socket, float] = {}
 
     def begin(self, supply: int) -> None:
         """Begin a stretch."""
+        self._note_connections()
         self.supply, self.since, self.done = supply, 0, 0
 
     def run(self) -> None:
@@ -70,7 +76,13 @@ class Recovery:
             except Exception as another:  # noqa: BLE001
                 error = another
             else:
+                self._note_connections()
                 return
+
+    def _note_connections(self) -> None:
+        now = self._benchmark.now()
+        for one in sockets():
+            self._connected.setdefault(one, now)
 
     def _start_over(self) -> None:
         benchmark, client = self._benchmark, self._benchmark.client
@@ -87,7 +99,10 @@ class Recovery:
 
         It is one of the clock that times iterations.
         """
+        self._note_connections()  # before one is opened to look for commits
+        log = self._log
         with self._benchmark.client.second_connection() as connection:
-            self._log.look_for(connection)
+            log.look_for(connection)
         ends = [end for end in self._ends if end > gone][:HUNDRED]
-        return Recovered(self._failed, len(self._log.acknowledged), len(self._log.lost), ends)
+        commits = len(log.acknowledged), len(log.lost)
+        return Recovered(self._failed, *commits, ends, self._connected)

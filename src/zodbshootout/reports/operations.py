@@ -67,6 +67,8 @@ def _restarted(after: CellResult) -> Iterator[str]:
         if seconds := _numbers(after, key):
             yield f"the {words} transaction after {duration(statistics.median(seconds))}"
     failed, lost = _numbers(after, "failed_iterations"), _numbers(after, "lost_commits")
+    if reconnections := _numbers(after, "reconnections"):
+        yield f"{sum(reconnections):,.0f} reconnections"
     yield f"{sum(failed):,.0f} errors reached the application"
     yield f"{sum(lost):,.0f} of {sum(acknowledged):,.0f} commits lost"
 

@@ -18,6 +18,7 @@ from typing import Any
 import pyperf
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.connections import Socket
 from zodbshootout.client.operation import OPERATION_CALLS, Operation
 from zodbshootout.client.protocol import Call
 from zodbshootout.client.recovery import HUNDRED
@@ -320,10 +321,15 @@ class Measuring(Operation):
         """
         clients = self._crew.call("recovered", gone)
         ends = sorted(end for client in clients for end in client.ends)
+        connected: dict[Socket, float] = {}  # clients of one process have the same
+        for client in clients:
+            for one, seen in client.connected.items():
+                connected[one] = min(seen, connected.get(one, seen))
         metadata: dict[str, float] = {
             "failed_iterations": sum(client.failed for client in clients),
             "acknowledged_commits": sum(client.acknowledged for client in clients),
             "lost_commits": sum(client.lost for client in clients),
+            "reconnections": sum(seen > gone for seen in connected.values()),
         }
         if ends:
             metadata["first_transaction_s"] = ends[0] - began

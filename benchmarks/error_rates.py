@@ -21,8 +21,8 @@ slices of its own, when the machine was faster or slower; and in every fifth row
 contender fails after a random number of rounds.
 
 Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one, and
-:mod:`benchmarks.steps` makes releases of the recorded rounds, :mod:`benchmarks.histories` the points of
-histories.
+:mod:`benchmarks.steps` makes releases of the recorded rounds, :mod:`benchmarks.histories` makes
+the points of histories.
 """
 
 from __future__ import annotations

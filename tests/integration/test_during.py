@@ -167,6 +167,6 @@ def test_no_commit_is_lost_when_real_servers_restart(how: str, place: Path) -> N
         facts = metadata_of(place / "a.d" / f"{name}.json", f"update after {how}")
         assert facts["acknowledged_commits"] > 300
         assert facts["lost_commits"] == 0
-        assert facts["reconnections"] == {"zeo": 2, "postgresql": 4}[contender]
+        assert facts["reconnections"] == {"zeo": 2, "postgresql": 4}[name]
         assert facts["hundredth_transaction_s"] > facts["first_transaction_s"] > 0
     assert left_behind(place) == []

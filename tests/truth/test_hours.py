@@ -55,7 +55,7 @@ def course(leak: int = 0, **how: Any) -> tuple[CellResult, ChangingStorage]:
     made = plan(benchmarks()["update"], storage, wanted, clock)
     result = CellResult(cell_with("update", f"{leak} {how}", made.parameters))
     with made.started() as crew, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(session.gc, "collect", lambda: 0)
+        patched.setattr("gc.collect", lambda: 0)
         patched.setattr(session, "memory_now", lambda: MEMORY + leak * storage.commits)
         exactly_started(crew)
         for number in range(RUNS):

@@ -202,22 +202,32 @@ def _check_combinations(given: argparse.Namespace) -> None:
         _check_duration(given)
     if given.during:
         _check_during(given)
-    local = {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
     if given.history is not None:
         _check_history(given)
+    _check_variants(given)
+    if given.hosts is not None:
+        if given.log and given.log not in LEVELS:
+            raise UserError("--log: a file is on this host alone; name a level with --hosts")
+        here = {"--profile": given.profiles, "--against": given.against}
+        here |= {"--affinity": given.affinity, "--hook": given.hooks, **_of_this_python(given)}
+        _refuse(here, "is about this host; leave it out with --hosts")
+
+
+def _of_this_python(given: argparse.Namespace) -> dict[str, bool]:
+    """Return the options that concern the Python of the command alone."""
+    memory = dict.fromkeys(given.memory, True)
+    return {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
+
+
+def _check_variants(given: argparse.Namespace) -> None:
+    """Refuse what needs variants, or cannot be had with those of other environments."""
     if not given.against:
         _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
     if given.against or given.history is not None:
         reason = "leave it out with --against" if given.against else "leave it out with --history"
-        _refuse(local, f"is about this Python; {reason}")
+        _refuse(_of_this_python(given), f"is about this Python; {reason}")
     if given.fail_above is None:
         _refuse({"--confirm": given.confirm}, "needs --fail-above, whose findings it confirms")
-    if given.hosts is not None:
-        if given.log and given.log not in LEVELS:
-            raise UserError("--log: a file is on this host alone; name a level with --hosts")
-        local |= {"--profile": given.profiles, "--against": given.against}
-        local |= {"--affinity": given.affinity, "--hook": given.hooks}
-        _refuse(local, "is about this host; leave it out with --hosts")
 
 
 def _check_history(given: argparse.Namespace) -> None:

@@ -7,27 +7,23 @@ import functools
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Iterator
-from typing import Any
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 
 
-@functools.cache
-def code_hash(benchmark: Any) -> str:
+def code_hash(benchmark: type[Benchmark]) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
 
     Comments, docstrings and blank lines have no effect on it, and neither has the Python.
     """
-    digest = hashlib.sha256()
-    for kind in benchmark.__mro__:
-        if issubclass(kind, Benchmark):
-            digest.update("\n".join(_code(inspect.getsource(kind))).encode())
-    return digest.hexdigest()[:12]
+    kinds = (kind for kind in inspect.getmro(benchmark) if issubclass(kind, Benchmark))
+    code = "".join(_code(inspect.getsource(kind)) for kind in kinds)
+    return hashlib.sha256(code.encode()).hexdigest()[:12]
 
 
-def _code(source: str) -> Iterator[str]:
-    """Yield the lines of a class that do something."""
+@functools.cache
+def _code(source: str) -> str:
+    """Return the lines of a class that do something."""
     source = textwrap.dedent(source)
     documentation = {
         number
@@ -35,7 +31,8 @@ def _code(source: str) -> Iterator[str]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    for number, line in enumerate(source.splitlines(), 1):
-        code = line.strip()
-        if code and not code.startswith("#") and number not in documentation:
-            yield line.rstrip()
+    return "".join(
+        f"{line.rstrip()}\n"
+        for number, line in enumerate(source.splitlines(), 1)
+        if not line.strip().startswith("#") and line.strip() and number not in documentation
+    )

@@ -15,7 +15,7 @@ from zodbshootout.reports.drawing import draw
 from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.html import figures_of
-from zodbshootout.reports.releases import NO_STEP, RELEASES, Releases
+from zodbshootout.reports.releases import NO_STEP, RELATIVE, RELEASES, Releases
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.result import CellResult
@@ -116,7 +116,12 @@ def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -
     assert update.kind is ChartKind.RELEASES
     assert update.drawn() == ["pg"]
     assert [(point.x, point.part) for point in update.points] == list(enumerate(IN_ORDER))
-    assert all(point.low and point.low < point.y for point in update.points)
+    assert [point.y for point in update.points] == pytest.approx(
+        [1, 1.25, 1.25, 1.25, 1.25], rel=0.01
+    )
+    assert update.points[0].low is None
+    assert all(1.2 < point.low < point.y for point in update.points[1:] if point.low)
+    assert re.match(r"1\.25×, [\d,]+ objects per second", update.points[1].text)
     (mark,) = update.marks
     assert (mark.x, mark.y, mark.text) == (1, update.points[1].y, "1.25×")
     assert mark.sentence == notes_of(both())[0]
@@ -130,7 +135,7 @@ def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -
 def test_a_cost_with_a_step_has_a_chart() -> None:
     charts = charts_of(counted())
     assert [chart.y_title for chart in charts] == [
-        "objects per second (more is better)",
+        RELATIVE,
         "round trips per iteration (less is better)",
         "sent to the server per iteration (less is better)",
     ]

@@ -126,10 +126,10 @@ class MetricCharts:
             return Point(column, x, value, text)
         if result.half_width is not None:
             text = f"{text} ±{100 * result.half_width:.0f}%"
-        return Point(column, x, value, text, *interval_of_rate(result))
+        return Point(column, x, value, text, *_interval_of_rate(result))
 
 
-def interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
+def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
     """Return the interval of the rate; its upper end is infinite if the time may be 0."""
     if result.interval is None:
         return None, None
@@ -244,7 +244,7 @@ def _chart_over_values(
             rate = result.objects_per_second
             text = OBJECTS.text(result, rate)
             x = number / MEGABYTE if is_size else number
-            low, high = interval_of_rate(result)
+            low, high = _interval_of_rate(result)
             points.append(Point(column, x, rate, text, low, high, knee=result is enough))
     return Chart(
         ChartKind.CURVES,

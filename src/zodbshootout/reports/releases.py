@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from zodbshootout.model.costs import NUMBER, SECONDS, Cost
-from zodbshootout.reports.charts import interval_of_rate
 from zodbshootout.reports.comparison import ratio_entry
 from zodbshootout.reports.elements import (
     DASH,
@@ -34,9 +33,11 @@ from zodbshootout.reports.ratios import interval, multiple, times
 from zodbshootout.results.releases import Series
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
+from zodbshootout.results.verdicts import ratio_of
 
 RELEASES = "Over releases"
 CHANGES = "Speed as a multiple of that of the release before"
+RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between releases next to each other is significant"
 
 
@@ -158,9 +159,11 @@ class Releases:
         labels = list(dict.fromkeys(name for _, one, _ in group for name in one.releases.values()))
         points: list[Point] = []
         marks: list[Mark] = []
+        oldest: dict[str, CellResult] = {}
         for column, one, figure in group:
             release = one.releases[figure.cell.contender]
-            points.append(_point(column, labels.index(release), release, figure))
+            place = labels.index(release), release
+            points.append(_point(column, place, figure, oldest.setdefault(column, figure)))
             marks += self._marks(one, figure, points[-1])
         cost = first.cost
         return Chart(
@@ -168,11 +171,7 @@ class Releases:
             title_of(first),
             subtitle=description(first),
             x_title=series.package,
-            y_title=(
-                f"{cost.caption} (less is better)"
-                if cost
-                else f"{rate_caption(first)} (more is better)"
-            ),
+            y_title=f"{cost.caption} (less is better)" if cost else RELATIVE,
             points=points,
             columns=columns,
             in_seconds=cost is not None and cost.unit == SECONDS,
@@ -248,12 +247,20 @@ def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
     return sorted(of_series, key=lambda result: order.index(result.cell.contender))
 
 
-def _point(column: str, place: int, release: str, figure: CellResult) -> Point:
+def _point(column: str, release: tuple[int, str], figure: CellResult, oldest: CellResult) -> Point:
+    """Return the amount of a cost, or else the speed as a multiple of that of the oldest release.
+
+    Its interval is that of pairs, in which the noise of the machine cancels out.
+    """
+    place, name = release
+    low, high = None, None
     if figure.cost:
         low, high = figure.interval or (None, None)
         text = cost_text(figure.cost, figure.mean)
-        return Point(column, place, figure.mean, text, low, high, part=release)
-    rate = figure.objects_per_second
-    text = OBJECTS.text(figure, rate)
-    low, high = interval_of_rate(figure)
-    return Point(column, place, rate, text, low, high, part=release)
+        return Point(column, place, figure.mean, text, low, high, part=name)
+    ratio = ratio_of(oldest, figure)
+    if ratio.is_known and figure is not oldest:
+        low, high = ratio.interval
+    rate = OBJECTS.text(figure, figure.objects_per_second)
+    text = f"{multiple(ratio.value)}×, {rate} {rate_caption(figure)}"
+    return Point(column, place, ratio.value, text, low, high, part=name)

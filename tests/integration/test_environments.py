@@ -124,8 +124,8 @@ def test_the_commits_of_a_range_are_measured_in_turn_except_one_that_cannot_be_b
 ) -> None:
     (place / "x.conf").write_text(OURS)
     repository(place / "shot", "number = 1", "broken", "number = 3", "number = 4")
-    words = ("x.conf", "add", "-c", "1", *QUICK, "-p", "2", "--against", "./shot@v1..HEAD")
-    done = run(place, *words, "-o", "a.json", **OFFLINE)
+    words = ("x.conf", "add", "-c", "1", *QUICK, "-p", "2", "--fail-above", "10000")
+    done = run(place, *words, "--against", "./shot@v1..HEAD", "-o", "a.json", **OFFLINE)
     assert done.status == 0, done.err
     rows = done.out.partition("fs, shot")[2].splitlines()[1:5]
     _, *commits = [row.split()[0] for row in rows]

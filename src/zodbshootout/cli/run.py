@@ -352,7 +352,8 @@ def _gate(
     """Compare the variants of ``--against`` with their originals as ``--fail-above`` says.
 
     *runs* are the results, then those of the second run of what the first has found.  Return the
-    status of what is found, or else that of the run.
+    status of what is found, or else that of the run.  That one of several releases does not work
+    here is not a finding.
     """
     if options.fail_above is None or status == INTERRUPTED:
         return status
@@ -367,6 +368,9 @@ def _gate(
 def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:
     """Yield the comparison of each variant with its original, by the name of the variant."""
     for variant in plan.contenders:
+        is_release = variant.environment and variant.environment.one_of_several
+        if is_release and variant.name in plan.unavailable:
+            continue
         base, new = (
             [result for result in results if result.cell.contender == name]
             for name in (variant.variant_of, variant.name)

@@ -232,6 +232,11 @@ def test_round_trips_differ_if_their_ranges_do_not_overlap() -> None:
     assert verdict_on("trips", counted, [[17, 17, 17]] * 5) is Verdict.FASTER
 
 
+def test_an_amount_of_one_run_is_not_exact_but_a_number_is() -> None:
+    assert verdict_on("cpu", [[0.1]], [[0.2]]) is Verdict.UNDECIDED
+    assert verdict_on("trips", [[12]], [[13]]) is Verdict.SLOWER
+
+
 @pytest.mark.parametrize(
     ("cost", "base", "equal", "more"),
     [

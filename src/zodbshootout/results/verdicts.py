@@ -339,15 +339,16 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs that are the same in every run of a side, or of which one is 0.
 
-    It is 1 if they are numbers whose ranges overlap: runs repeat what was counted once.  It is not
-    known if amounts vary and can be 0 or less: they have no logarithm.
+    It is 1 if they are numbers whose ranges overlap: runs repeat what was counted once.  Other
+    amounts need :data:`MIN_RUNS` runs to be seen not to vary.  The ratio is not known if amounts vary
+    and can be 0 or less: they have no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))
     is_number = base.cost is not None and base.cost.unit == NUMBER
     if is_number and max(map(min, amounts)) <= min(map(max, amounts)):
         return Ratio(Estimate(0.0, 0.0, math.inf), runs)
-    if all(len(side) == 1 for side in amounts):
+    if all(len(side) == 1 for side in amounts) and (is_number or runs >= MIN_RUNS):
         (one,), (other,) = amounts
         if one == other:
             return Ratio(Estimate(0.0, 0.0, math.inf), runs)

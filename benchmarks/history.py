@@ -177,10 +177,8 @@ def _sides(
 
 def _source_of(commit: str, place: Path) -> Path:
     """Write the source of a commit below a directory; return the place of the package."""
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", commit, "src"],  # noqa: S607
-        check=False, capture_output=True,
-    )  # fmt: skip
+    command = ["git", "-C", str(ROOT), "archive", commit, "src"]
+    done = subprocess.run(command, check=False, capture_output=True)
     if done.returncode:
         raise UserError(f"commit {commit} cannot be read: {done.stderr.decode().strip()}")
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:

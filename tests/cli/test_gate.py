@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.cli.test_compare import run, side, write
 from tests.reports.test_rates import result as at_a_rate
-from tests.results.test_verdicts import in_rounds
+from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, failed, unsupported
-from zodbshootout.cli.gate import status_of
+from zodbshootout.cli.gate import findings, status_of
 from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.model.outcome import Failure
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import compare
+from zodbshootout.results.verdicts import Comparison, compare
 
 BENCHMARKS = ("add", "update", "cold", "hot")
 
@@ -116,3 +116,39 @@ def test_a_cell_that_failed_in_another_environment_is_a_finding(tmp_path: Path) 
     status, _, err = run(file, "--environment", "installed", "new", "--fail-above", "5")
     assert status == 1
     assert err.endswith("fs: hot 1000x300B threads-shared-2: wrong data\n")
+
+
+def second(base: Sequence[CellResult], new: Sequence[CellResult]) -> Comparison:
+    return compare(base, new, across=True)
+
+
+@pytest.mark.parametrize(
+    ("times", "status", "line"),
+    [(1.12, 1, "significantly slower, confirmed by a second run, by more than 5 %: b: add"),
+     (1.0, 0, "not found again by a second run: b: add"),
+     (1.03, 0, "not found again by a second run: b: add")],
+)  # fmt: skip
+def test_a_slowdown_counts_if_a_second_run_finds_it_again(
+    times: float, status: int, line: str
+) -> None:
+    base, new = side("a", 1.0, 1), side("b", 1.15, 3)
+    again = second(side("a", 1.0, 5)[:1], side("b", times, 7)[:1])
+    err = io.StringIO()
+    streams = Streams(console_on(io.StringIO()), console_on(err), None)
+    assert status_of(compare(base, new, across=True), 0.05, streams, again) == status
+    assert line in err.getvalue()
+
+
+def test_a_failure_counts_if_a_second_run_fails_again() -> None:
+    base = side("a", 1.0, 1)
+    new = [base_result("b"), failed(cell("hot", "b"), "wrong data")]
+    streams = Streams(console_on(io.StringIO()), console_on(io.StringIO()), None)
+    comparison = compare(base, new, across=True)
+    assert findings(comparison, 0.05) == [cell("hot", "b")]
+    worked = second([base[1]], [in_rounds("b", noisy(5), "hot")])
+    assert status_of(comparison, 0.05, streams, worked) == 0
+    assert status_of(comparison, 0.05, streams, second([base[1]], [new[1]])) == 1
+
+
+def base_result(contender: str) -> CellResult:
+    return in_rounds(contender, noisy(2), "add")

@@ -56,15 +56,23 @@ def history_report(histories: Sequence[MachineHistory], *, page: bool = False) -
     remarks = [line for history in histories for line in _remarks(history)]
     sections = [
         *([] if page else [Report(newest, remarks, title="Newest point")]),
-        _section("Hints of slow drift, which are no verdicts", map(_hints, histories)),
-        _section("Accepted", map(_accepted, histories)),
+        _section(
+            "Hints of slow drift, which are not verdicts",
+            ("speed", "since about"),
+            [row for history in histories for row in _hints(history)],
+        ),
+        _section(
+            "Accepted",
+            ("point", "reason"),
+            [row for history in histories for row in _accepted(history)],
+        ),
         *([Report([_points(one) for one in histories], title="Points")] if page else []),
     ]
     return Report(
         tables=newest if page else [],
         notes=remarks if page else sentences,
         records=[record for history in histories for record in _records(history)],
-        parts=[part for part in sections if part.tables or part.notes],
+        parts=[part for part in sections if part.tables],
         title=_title(histories) if page else "",
         charts=[chart for one in histories for chart in _charts(one, histories)] if page else [],
         facts=[line for history in histories for line in _facts(history)],
@@ -72,8 +80,9 @@ def history_report(histories: Sequence[MachineHistory], *, page: bool = False) -
     )
 
 
-def _section(title: str, lines: Any) -> Report:
-    return Report(notes=[line for of_machine in lines for line in of_machine], title=title)
+def _section(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Report:
+    table = Table("", columns, rows, title="Cell", words=frozenset(columns))
+    return Report([table] if rows else [], title=title)
 
 
 def _title(histories: Sequence[MachineHistory]) -> str:
@@ -201,19 +210,15 @@ def _remarks(history: MachineHistory) -> Iterator[str]:
         yield f"{newest.name}: other programs used {100 * busy:.0f} % of the processors"
 
 
-def _hints(history: MachineHistory) -> Iterator[str]:
+def _hints(history: MachineHistory) -> Iterator[Row]:
     for hint in history.hints:
-        slower = hint.ratio < 1
-        ratio = multiple(1 / hint.ratio if slower else hint.ratio)
-        verb = "takes" if slower else "is"
-        what = "times as long" if slower else "times as fast"
-        yield f"{hint.cell.name} {verb} {ratio} {what} since about {hint.since}"
+        yield Row(hint.cell.name, [Entry(f"{multiple(hint.ratio)}×"), Entry(hint.since)])
 
 
-def _accepted(history: MachineHistory) -> Iterator[str]:
+def _accepted(history: MachineHistory) -> Iterator[Row]:
     for change in history.accepted:
-        if any(point.name == change.point for point in history.points):
-            yield f"{change.point}: {change.cell or change.benchmark}: {change.reason}"
+        if change.point in history.by_name:
+            yield Row(change.cell or change.benchmark, [Entry(change.point), Entry(change.reason)])
 
 
 def _points(history: MachineHistory) -> Table:

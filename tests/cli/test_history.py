@@ -159,5 +159,5 @@ def test_history_without_a_directory_is_the_benchmark(tmp_path: Path) -> None:
     assert command_in(["history"])[0] == "run"
     assert command_in(["history", "update"])[0] == "run"
     assert command_in(["history", str(tmp_path)])[0] == "history"
-    assert command_in(["history", "./missing"])[0] == "history"
+    assert command_in(["history", "missing"])[0] == "history"
     assert command_in(["history", "--help"])[0] == "history"

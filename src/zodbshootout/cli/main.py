@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 import threading
@@ -98,8 +97,11 @@ def _is_benchmark(arguments: Sequence[str]) -> bool:
     The command is followed by a directory, or ``--help``.
     """
     name, following = arguments[0], next(iter(arguments[1:]), "")
-    is_directory = os.sep in following or Path(following or "-").is_dir()
-    return name == "history" and not (is_directory or following == "--help")
+    if name != "history" or following == "--help" or Path(following or "-").is_dir():
+        return False
+    from zodbshootout.client.benchmarks import benchmarks  # it needs ZODB
+
+    return following.startswith("-") or following in {"", "all", *benchmarks()}
 
 
 def parser_of(command: str) -> Parser:

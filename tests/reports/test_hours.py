@@ -53,14 +53,14 @@ def note(contender: str, *results: CellResult) -> str:
 
 
 def test_a_trend_is_told_with_its_interval_and_time() -> None:
-    assert note("slow", STEADY, SLOW) == "slow: gets slower: 45 % in 29.8 minutes (40 to 49 %)"
+    assert note("slow", STEADY, SLOW) == "slow: gets slower: 47 % in 29.8 minutes (42 to 50 %)"
     told = note("slow", for_a_time("slow", 3.0))
     assert told.endswith("(it or the machine, which only another contender would show)")
 
 
 def test_growth_is_told_and_what_would_have_been_seen() -> None:
     told = note("fs", STEADY, for_a_time("zeo", seed=3))
-    assert told.startswith("fs: a client grows by 79.2 MB an hour; does not get slower (a rise by ")
+    assert told.startswith("fs: a client grows by 80.0 MB an hour; does not get slower (a rise by ")
     assert told.endswith(" % in 29.8 minutes would have been seen)")
     assert note("zeo", for_a_time("fs", seed=2), for_a_time("zeo", seed=3)).startswith(
         "zeo: steady (a rise by "
@@ -81,11 +81,22 @@ def test_stalls_are_told_with_their_instants_the_longest_ones_only() -> None:
 
 def test_what_cannot_be_told_is_not_called_steady() -> None:
     few = measured_for(cell("update", "a"), [[0.01] * 4] * 5)
-    assert note("a", few) == "a: too few runs in 3.56 minutes to tell whether it gets slower"
+    assert note("a", few) == "a: too few runs to tell whether it gets slower"
     noisy = note("a", for_a_time("a", noise=0.5), for_a_time("b", seed=5, noise=0.5))
     assert noisy == "a: changes too much in 29.8 minutes to tell whether it gets slower"
     faster = note("a", for_a_time("a", 0.5), for_a_time("b", seed=5))
     assert faster == "a: gets faster in 29.8 minutes"
+
+
+def test_each_distance_has_its_line_and_its_tables() -> None:
+    here, there = for_a_time("zeo [0]"), for_a_time("zeo [2ms]", 1.5, seed=3)
+    notes = [str(note) for note in make_report(result_sets(here, there)).notes]
+    assert [note.partition(": ")[0] for note in notes if note.startswith("zeo in ")] == [
+        "zeo in update at 0", "zeo in update at 2 ms",
+    ]  # fmt: skip
+    assert [table.caption.partition(":")[0] for table in tables(here, there)] == [
+        "Objects per second, update at 0", "Objects per second, update at 2 ms",
+    ]  # fmt: skip
 
 
 def test_a_result_that_ended_early_says_so() -> None:

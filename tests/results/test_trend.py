@@ -284,9 +284,45 @@ def test_a_contender_that_gets_faster_is_not_called_steady() -> None:
     assert found["fs"].trend is None
 
 
+def drifting(seed: int) -> list[float]:
+    """Return the factors of a machine whose load changes by a third within the runs."""
+    chance, logs = random.Random(seed), [0.0]
+    while len(logs) < RUNS:
+        logs.append(logs[-1] + chance.gauss(0, 0.05))
+    return [math.exp(log) for log in logs]
+
+
+def on_a_machine(factors: Sequence[float], result: CellResult) -> CellResult:
+    runs = zip(factors, result.runs, strict=True)
+    values = [[factor * value for value in run.values] for factor, run in runs]
+    return measured_for(result.cell, values)
+
+
+def test_a_small_trend_is_found_and_ascribed_rightly_on_a_machine_whose_load_changes() -> None:
+    for seed in range(10):
+        machine = drifting(seed)
+        pair = for_a_time("fs", seed=100 + seed, noise=0.005), for_a_time("slow", 1.2, seed, 0.005)
+        found = judged(*(on_a_machine(machine, result) for result in pair))
+        assert found["slow"].trend is not None
+        assert found["fs"].trend is None
+        assert not over_time(found["fs"]).faster
+
+
+def test_a_machine_whose_load_falls_does_not_make_one_slow_that_it_does_not_concern() -> None:
+    falls = [1.0 if number < 24 else 0.2 for number in range(RUNS)]
+    computing = on_a_machine(falls, for_a_time("zeo", seed=5, noise=0.05))
+    waiting = on_a_machine([0.7 + 0.3 * factor for factor in falls], for_a_time("fs", seed=6))
+    growing = on_a_machine([0.7 + 0.3 * factor for factor in falls], for_a_time("slow", 2.0, 7))
+    found = judged(computing, waiting, growing)
+    assert {name for name, result in found.items() if result.trend} == {"slow"}
+    assert [name for name, result in found.items() if over_time(result).faster] == []
+
+
 def test_few_runs_show_no_trend_and_say_so() -> None:
     few = [[1.0 + number] * 3 for number in range(FEWEST_SHARED)]
     found = judged(measured_for(cell("update", "slow"), few))["slow"]
+    assert (found.trend, over_time(found).smallest) == (None, None)
+    found = judged(measured_for(cell("update", "slow"), few[:1]))["slow"]
     assert (found.trend, over_time(found).smallest) == (None, None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,8 +16,6 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.results.result import CellResult, OverTime
 from zodbshootout.results.trend import with_trends
 from zodbshootout.workers.summary import storable, summarize
-
-pytestmark = pytest.mark.xdist_group("truth about hours")  # they share what they measure
 
 RUNS, SLICES, LOOPS = 40, 2, 5
 COMMITS_OF_A_RUN = SLICES * LOOPS
@@ -43,19 +42,14 @@ class ChangingStorage(FakeStorage):
         return super().tpc_vote(transaction)
 
 
-@cache
-def course(leak: int = 0, **how: Any) -> tuple[CellResult, ChangingStorage]:
-    """Measure a storage in runs that share their client, and *leak* so many bytes a commit.
-
-    Each way of changing is measured once; its name is that of the contender.
-    """
+def course(contender: str, leak: int = 0, **how: Any) -> tuple[CellResult, ChangingStorage]:
+    """Measure a storage in runs that share their client, and *leak* so many bytes a commit."""
     clock = FakeClock()
     storage = ChangingStorage(clock, **how)
     wanted = parameters(shared=True)
     made = plan(benchmarks()["update"], storage, wanted, clock)
-    result = CellResult(cell_with("update", f"{leak} {how}", made.parameters))
+    result = CellResult(cell_with("update", contender, made.parameters))
     with made.started() as crew, pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gc.collect", lambda: 0)
         patched.setattr(session, "memory_now", lambda: MEMORY + leak * storage.commits)
         exactly_started(crew)
         for number in range(RUNS):
@@ -71,9 +65,14 @@ def course(leak: int = 0, **how: Any) -> tuple[CellResult, ChangingStorage]:
     return result, storage
 
 
+@cache
+def steady_course() -> tuple[CellResult, ChangingStorage]:
+    return course("steady")
+
+
 def judged(result: CellResult) -> tuple[CellResult, OverTime]:
     """Return a result beside a steady one, and what was found about it."""
-    steady, _ = course()
+    steady, _ = steady_course()
     found, beside = with_trends([result, steady])
     assert found.over_time is not None
     assert beside.trend is None
@@ -81,7 +80,7 @@ def judged(result: CellResult) -> tuple[CellResult, OverTime]:
 
 
 def test_commits_that_each_take_0_2_percent_longer_have_that_slope() -> None:
-    result, storage = course(slower=0.002)
+    result, storage = course("slowing", slower=0.002)
     found, over_time = judged(result)
     before = storage.commits - RUNS * COMMITS_OF_A_RUN
     # The first run is left aside.
@@ -95,7 +94,7 @@ def test_commits_that_each_take_0_2_percent_longer_have_that_slope() -> None:
 
 
 def test_a_leak_of_a_kilobyte_a_commit_is_found() -> None:
-    result, _ = course(leak=1000)
+    result, _ = course("leaking", leak=1000)
     found, over_time = judged(result)
     ((key, bytes_an_hour),) = over_time.growths
     assert key == "client_memory_now_bytes"
@@ -105,9 +104,9 @@ def test_a_leak_of_a_kilobyte_a_commit_is_found() -> None:
 
 
 def test_a_stall_is_found_with_its_instant_and_length() -> None:
-    _, before = course()
+    _, before = steady_course()
     number = before.commits - RUNS * COMMITS_OF_A_RUN + 7 * COMMITS_OF_A_RUN + 3
-    result, _ = course(stalls_at=number)
+    result, _ = course("stalling", stalls_at=number)
     found, over_time = judged(result)
     (stall,) = over_time.stalls
     assert stall.seconds == pytest.approx(64 * COMMIT, rel=1e-3)
@@ -116,8 +115,8 @@ def test_a_stall_is_found_with_its_instant_and_length() -> None:
 
 
 def test_a_steady_storage_is_steady() -> None:
-    result, _ = course()
-    found, over_time = judged(result)
+    result, _ = steady_course()
+    found, over_time = judged(replace(result, cell=replace(result.cell, contender="fs")))
     assert found.trend is None
     assert (over_time.growths, over_time.stalls, over_time.faster) == ((), (), False)
     assert over_time.smallest == 1.02

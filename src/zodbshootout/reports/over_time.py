@@ -24,7 +24,14 @@ from zodbshootout.reports.elements import (
     Style,
     Table,
 )
-from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, title_of
+from zodbshootout.reports.headings import (
+    Columned,
+    ResultSet,
+    description,
+    distance_of,
+    in_columns,
+    title_of,
+)
 from zodbshootout.reports.metrics import METRICS, OBJECTS, PERCENTILES, Metric, cost_text
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
@@ -49,7 +56,10 @@ _LEVELS = (0.001, 0.01)
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a line for each contender that takes longer with time, or was measured --for some."""
     varied = varied_parameters(result.cell for _, result in cells)
-    names = {result.cell: short_name(result.cell, varied) for _, result in cells}
+    names = {
+        result.cell: f"{short_name(result.cell, varied)} {distance_of(result)}".rstrip()
+        for _, result in cells
+    }
     several = len(set(names.values())) > 1
     groups: dict[tuple[str, bool, bool], list[tuple[Trend, str]]] = {}
     for column, result in cells:
@@ -80,7 +90,7 @@ def _found(trend: Trend | None, found: OverTime) -> str:
     if found.faster:
         return "; ".join([f"gets faster in {time}", *clauses])
     if found.smallest is None:
-        return "; ".join([*clauses, f"too few runs in {time} to tell whether it gets slower"])
+        return "; ".join([*clauses, "too few runs to tell whether it gets slower"])
     if found.smallest > TELLING:
         return "; ".join([*clauses, f"changes too much in {time} to tell whether it gets slower"])
     steady = "does not get slower" if clauses else "steady"
@@ -292,7 +302,8 @@ def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
                 for part, start in enumerate(_starts_of_parts(row))
             ]
             if any(entry.value is not None for line in lines for entry in line.entries):
-                caption = f"{quantity.caption.removesuffix(', MB')}, {result.cell.benchmark}"
+                where = f"{result.cell.benchmark} {distance_of(result)}".rstrip()
+                caption = f"{quantity.caption.removesuffix(', MB')}, {where}"
                 yield Table(f"{caption}: {description(result)}", columns, lines, "Time")
 
 

@@ -81,9 +81,9 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
     return estimate
 
 
-def joined(runs: Sequence[Sequence[float]]) -> list[list[float]]:
+def joined(runs: Sequence[Sequence[float]], number: int = BATCHES) -> list[list[float]]:
     """Join successive *runs* that are not independent, so that their batches nearly are."""
-    ends = [round(number * len(runs) / BATCHES) for number in range(BATCHES + 1)]
+    ends = [round(end * len(runs) / number) for end in range(number + 1)]
     batches = [runs[start:end] for start, end in pairwise(ends)]
     return [[value for values in batch for value in values] for batch in batches if batch]
 

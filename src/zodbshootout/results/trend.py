@@ -9,7 +9,12 @@ Runs that share their clients are not independent: what was slow in one run may 
 next.  So they are joined in batches, so long that such noise is over in the next one.  A batch
 counts as the median of its runs, which a single slow one does not change.  The noise is that of the
 differences between successive batches, of which the largest is left out: so it is known whether the
-trend is straight, bent or a step.
+trend is straight, bent or a step.  A contender is compared with the one of the others that changes
+most as it does.
+
+That one contender takes longer relative to another may also mean that the other takes less.  Their
+own times tell which it is, unless the machine has changed so much that they do not.  Then it is the
+former, because a storage that gets slower with its data is more usual.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from zodbshootout.results.estimate import BATCHES, Estimate, joined, mean_of
+from zodbshootout.results.estimate import Estimate, joined, mean_of
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
@@ -31,12 +36,16 @@ FEWEST_RUNS = 4
 NOTEWORTHY = 1.05
 """The ratio of the time at the end to that at the beginning from which there is a trend."""
 
-DF = 3.0
+BATCHES = 10
+DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
-LARGEST_LEFT_OUT = 1.61
+LARGEST_LEFT_OUT = 1.47
 """The mean of the squares of their differences, as a multiple of that without the largest.
 
-Both numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
+These numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
+DRIFT = 3.0
+"""The change of the machine, in standard deviations of a random walk, that may hide whose change it
+is."""
 STEPS_OF_LEVELS = 1.5
 """The factor of the variance of a mean step between levels: in a random walk, half of what is in a
 step is also in the next one."""
@@ -165,7 +174,8 @@ class _Course:
     slope: Estimate
     p_value: float
     """The probability of such a rise by chance."""
-    is_its_own: bool
+    rises: bool
+    """Whether a difference is a rise of this contender, rather than a fall of the other one."""
     alone: bool
 
     @property
@@ -196,8 +206,8 @@ def find_shared_trends(
         for key in row
         if (course := _course(row[key], [row[other] for other in row if other != key])) is not None
     ]
-    rises = [course.p_value if course.is_its_own else 1.0 for _, _, course in courses]
-    falls = [1 - course.p_value if course.is_its_own else 1.0 for _, _, course in courses]
+    rises = [course.p_value if course.rises else 1.0 for _, _, course in courses]
+    falls = [1.0 if course.rises else 1 - course.p_value for _, _, course in courses]
     changes: list[dict[int, Change]] = [{} for _ in rows]
     for (number, key, course), rise, fall in zip(
         courses, _corrected(rises, level), _corrected(falls, level), strict=True
@@ -214,29 +224,57 @@ def find_shared_trends(
 
 
 def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
-    """Return the course of a cell relative to the *others*, ``None`` if there are too few runs.
+    """Return the course of a cell relative to one of the *others*.
 
-    Without others, the machine may be what changes, in a random walk.  Its steps are independent,
-    and so are tested instead of the slope.
+    It is ``None`` if there are too few runs.
     """
-    relative = _relative(cell, others)
-    names = [name for name, logs in cell.items() if logs and name in (relative or cell)][1:]
+    relatives = [relative for other in others if (relative := _relative(cell, [other]))]
+    longest = max(map(len, relatives), default=0)
+    courses = [
+        course
+        for relative in relatives
+        if len(relative) == longest and (course := _course_beside(cell, relative))
+    ]
+    if courses:
+        return min(courses, key=lambda course: course.slope.variance)
+    return None if relatives else _course_alone(cell)
+
+
+def _course_beside(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None:
+    """Return the course of a cell *relative* to another, ``None`` if there are too few runs."""
+    names = [name for name in cell if name in relative][1:]
     if len(names) < FEWEST_SHARED:
         return None
     own = _times([_run_of(cell[name]) for name in names])
-    times = _times([relative[name] for name in names]) if relative else own
+    times = _times([relative[name] for name in names])
     slope = _slope_of_batches(times)
-    tested = slope if relative else _steps(times)
-    logs = [math.log(_rise(course, _slope_of_batches(course).mean)) for course in (times, own)]
-    is_its_own = abs(logs[1]) >= abs(logs[0]) / 2 and logs[0] * logs[1] >= 0
-    if not relative:
-        slope = replace(tested, mean=slope.mean)
-    return _Course(times, slope, _p_of_rise(tested), is_its_own, alone=not relative)
+    differs, changes = (math.log(_rise(t, _slope_of_batches(t).mean)) for t in (times, own))
+    of_machine = DRIFT * math.sqrt(_steps(own).variance) * (len(own) - 1)
+    return _Course(
+        times, slope, _p_of_rise(slope), rises=changes >= differs / 2 - of_machine, alone=False
+    )
+
+
+def _course_alone(cell: Rounds) -> _Course | None:
+    """Return the course of a cell by itself, ``None`` if there are too few runs.
+
+    The machine may be what changes, in a random walk.  Its steps are independent, and so are tested
+    instead of the slope.
+    """
+    runs = [_run_of(logs) for logs in cell.values() if logs][1:]
+    if len(runs) < FEWEST_SHARED:
+        return None
+    times = _times(runs)
+    slope, steps = _slope_of_batches(times), _steps(times)
+    is_rise = slope.mean >= 0
+    slope = replace(steps, mean=slope.mean)
+    return _Course(times, slope, _p_of_rise(steps), is_rise, alone=True)
 
 
 def _batches(numbers: Sequence[float]) -> list[float]:
     """Return the medians of batches of successive numbers."""
-    return [statistics.median(batch) for batch in joined([[number] for number in numbers])]
+    batches = joined([[number] for number in numbers], BATCHES)
+    return [statistics.median(batch) for batch in batches]
 
 
 def _slope_of_batches(numbers: Sequence[float]) -> Estimate:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing.connection import Pipe
 from pathlib import Path
 
 import pytest
@@ -9,16 +12,14 @@ import pytest
 from tests.talking import ANSWER, REQUEST, TalkingType, serving
 from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.connections import peers
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
-from zodbshootout.crews.traffic import (
-    Counts,
-    count,
-    crew_at_distance,
-    distances_of,
-)
+from zodbshootout.client.protocol import Call
+from zodbshootout.crews.traffic import Counts, count, crew_at_distance, distances_of
 from zodbshootout.model.outcome import Failed, Unsupported
 from zodbshootout.model.specification import (
+    ClientKind,
     CrewShape,
     Distance,
     Parameters,
@@ -27,7 +28,9 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.network.calibration import Calibration
 from zodbshootout.network.relays import Lateness, Traffic
+from zodbshootout.workers.worker import operate
 
+ALONE = CrewShape(1, ClientKind.THREAD)
 SERVICE = 0.020
 """Seconds that the server takes for an answer."""
 
@@ -153,6 +156,29 @@ def test_an_iteration_takes_its_service_time_and_its_round_trips(tmp_path: Path)
     assert value >= requests * (SERVICE + 0.95 * rtt)
     assert delivered.keys() == {Distance(rtt)}
     assert delivered[Distance(rtt)] >= 0.9 * rtt
+
+
+def test_an_operation_of_another_process_is_at_the_distance_of_clients(tmp_path: Path) -> None:
+    rtt = 0.001
+    with serving() as server:
+        made = specification(tmp_path, server, "requests 1", Distance(rtt))
+        parameters = replace(made.parameters, revisions=2, garbage=0.5, crew=ALONE)
+        far = replace(made, benchmark="pack", parameters=parameters)
+        ours, theirs = Pipe()
+        before = peers()
+        with ours, ThreadPoolExecutor() as pool:
+            operating = pool.submit(operate, theirs, far.storage, {rtt: exact(rtt)})
+            ours.send(Call("prepare_operation", (far,)))
+            ours.recv()
+            addresses = {address for address, _ in peers() - before}
+            ours.send(Call("start_operation"))
+            ours.recv()
+            ours.send(Call("finish_operation"))
+            assert ours.recv()["freed_objects"] > 0
+            ours.close()
+            operating.result()
+    assert addresses
+    assert server not in addresses
 
 
 def test_servers_of_a_storage_have_distances_of_their_own(tmp_path: Path) -> None:

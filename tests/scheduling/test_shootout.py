@@ -153,10 +153,10 @@ class Site:
             self.at_work.remove(name)
 
     @contextmanager
-    def operate(self, operation: str) -> Iterator[FakeOperator]:
-        self.note("operator", operation, "")
-        yield FakeOperator(self, operation)
-        self.note("operator ends", operation, "")
+    def operate(self, operation: Any, calibrations: Any) -> Iterator[FakeOperator]:
+        self.note("operator", operation.benchmark, "", (operation.storage, calibrations))
+        yield FakeOperator(self, operation.benchmark)
+        self.note("operator ends", operation.benchmark, "")
 
     # The methods of servers
 
@@ -1115,6 +1115,10 @@ def test_a_contender_after_the_other_is_measured_before_during_and_after_an_oper
         ("pack", "a"), ("pack", "b"),
     ] * 2  # fmt: skip
     assert operations[0].parameters.owner == "a"
+    opened = [event.detail for event in outcome.site.did("operator")]
+    assert [(storage.section, calibrations) for storage, calibrations in opened] == [
+        ("a", {}), ("b", {}),
+    ] * 2  # fmt: skip
     rounds = [run.get_metadata()["round"] for run in outcome.results[0].runs]
     assert rounds == [run.get_metadata()["round"] for run in outcome.results[4].runs]
     assert len(set(rounds)) == 2

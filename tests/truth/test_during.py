@@ -90,7 +90,7 @@ def on_files(place: Path, fault: Any = lambda storage: None) -> Database:
 
 def operated(database: Database, name: str = "pack") -> Operation:
     """Have an operation done beside a connection that stays open, and wait for the end."""
-    operating = Operation(database)
+    operating = Operation(lambda: database)
     wanted = operation_parameters(replace(OF_OBJECTS, during=f"before {name}"))
     operating.prepare_operation(Specification(Storage(), name, wanted))
     with database.connected():
@@ -255,7 +255,7 @@ def test_what_a_storage_without_history_has_lost_meanwhile_may_be_missing(
 def test_a_storage_without_an_iterator_cannot_be_copied() -> None:
     database = SimpleNamespace(db=SimpleNamespace(storage=object()), storage_name="FakeStorage")
     with pytest.raises(Unsupported, match="FakeStorage has no iterator"):
-        Operation(database).prepare_operation(  # type: ignore[arg-type]
+        Operation(lambda: database).prepare_operation(  # type: ignore[arg-type, return-value]
             Specification(Storage(), "copy", OF_OBJECTS)
         )
 

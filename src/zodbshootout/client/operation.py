@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from zodbshootout.client.benchmarks.backup import Backup
 from zodbshootout.client.benchmarks.benchmark import Benchmark
@@ -32,9 +32,9 @@ class Operation:
     What the benchmark prepares and checks is not part of the operation.
     """
 
-    def __init__(self, database: Database | None = None) -> None:
-        """Operate on a *database* that clients share, or open another DB to operate on."""
-        self._database = database
+    def __init__(self, open_database: Callable[[], Database]) -> None:
+        """Operate on what *open_database* returns: another DB, or that of clients who share it."""
+        self._open_database = open_database
         self._failure: BaseException | None = None
         self._began = self._ended = 0.0
 
@@ -44,8 +44,7 @@ class Operation:
         :raises Unsupported: if the storage lacks what it needs
         """
         kind = BENCHMARK_OF[specification.benchmark]
-        database = self._database or Database(specification.storage)
-        self._benchmark = kind(Client(0, specification.parameters, database))
+        self._benchmark = kind(Client(0, specification.parameters, self._open_database()))
         self._benchmark.set_up()
         self._benchmark.prepare()
         self._benchmark.supply(1)

@@ -79,16 +79,32 @@ def crew_at_distance(
     :raises Unsupported: if the storage has no server whose address is known
     """
     distances = distances_of(specification.storage)
-    if not distances:
-        with plan_of(specification, profiles, clients).started() as crew:
+    with at_distance(specification.storage, calibrations) as (storage, relay):
+        specification = replace(specification, storage=storage)
+        watch = relay.check if relay else None
+        with plan_of(specification, profiles, clients, watch).started() as crew:
+            if relay:
+                crew.delivered = partial(_delivered, relay, distances, calibrations)
             yield crew
+
+
+@contextmanager
+def at_distance(
+    storage: Storage, calibrations: Mapping[float, Calibration]
+) -> Iterator[tuple[Storage, Relay | None]]:
+    """Start a relay if a storage is to be at a distance; yield the storage to open instead.
+
+    :param calibrations: those of this machine, by their round-trip times in seconds
+    :raises Failed: if the relay fails
+    :raises Unsupported: if the storage has no server whose address is known
+    """
+    distances = distances_of(storage)
+    if not distances:
+        yield storage, None
         return
     delays = {address: calibrations[distance.rtt] for address, distance in distances.items()}
-    with relayed(specification.storage, delays) as (storage, relay):
-        specification = replace(specification, storage=storage)
-        with plan_of(specification, profiles, clients, relay.check).started() as crew:
-            crew.delivered = partial(_delivered, relay, distances, calibrations)
-            yield crew
+    with relayed(storage, delays) as relayed_storage:
+        yield relayed_storage
 
 
 def distances_of(storage: Storage) -> dict[Address, Distance]:

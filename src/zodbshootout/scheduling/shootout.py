@@ -420,7 +420,8 @@ class Shootout:
         if not is_elsewhere(contender, cell.parameters):
             return worker
         fork_server = self._fork_server(contender.storage.interpreter, number)
-        return stack.enter_context(fork_server.operate(cell.parameters.operation))
+        operation = self.tasks.operation(cell)
+        return stack.enter_context(fork_server.operate(operation, self.tasks.calibrations))
 
     def _take(
         self, worker: Worker, meter: ServerMeter, cell: Cell, take: Callable[[], Slice]

@@ -41,7 +41,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers.histograms import histogram
-from zodbshootout.workers.measuring import Measure, Slice
+from zodbshootout.workers.measuring import Calibrations, Measure, Slice
 
 START_TIMEOUT = 60.0
 """Seconds that a fork server may take to fork a worker."""
@@ -268,12 +268,15 @@ class ForkServer:
         """Start a worker that answers calls to :class:`~zodbshootout.crews.hosts.Leading`."""
         return self._worker(Call("lead"), self._launcher.working, "the process of its clients")
 
-    def operate(self, operation: str) -> AbstractContextManager[Worker]:
+    def operate(
+        self, operation: Specification, calibrations: Calibrations
+    ) -> AbstractContextManager[Worker]:
         """Start a worker that answers calls to :class:`~zodbshootout.client.operation.Operation`.
 
-        *operation* is its name, for messages.
+        It is at the same distance from its servers as clients on this host.
         """
-        return self._worker(Call("operate"), self._launcher.working, f"the process of {operation}")
+        call = Call("operate", (operation.storage, calibrations.get("", {})))
+        return self._worker(call, self._launcher.working, f"the process of {operation.benchmark}")
 
     def _result(self, name: str, argument: object, limit: TimeLimit) -> Any:
         with self._worker(Call(name, (argument,)), limit) as worker:

@@ -113,7 +113,7 @@ class Measuring(Operation):
     """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
-        super().__init__(crew.database)
+        super().__init__(lambda: crew.database)
         self.task = task
         self._crew = crew
         self._connection = connection

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from io import StringIO
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import pyperf
 
 from zodbshootout.client import preparation
+from zodbshootout.client.database import Database
 from zodbshootout.client.operation import OPERATION_CALLS, Operation
 from zodbshootout.client.preparation import TASKS
 from zodbshootout.client.protocol import Call
@@ -25,9 +27,11 @@ from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import LEADING_CALLS, Leading
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.crews.traffic import count, crew_at_distance
+from zodbshootout.crews.traffic import at_distance, count, crew_at_distance
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
+from zodbshootout.model.specification import Storage
+from zodbshootout.network.calibration import Calibration
 from zodbshootout.workers.measuring import Measure, Measuring, received
 from zodbshootout.workers.summary import latencies_by_name, storable
 from zodbshootout.workers.variables import for_storages
@@ -40,8 +44,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
     The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
-    ``operate``, which answers calls to an :class:`~zodbshootout.client.operation.Operation`,
-    :func:`~zodbshootout.crews.traffic.count` or of a function of
+    :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or of a function of
     :mod:`~zodbshootout.client.preparation`.  An exception is answered with a
     :class:`~zodbshootout.model.outcome.Failure`.
     """
@@ -56,7 +59,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
         elif call.name == "lead":
             lead(connection)
         elif call.name == "operate":
-            _answer_calls(connection, Operation(), OPERATION_CALLS)
+            operate(connection, *call.args)
         elif call.name == "count":
             connection.send(count(*call.args))
         else:
@@ -103,6 +106,14 @@ def lead(connection: Connection) -> None:
     """Lead the clients of this host: pass the calls on until the connection is closed."""
     with ExitStack() as stack:
         _answer_calls(connection, Leading(stack), LEADING_CALLS)
+
+
+def operate(
+    connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
+) -> None:
+    """Answer calls to an :class:`Operation` on a storage, at the distance of clients."""
+    with at_distance(storage, calibrations) as (routed, _):
+        _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 
 
 def _answer_calls(connection: Connection, target: object, allowed: Collection[str]) -> None:

@@ -48,11 +48,16 @@ def test_all_upkeep_of_real_storages_is_measured_and_verified(place: Path) -> No
     assert left_behind(place) == []
 
 
-def test_copy_measures_a_zeo_client_with_a_persistent_cache(place: Path) -> None:
+def test_a_zeo_client_with_a_persistent_cache_is_measured(place: Path) -> None:
     persistent = contender("zeo", zeo("client cache", "var $scratch"))
     (place / "x.conf").write_text(f"{ZEO_SERVER}{persistent}")
-    done = run(place, "x.conf", "copy", "cold", *QUICK, "-c", "1", "-o", "a.json")
+    done = run(place, "x.conf", "copy", "cold", "open_stale", *QUICK, "-c", "1", "-o", "a.json")
     assert done.status == 0, done.out + done.err
+    metadata = metadata_of(place / "a.d" / "zeo.json", "open_stale")
+    loads, changed = metadata["cacheable_loads"], metadata["changed_loads"]
+    assert 3 * changed >= loads > 2 * changed
+    assert 0 < metadata["storage_cache_hits"] <= loads - changed
+    assert "open_stale: the persistent cache (client) served " in done.out
 
 
 def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) -> None:

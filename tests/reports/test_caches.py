@@ -80,3 +80,17 @@ def test_a_note_says_how_often_a_persistent_cache_served_nothing() -> None:
 
 def test_a_newly_opened_db_without_a_persistent_cache_has_nothing_to_be_served_from() -> None:
     assert notes(warm("zeo", 0, 50, "")) == []
+
+
+def stale(contender: str, hits: int) -> CellResult:
+    return served(
+        "open_stale", contender, hits, 99, openings_without_hits=0, changed_loads=33,
+        persistent_cache="client",
+    )  # fmt: skip
+
+
+def test_a_cache_serves_what_has_not_changed() -> None:
+    head = "open_stale: the persistent cache (client) served"
+    assert notes(stale("zeo", 66)) == [f"{head} 67% of the loads of zeo"]
+    (note,) = notes(stale("zeo", 0))
+    assert note.endswith("and does the server tell all that has changed?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -367,6 +368,50 @@ def test_open_fails_if_an_object_is_not_as_it_was_written(storage: FakeStorage) 
 
 def test_open_cold_is_open_if_nothing_is_kept_for_the_next_opening(storage: FakeStorage) -> None:
     assert failure_on(storage, "open_cold").startswith("it has neither an index nor a persistent")
+
+
+def test_open_stale_opens_with_an_index_from_before_the_changes(tmp_path: Path) -> None:
+    ends: list[int] = []
+
+    def note_end(storage: Any) -> None:
+        with (tmp_path / INDEX).open("rb") as file:
+            ends.append(int(pickle.load(file)))
+
+    sample = measure_files(tmp_path, "open_stale", 3, note_end)
+    assert sample.counts["loads"] == 3 * 11
+    # The one that changes something has no index; the one that is measured has an older one.
+    assert len(ends) >= 3
+    assert max(ends) < (tmp_path / "Data.fs").stat().st_size
+
+
+def test_open_stale_fails_if_what_has_changed_is_not_noticed(tmp_path: Path) -> None:
+    openings = itertools.count()
+
+    def serve_former(storage: Any) -> None:
+        load = storage.loadBefore
+
+        def load_former(oid: bytes, tid: bytes) -> Any:
+            newest = load(oid, tid)
+            former = load(oid, newest[1]) if b"Item" in newest[0] else None
+            return (*former[:2], None) if former else newest
+
+        # To prepare, by the client, and by the one that changes something; then it is measured.
+        if next(openings) == 3:
+            storage.loadBefore = load_former
+
+    assert "10 of 10 objects hold other data" in failure_on_files(
+        tmp_path, "open_stale", serve_former
+    )
+
+
+@pytest.mark.parametrize("blobs", [False, True])
+def test_open_stale_changes_another_third_each_time(blobs: bool, tmp_path: Path) -> None:
+    sample = measure_files(tmp_path, "open_stale", 5, blobs=blobs)
+    assert sample.iterations == 5
+
+
+def test_open_stale_is_open_if_nothing_is_kept_for_the_next_opening(storage: FakeStorage) -> None:
+    assert failure_on(storage, "open_stale").startswith("it has neither an index nor a persistent")
 
 
 def test_open_counts_the_loads_that_a_persistent_cache_serves(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.grouping import grouped
@@ -18,7 +19,7 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
-    known = [(column, result) for column, result in cells if _share(result) is not None]
+    known = [cell for cell in cells if hit_rate(cell[1], "cacheable_loads") is not None]
     lasting = [cell for cell in known if total(cell[1], "openings_without_hits") is not None]
     persistent = grouped(
         ((cell[1].cell.benchmark, str(setting)), cell)
@@ -29,7 +30,7 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
     for (benchmark, setting), own in persistent.items():
         columns = grouped(own)
         name, _, flaw = setting.partition(": ")
-        reason = flaw or "can clients read and write it, and is it large enough?"
+        reason = flaw or _reason(columns)
         few = any(map(_is_small, columns.values()))
         served = f"{benchmark}: the persistent cache ({name}) served {_listed(columns)}"
         yield f"{served}: {reason}" if few else served
@@ -61,16 +62,29 @@ def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
         )
 
 
-def _share(result: CellResult) -> float | None:
-    return hit_rate(result, "cacheable_loads")
+def _share(result: CellResult) -> float:
+    """Return the share of the loads that the cache served."""
+    return hit_rate(result, "cacheable_loads") or 0.0
 
 
 def _shares(results: Sequence[CellResult]) -> list[float]:
-    return sorted(share for result in results if (share := _share(result)) is not None)
+    return sorted(map(_share, results))
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    return _shares(results)[0] < SMALL_SHARE
+    """Return whether a share is small; with an old cache, whether it served nothing."""
+    return any(_share(result) < (0.01 if _is_old(result) else SMALL_SHARE) for result in results)
+
+
+def _is_old(result: CellResult) -> bool:
+    """Return whether some objects had changed since the cache had them."""
+    return bool(total(result, "changed_loads"))
+
+
+def _reason(columns: Mapping[str, Sequence[CellResult]]) -> str:
+    if any(map(_is_old, itertools.chain.from_iterable(columns.values()))):
+        return "can clients read and write it, and does the server tell all that has changed?"
+    return "can clients read and write it, and is it large enough?"
 
 
 def _listed(columns: Mapping[str, Sequence[CellResult]]) -> str:

@@ -1,9 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from zodbshootout.client.benchmarks.benchmark import UPKEEP, CheckFailed, Unsupported
-from zodbshootout.client.benchmarks.reading import Reading, check_contents
+from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
+from zodbshootout.client.data.datasets import Dataset
+from zodbshootout.client.data.objects import rewrite
+from zodbshootout.client.data.sources import TRANSACTION_SIZE
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
+
+CHANGED = 3
+"""One of so many objects is changed."""
+NOTHING_KEPT = (
+    "it has neither an index nor a persistent cache in a file, so this would be what open measures"
+)
 
 
 class Open(Reading):
@@ -80,10 +92,7 @@ class OpenCold(Open):
         # Otherwise another client that is closed later would write the cache again.
         cleared = self.client.database.empty_caches()
         if not self.client.database.start_files():
-            raise Unsupported(
-                "it has neither an index nor a persistent cache in a file, so this would be what "
-                "open measures"
-            )
+            raise Unsupported(NOTHING_KEPT)
         super().prepare()
         for path in self.start_files:
             path.unlink(missing_ok=True)
@@ -93,4 +102,66 @@ class OpenCold(Open):
         """Count nothing: a persistent cache has nothing to serve."""
 
 
-BENCHMARKS = (Open, OpenCold)
+class OpenStale(Open):
+    """Like open, after another DB has changed a third of the objects.
+
+    The index or the persistent cache is moved aside meanwhile, so that only its own opening can
+    find out what has changed.
+    """
+
+    name = "open_stale"
+    title = "Open with an Old Index or Cache, and Load an Object"
+    legend = "open it after a third of the objects was changed elsewhere"
+    dataset = Dataset.UPDATE
+    writes = True
+    alone = "one client at a time can keep an old cache"
+
+    def set_up(self) -> None:
+        super().set_up()
+        self.revision = 0
+        self.held: list[bytes] = []
+        """The contents of all objects."""
+        self.changed = 0
+        """The number of objects that were changed before the latest opening."""
+        self.expected = lambda number: self.held  # noqa: ARG005
+        with self.client.second_connection() as connection:
+            self._change(connection, range(self.client.parameters.objects))
+
+    def _change(self, connection: Any, places: Sequence[int]) -> None:
+        """Write another revision of the objects at these places."""
+        self.revision += 1
+        objects = self.client.parameters.objects
+        new = self.client.payload.contents(objects, self.revision)
+        self.held = self.held or new
+        items = list(connection.get(self.sets[0].mapping_oid).values())
+        connection.transaction_manager.abort()
+        for first in range(0, len(places), TRANSACTION_SIZE):
+            with connection.transaction_manager:
+                for place in places[first : first + TRANSACTION_SIZE]:
+                    rewrite(items[place], new[place])
+                    self.held[place] = new[place]
+
+    def prepare(self) -> None:
+        database = self.client.database
+        if not database.start_files():
+            raise Unsupported(NOTHING_KEPT)
+        with self.client.second_connection() as connection:
+            # What the latest iteration has read is in the cache already.
+            read(connection.get(self.sets[0].mapping_oid))
+        super().prepare()
+        kept = [path.rename(f"{path}.kept") for path in self.start_files]
+        database.open()
+        places = range(self.revision % CHANGED, self.client.parameters.objects, CHANGED)
+        with self.client.second_connection() as connection:
+            self._change(connection, places)
+        self.changed = len(places)
+        database.close()
+        for old, path in zip(kept, self.start_files):
+            old.replace(path)
+
+    def check_hits(self, hits: int) -> None:
+        super().check_hits(hits)
+        self.count(changed_loads=self.changed)
+
+
+BENCHMARKS = (Open, OpenCold, OpenStale)

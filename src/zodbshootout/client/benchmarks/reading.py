@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -100,7 +100,7 @@ class Reading(Benchmark):
             self.sets = [self._read_set(connection, number) for number in range(sets)]
             if not self.cold:
                 connection.prefetch(self.sets[0].item_oids)  # faster than one by one
-        self.expected = cache(
+        self.expected: Callable[[int], Sequence[bytes]] = cache(
             partial(datasets.contents, self.dataset, parameters, self.client.index, 0)
         )
         """Return the contents of the client's set with that number."""

@@ -20,7 +20,7 @@ from zodbshootout.client.benchmarks.cold import check_cold, emptied
 from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
-from zodbshootout.client.data.objects import holder
+from zodbshootout.client.data.objects import holder, rewrite
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
@@ -73,10 +73,7 @@ class Revised(Benchmark):
         self.client.abort()
         with self.client.transactions:
             for item, content in zip(items, self.contents(revision)):
-                if self.client.parameters.blobs:
-                    item.rewrite(content)
-                else:
-                    item.content = content
+                rewrite(item, content)
         self.client.catch_up()
         first = holder(items[0])
         first._p_activate()

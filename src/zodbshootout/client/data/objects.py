@@ -74,6 +74,14 @@ def holder(item: Any) -> Any:
     return item.blob if isinstance(item, Document) else item
 
 
+def rewrite(item: Any, content: bytes) -> None:
+    """Give *item* another content, as an application does."""
+    if isinstance(item, Document):
+        item.rewrite(content)
+    else:
+        item.content = content
+
+
 def records_each(parameters: Parameters) -> int:
     """Return the number of records of an object."""
     return 2 if parameters.blobs else 1

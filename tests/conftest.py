@@ -52,8 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run long tests first, so that all CPUs are busy until the end."""
-    items.sort(key=lambda item: item.path.parent.name not in LONG)
+    """Run long tests first, so that all CPUs are busy until the end.
+
+    Those that need wheels come after the other long ones: the wheels may be on their way.
+    """
+    items.sort(
+        key=lambda item: (
+            item.path.parent.name not in LONG, item.get_closest_marker("network") is not None
+        )
+    )  # fmt: skip
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

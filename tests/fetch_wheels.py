@@ -7,6 +7,7 @@ for two of the sets, the packages that ``tests/install_servers.py`` installs.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -40,10 +41,17 @@ class WheelSet:
         return marker.exists() and marker.read_text() == " ".join(self.requirements)
 
     def fetch(self) -> None:
-        """Fetch or build the wheels.
+        """Fetch or build the wheels, unless another process does: then wait until they are there.
 
         :raises subprocess.CalledProcessError: if pip fails
         """
+        WHEELS.mkdir(parents=True, exist_ok=True)
+        with self.directory.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not self.is_there():
+                self._fetch()
+
+    def _fetch(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
         with tempfile.TemporaryDirectory() as place:
             # Another Python need not have pip itself, and that of tox may be an old one.

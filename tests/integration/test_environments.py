@@ -355,6 +355,7 @@ def pgjsonb_run(place: Path, *words: str) -> Done:
     return run(place, *words, **wheels(PGJSONB))
 
 
+@pytest.mark.network
 @pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
 @pytest.mark.timeout(900)  # making the environment and fetching its wheels included
 def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
@@ -377,6 +378,7 @@ def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
     assert left_behind(place) == []
 
 
+@pytest.mark.network
 @pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
 def test_a_pool_of_zodb_pgjsonb_has_to_have_two_connections_for_each_thread(place: Path) -> None:
     words = ("add", "--only", "pgjsonb", "--threads", "shared", "-c", "2,3")

@@ -151,8 +151,10 @@ def started(place: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("stage", "number"),
+    [*((stage, signal.SIGINT) for stage in STAGES), ("measuring", signal.SIGTERM)],
+)
 def test_sigint_or_sigterm_ends_a_run_cleanly_at_each_stage(
     stage: str, number: int, tmp_path: Path
 ) -> None:

@@ -44,7 +44,7 @@ def test_a_port_that_nobody_listens_on_fails_its_cells(tmp_path: Path) -> None:
     check_failed(done, tmp_path, "no ZEO server at localhost:1", failed=("bad add", "bad cold"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_relay_is_left_if_the_command_is_ended(number: int, tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(SERVERS + FAR)
     with start(tmp_path, *LONG, "-o", "a.json") as process:

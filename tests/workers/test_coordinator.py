@@ -179,6 +179,12 @@ def cause(failure: pytest.ExceptionInfo[Failed]) -> str:
     return failure.value.failure.cause
 
 
+def test_a_fork_server_has_loaded_our_modules_before_it_forks_a_worker(place: Place) -> None:
+    with place.launcher.fork_server() as fork_server:
+        modules = fork_server.inspect(place.storage()).modules
+    assert [name for name in modules if name.startswith("zodbshootout.")] == []
+
+
 def test_inspecting_a_contender_returns_facts_or_a_failure(place: Place) -> None:
     with place.launcher.fork_server() as fork_server:
         info = fork_server.inspect(place.storage())

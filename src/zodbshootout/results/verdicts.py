@@ -340,8 +340,8 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs that are the same in every run of a side, or of which one is 0.
 
     It is 1 if they are numbers whose ranges overlap: runs repeat what was counted once.  Other
-    amounts need :data:`MIN_RUNS` runs to be seen not to vary.  The ratio is not known if amounts vary
-    and can be 0 or less: they have no logarithm.
+    amounts need :data:`MIN_RUNS` runs to be seen not to vary.  The ratio is not known if amounts
+    vary and can be 0 or less: they have no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))

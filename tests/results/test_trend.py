@@ -16,7 +16,7 @@ from tests.results.test_verdicts import in_rounds
 from tests.runs import cell, measured, measured_for, run
 from zodbshootout.model.specification import LatencyLimit, ReplayedWorkload
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
-from zodbshootout.results.trend import FEWEST_RUNS, FEWEST_SHARED, with_trends
+from zodbshootout.results.trend import FEWEST_RUNS, with_trends
 
 SLOWING = [3.3, 6.1, 9.2, 11.6, 14.4, 17.0, 19.9]
 """The means of runs of a FileStorage that takes longer for each megabyte of its file."""
@@ -319,11 +319,95 @@ def test_a_machine_whose_load_falls_does_not_make_one_slow_that_it_does_not_conc
 
 
 def test_few_runs_show_no_trend_and_say_so() -> None:
-    few = [[1.0 + number] * 3 for number in range(FEWEST_SHARED)]
+    few = [[1.0 + number] * 3 for number in range(20)]
     found = judged(measured_for(cell("update", "slow"), few))["slow"]
     assert (found.trend, over_time(found).smallest) == (None, None)
     found = judged(measured_for(cell("update", "slow"), few[:1]))["slow"]
     assert (found.trend, over_time(found).smallest) == (None, None)
+    enough = [*few, few[-1]]
+    found = judged(measured_for(cell("update", "slow"), enough))["slow"]
+    assert over_time(found).smallest is not None
+
+
+def test_a_trend_that_is_found_in_95_of_100_cases_is_named_as_the_smallest() -> None:
+    found = []
+    for seed in range(40):
+        steady = for_a_time("fs", seed=1000 + seed)
+        smallest = over_time(judged(steady, for_a_time("slow", seed=seed))["slow"]).smallest
+        assert smallest is not None
+        found.append(judged(steady, for_a_time("slow", smallest, seed))["slow"].trend is not None)
+    assert sum(found) / len(found) >= 0.85
+    # It is not named larger than need be.
+    tiny = [
+        judged(for_a_time("fs", seed=1000 + seed), for_a_time("slow", 1.02, seed))["slow"].trend
+        for seed in range(40)
+    ]
+    assert sum(map(bool, tiny)) < 20
+
+
+def test_a_trend_below_two_percent_is_not_reported() -> None:
+    def slower(part: float) -> Trend | None:
+        steps = [[1 + part * number / (RUNS - 1)] * 4 for number in range(RUNS)]
+        exact = measured_for(cell("update", "fs"), [[1.0] * 4] * RUNS)
+        return judged(exact, measured_for(cell("update", "slow"), steps))["slow"].trend
+
+    assert slower(0.015) is None
+    assert slower(0.03) is not None
+
+
+def test_the_first_run_is_left_aside() -> None:
+    def after(first: float, *others: CellResult) -> CellResult:
+        runs = [list(run.values) for run in for_a_time("slow", 1.5).runs]
+        return judged(measured_for(cell("update", "slow"), [[first] * 4, *runs[1:]]), *others)[
+            "slow"
+        ]
+
+    for others in ((), (for_a_time("fs", seed=2),)):
+        short, long = after(1.0, *others), after(100.0, *others)
+        assert short.trend is not None
+        assert long.trend is not None
+        assert short.trend.interval == pytest.approx(long.trend.interval)
+        assert over_time(short).faster == over_time(long).faster is False
+
+
+def test_others_that_end_early_do_not_keep_a_trend_from_being_found() -> None:
+    slow, steady = for_a_time("slow", 1.5), for_a_time("fs", seed=2)
+    early = replace(for_a_time("failed", seed=3), runs=for_a_time("failed", seed=3).runs[:10])
+    found = judged(slow, steady, early)["slow"].trend
+    assert found is not None
+    assert not found.alone
+    alone = judged(for_a_time("slow", 3.0), early)["slow"].trend
+    assert alone is not None
+    assert alone.alone
+
+
+def test_a_contender_by_itself_seldom_has_a_trend_on_a_machine_whose_load_changes() -> None:
+    alone = [
+        judged(on_a_machine(drifting(seed), for_a_time("a", seed=seed)))["a"] for seed in range(60)
+    ]
+    assert sum(bool(one.trend) or over_time(one).faster for one in alone) <= 2
+
+
+def test_a_replay_is_compared_with_that_of_another_contender_alone() -> None:
+    def replayed(contender: str, rise: float) -> CellResult:
+        result = for_a_time(contender, rise)
+        parameters = replace(result.cell.parameters, workload=ReplayedWorkload("plone"))
+        return replace(result, cell=replace(result.cell, parameters=parameters))
+
+    assert judged(replayed("slow", 3.0))["slow"].trend is None
+    beside = judged(replayed("slow", 3.0), replayed("fs", 1.0))
+    assert [name for name, result in beside.items() if result.trend] == ["slow"]
+
+
+def test_latencies_of_one_that_cannot_keep_up_are_not_tested() -> None:
+    def at_a_rate(contender: str, rise: float, part: float) -> CellResult:
+        result = for_a_time(contender, rise, each=lambda _: {"part_of_schedule": part})
+        parameters = replace(result.cell.parameters, rate=20.0)
+        return replace(result, cell=replace(result.cell, parameters=parameters))
+
+    steady = at_a_rate("fs", 1.0, 1.0)
+    assert judged(at_a_rate("slow", 3.0, 1.0), steady)["slow"].trend is not None
+    assert judged(at_a_rate("slow", 3.0, 0.5), steady)["slow"].trend is None
 
 
 def test_at_most_one_of_a_hundred_equal_pairs_has_a_trend() -> None:
@@ -346,7 +430,9 @@ def test_memory_that_grows_to_the_end_grows_and_caches_that_fill_do_not() -> Non
 
     ((key, rate),) = growths(leaking)
     assert key == "client_memory_now_bytes"
-    assert rate == pytest.approx(80e6, rel=0.05)  # 80 runs an hour
+    assert rate == pytest.approx(80e6, rel=0.01)  # 80 runs an hour
+    assert growths({"server_memory_bytes": lambda n: 1e9 + 1e6 * n}) != ()
+    assert growths({"server_memory_bytes": lambda n: 1e9 + 1e5 * n}) == ()  # less than 1 %
     assert growths(filling) == growths(noisy) == ()
 
 
@@ -369,6 +455,20 @@ def test_an_iteration_far_beyond_the_others_is_a_stall_with_its_instant() -> Non
     result = judged(measured_for(cell("update", "fs"), quick, each=each))["fs"]
     assert over_time(result).stalls == (Stall(45 * 8.5, 1.0),)
     assert over_time(judged(measured_for(cell("update", "fs"), quick))["fs"]).stalls == ()
+
+
+@pytest.mark.parametrize(
+    ("usual", "longest", "stalls"),
+    [(0.002, 0.09, 0), (0.002, 0.11, 1), (0.2, 1.9, 0), (0.2, 2.1, 1)],
+)
+def test_a_stall_takes_a_tenth_of_a_second_and_ten_times_what_is_usual(
+    usual: float, longest: float, stalls: int
+) -> None:
+    def each(number: int) -> dict[str, str]:
+        return {"slice_longest_s": f"{usual} {longest if number == 8 else usual} {usual} {usual}"}
+
+    result = measured_for(cell("update", "fs"), [[usual] * 4] * RUNS, each=each)
+    assert len(over_time(judged(result)["fs"]).stalls) == stalls
 
 
 def test_runs_that_share_clients_are_no_independent_ones_in_the_interval() -> None:

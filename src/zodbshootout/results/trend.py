@@ -224,7 +224,7 @@ def find_shared_trends(
 
 
 def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
-    """Return the course of a cell relative to one of the *others*.
+    """Return the course of a cell relative to one of the *others*, or by itself.
 
     It is ``None`` if there are too few runs.
     """
@@ -237,7 +237,7 @@ def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
     ]
     if courses:
         return min(courses, key=lambda course: course.slope.variance)
-    return None if relatives else _course_alone(cell)
+    return _course_alone(cell)
 
 
 def _course_beside(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None:

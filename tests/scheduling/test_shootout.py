@@ -31,7 +31,6 @@ from zodbshootout.model.storage_facts import Advice, Sharing
 from zodbshootout.network.relays import Traffic
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
-from zodbshootout.scheduling import shootout
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.result_store import ResultStore
@@ -39,7 +38,6 @@ from zodbshootout.scheduling.shootout import (
     MAX_CLIENTS,
     VALUES_WITH_RESTARTS,
     Shootout,
-    Stop,
 )
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.usage import ServerUsage
@@ -1013,27 +1011,20 @@ def test_a_database_is_asked_for_its_size_around_slices_that_write_and_by_no_ser
     assert len(outcome.results) == 2
 
 
-class Ticking:
-    """A clock that goes on by a second whenever it is read."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
-
-
-def run_for(duration: float, monkeypatch: pytest.MonkeyPatch, site: Site) -> FakedShootout:
-    stop = cast("Any", lambda wanted: Stop(wanted, Ticking()))
-    monkeypatch.setattr(shootout, "Stop", stop)
+def run_for(duration: float, site: Site) -> FakedShootout:
+    """Make runs of a second for some time."""
+    site.costs = {"done": 0.5, **site.costs}
     return run_shootout(plan_of("ab", processes=1, values=2, duration=duration), site, retries=3)
 
 
-def test_runs_for_some_time_share_their_workers_and_pair_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    outcome = run_for(20.0, monkeypatch, Site())
+def test_the_time_begins_with_the_first_run() -> None:
+    site = Site(costs={"set up": 5.0, "attempt": 2.0})
+    run_for(20.0, site)
+    assert site.now == pytest.approx(10.0 + 4.0 + 20.0, abs=1.0)
+
+
+def test_runs_for_some_time_share_their_workers_and_pair_up() -> None:
+    outcome = run_for(20.0, Site())
     runs = [len(result.runs) for result in outcome.results]
     assert runs[0] == runs[1] > 4
     assert len(outcome.site.did("set up")) == len(outcome.site.did("end")) == 2
@@ -1048,12 +1039,10 @@ def test_runs_for_some_time_share_their_workers_and_pair_up(
     assert len(outcome.site.did("attempt")) == 2
 
 
-def test_a_crash_ends_a_cell_that_is_measured_for_some_time_with_what_it_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_crash_ends_a_cell_that_is_measured_for_some_time_with_what_it_has() -> None:
     crash = replace(BROKE, crashed=True)
     site = Site(fails=failing("slice", "a", nth=5, failure=crash))
-    a, b = run_for(20.0, monkeypatch, site).results
+    a, b = run_for(20.0, site).results
     assert (a.state, len(a.runs), a.reason) == (State.FAILED, 2, "it broke")
     assert (b.state, len(b.runs) > 4) == (State.MEASURED, True)
     assert len(site.did("set up")) == 2

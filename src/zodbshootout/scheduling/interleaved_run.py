@@ -85,6 +85,12 @@ class InterleavedRun(Generic[C]):
     _is_decided: bool = False
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
+    def calibrate(self, calibration: RowCalibration[C]) -> None:
+        """Have each contender do its first iterations, and choose loops and turns, once."""
+        if not self._is_decided:
+            self._decide(calibration, self._first_iterations(calibration))
+            self._is_decided = True
+
     def run(
         self, calibration: RowCalibration[C], order: random.Random, first: int = 0
     ) -> Iterator[tuple[C, Any]]:
@@ -92,9 +98,7 @@ class InterleavedRun(Generic[C]):
 
         Yield the runs of the contenders that did not fail, each as soon as it is finished.
         """
-        if not self._is_decided:
-            self._decide(calibration, self._first_iterations(calibration))
-            self._is_decided = True
+        self.calibrate(calibration)
         effort = calibration.effort
         self._for_each(
             lambda key: self.workers[key].begin(

@@ -63,6 +63,10 @@ class Stop:
     has_come: bool = False
 
     def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the duration now."""
         self._began = self.clock()
 
     @property
@@ -326,14 +330,7 @@ class Shootout:
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         later: list[Cell] = []
         row = next(row for row in self._rounds.rows if group[0] in row)
-        began = self.clock()
-        prepared = [
-            cell
-            for cell in group
-            if self._prepare(cell, number) and self._count_traffic(cell, number)
-        ]
-        if not any(map(self.tasks.zaps, group)):
-            self._rounds.spend_once(row, self.clock() - began)
+        prepared = self._prepared(row, group, number)
         with ExitStack() as stack:
             workers, failures = self._set_up(prepared, number, stack)
             for cell, failure in failures.items():
@@ -341,7 +338,7 @@ class Shootout:
                     self._fail(cell, failure)
                 else:
                     later.append(cell)
-            meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration)
+            meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
             turns = InterleavedRun(
                 workers,
                 self._fail,
@@ -351,6 +348,9 @@ class Shootout:
                 clock=self.clock,
                 run_time=partial(self._run_time, row),
             )
+            if stop.duration:
+                turns.calibrate(calibration)
+                stop.begin()
             while turns.workers and not stop.has_come:
                 self.store.observer.working_on(list(workers), stop.stage or self._stage)
                 if stop.duration:
@@ -367,6 +367,21 @@ class Shootout:
                     self.store.add_run(cell, run)
                 first += calibration.all_turns
         return later
+
+    def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
+        """Prepare databases, and count traffic; return the cells for which that worked.
+
+        Unless they are zapped before each run, that is done once.
+        """
+        began = self.clock()
+        prepared = [
+            cell
+            for cell in group
+            if self._prepare(cell, number) and self._count_traffic(cell, number)
+        ]
+        if not any(map(self.tasks.zaps, group)):
+            self._rounds.spend_once(row, self.clock() - began)
+        return prepared
 
     def _measure_phases(self, cells: Sequence[Cell], number: int) -> None:
         """Measure a contender before, during and after an operation, in one run each."""

@@ -60,6 +60,49 @@ def test_a_zeo_client_with_a_persistent_cache_is_measured(place: Path) -> None:
     assert "open_stale: the persistent cache (client) served " in done.out
 
 
+SQLITE = """
+<zodb {0}>
+    <relstorage>
+        keep-history {1}
+        {2}
+        <sqlite3>
+            data-dir $scratch/{0}
+        </sqlite3>
+    </relstorage>
+</zodb>
+"""
+KEEPING = (
+    "<zodb keeping>\n<filestorage>\npath $scratch/k.fs\npack-gc false\n</filestorage>\n</zodb>\n"
+)
+WAYS = {
+    "free": ("false", "pack-gc true"),
+    "history": ("true", "pack-gc true"),
+    "garbage": ("true", "pack-gc false"),
+    "found": ("false", "pack-prepack-only true"),
+    "found_history": ("true", "pack-prepack-only true"),
+    "later": ("true", "pack-skip-prepack true"),
+}
+
+
+def test_each_way_of_packing_removes_what_it_should(place: Path) -> None:
+    sections = "".join(SQLITE.format(name, *way) for name, way in WAYS.items())
+    (place / "x.conf").write_text(f"%import relstorage\n{sections}{KEEPING}")
+    done = run(place, "x.conf", "pack", *QUICK, "--min-objects", "1200", "-o", "a.json")
+    assert done.status == 0, done.out + done.err
+    found = cells(place / "a.cells.jsonl")
+    assert {name for (name, _), (state, _) in found.items() if state == "not supported"} == {
+        "later"
+    }
+    assert {state for state, _ in found.values()} == {"measured", "not supported"}
+    freed = {}
+    for path in sorted((place / "a.d").glob("*.json")):
+        (name,) = names_in(path)
+        freed[path.stem] = metadata_of(path, name).get("freed_objects")
+    garbage = 2 * round(1200 * 0.3 / 0.7)
+    kept = dict.fromkeys(["keeping", "garbage", "found", "found_history"])
+    assert freed == {**kept, "free": garbage, "history": garbage}
+
+
 def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) -> None:
     (place / "x.conf").write_text(CONF)
     storage = FileStorage(str(place / "App.fs"), blob_dir=str(place / "files"))

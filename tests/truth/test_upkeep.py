@@ -286,6 +286,19 @@ def test_pack_fails_if_the_newest_revision_is_lost(clock: FakeClock) -> None:
     assert "is not as it was written last" in pack_failure(packed(clock, change))
 
 
+def test_a_pack_that_only_finds_out_what_to_remove_leaves_everything(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Database, "collects_garbage", lambda self: False)
+    storage = packed(clock, lambda storage: None)
+    storage.pack = lambda t, referencesf: None  # type: ignore[method-assign]
+    assert "the former revision of object " in pack_failure(storage)
+    monkeypatch.setattr(Database, "only_prepacks", lambda self: True)
+    params = parameters(revisions=3, garbage=0.5)
+    (sample,) = measure(benchmarks()["pack"], storage, params, clock)
+    assert "freed_objects" not in sample.counts
+
+
 def test_pack_measures_a_filestorage_and_what_it_frees(tmp_path: Path) -> None:
     sample = measure_files(tmp_path, "pack", 2, objects=50, revisions=3, garbage=0.5)
     assert sample.counts["freed_objects"] == 2 * 50

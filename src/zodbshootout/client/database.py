@@ -323,6 +323,10 @@ class Database:
         """
         self.db.pack(self.time_after_all() if until is None else until)
 
+    def only_prepacks(self) -> bool:
+        """Return whether packing finds out what could be removed, and removes nothing."""
+        return any(layer.only_prepacks() for layer in self._written_to)
+
     def vacuum_flaw(self) -> str | None:
         """Return why the database cannot be vacuumed, or ``None`` if :meth:`vacuum` does that."""
         if self.read_only:

@@ -278,6 +278,10 @@ class StorageType:
         (wrapped,) = self.inner
         return wrapped.collects_garbage()
 
+    def only_prepacks(self) -> bool:
+        """Return whether packing finds out what could be removed, and removes nothing."""
+        return False
+
     def forget_pack(self) -> tuple[str, ...]:
         """Remove what it has kept of earlier packs if a pack fails with it; return its name."""
         return ()

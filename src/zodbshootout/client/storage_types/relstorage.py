@@ -298,7 +298,15 @@ class RelStorageType(StorageType):
         return tuple(getattr(self.storage._adapter, "corrections", ()))
 
     def collects_garbage(self) -> bool:
-        return bool(self.storage._options.pack_gc)
+        return bool(self.storage._options.pack_gc) and not self.only_prepacks()
+
+    def only_prepacks(self) -> bool:
+        return bool(self.storage._options.pack_prepack_only)
+
+    def pack_flaw(self) -> str | None:
+        if not self.storage._options.pack_skip_prepack:
+            return None
+        return "pack-skip-prepack: nothing was found before that a pack could remove"
 
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:

@@ -42,9 +42,9 @@ def status_of(
         repeated = {_key(pair): pair for pair in again.pairs}
         refuted = [pair for pair in slower if not _is_found_again(repeated.get(_key(pair)), limit)]
         slower = [pair for pair in slower if pair not in refuted]
-        lost_again = {result.cell for result in again.lost}
-        refuted_losses = [result for result in lost if result.cell not in lost_again]
-        lost = [result for result in lost if result.cell in lost_again]
+        worked = {pair.new.cell for pair in again.pairs}
+        refuted_losses = [result for result in lost if result.cell in worked]
+        lost = [result for result in lost if result.cell not in worked]
         names = [*(long_name(pair.new.cell) for pair in refuted),
                  *(long_name(result.cell) for result in refuted_losses)]  # fmt: skip
         if names:

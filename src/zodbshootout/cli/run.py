@@ -388,6 +388,7 @@ def _measured_again(shootout: Shootout, status: int, options: Options) -> list[C
         cell
         for _, comparison in _comparisons(store.results, plan)
         for cell in findings(comparison, options.fail_above or 0.0)
+        if plan.failure(cell) is None  # what cannot be opened fails again
     }
     rows = [row for row in plan.rows if found.intersection(row)]
     if not rows:

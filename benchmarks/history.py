@@ -55,14 +55,14 @@ from zodbshootout.versions import git, installed_versions
 PACKAGE = "zodbshootout"
 ROUNDS = 10
 MAPPING = "<zodb memory>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
-RECORDED = ROOT / "docs" / "results" / "data" / "website.json.gz"
+RECORDED = ROOT / "docs" / "results" / "data" / "tutorial.json.gz"
 OUTPUT = "out.json"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "help": ["--help"],
-    "run": ["memory.conf", "tpc", "hot", "--threads", "-c", "2", "-p", "2", "-n", "5", "-l", "500",
+    "run": ["memory.conf", "tpc", "hot", "--threads", "-c", "2", "-p", "2", "-n", "5", "-l", "200",
             "--object-counts", "100", "-q", "-o", OUTPUT],
     "show": ["show", str(RECORDED)],
-    "report": ["report", str(RECORDED), "-o", "page.html"],
+    "report": ["report", str(RECORDED), "-o", "page.md"],
 }  # fmt: skip
 """The commands by the names of their cells; the first figures of ``run`` are cells as well."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+import gc
 from functools import cache
 from typing import Any
 
@@ -50,6 +51,7 @@ def course(contender: str, leak: int = 0, **how: Any) -> tuple[CellResult, Chang
     made = plan(benchmarks()["update"], storage, wanted, clock)
     result = CellResult(cell_with("update", contender, made.parameters))
     with made.started() as crew, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gc, "collect", lambda: 0)
         patched.setattr(session, "memory_now", lambda: MEMORY + leak * storage.commits)
         exactly_started(crew)
         for number in range(RUNS):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 import gc
+from dataclasses import replace
 from functools import cache
 from typing import Any
 

@@ -390,10 +390,6 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--data", "x.fs", "add"], "--data needs --workload, or the benchmark copy"),
         (["--zap", "-add"], "--zap destroys data right before add, which is not among"),
         (["--zap=force", "cold"], "--zap destroys data right before add, which is not among"),
-        (
-            ["--restart-servers", "add", "hot"],
-            "not among the benchmarks; there are cold, prefetch_cold, load",
-        ),
         (["-o", "."], "-o/--output: . is a directory; name a file, such as a.json"),
         (["-o", "/"], "-o/--output: / is a directory; name a file, such as /a.json"),
         (["--append", "."], "--append: . is a directory; name a file"),

@@ -3,15 +3,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
-from zodbshootout.model.specification import Storage
-from zodbshootout.model.storage_facts import StorageInfo, server_cache
 from zodbshootout.servers.address import given_names, servers_of
 
 SERVERS = """
@@ -247,24 +244,6 @@ def test_the_storage_that_a_client_gets_can_be_pickled(
 ) -> None:
     for contender in contenders_by_name.values():
         assert pickle.loads(pickle.dumps(contender.storage)) == contender.storage
-
-
-@pytest.mark.parametrize(
-    ("kind", "caches"),
-    [
-        ("zeoserver", {"ZEO server"}),
-        ("postgresqlserver", {"PostgreSQL server"}),
-        ("mysqlserver", {"MySQL server", "MariaDB server"}),
-        ("memcachedserver", set()),
-    ],
-)
-def test_restarting_a_server_empties_the_caches_of_its_kind(kind: str, caches: set[str]) -> None:
-    left = tuple(map(server_cache, ["ZEO", "PostgreSQL", "MySQL", "MariaDB"]))
-    servers = {"main": mock.Mock(kind=kind)}
-    contender = Contender("a", Storage(), info=StorageInfo(caches_left=left), servers=servers)
-    assert contender.caches_left(restarted=False) == list(left)
-    after = contender.caches_left(restarted=True)
-    assert {str(cache) for cache in left if cache not in after} == caches
 
 
 def test_sql_is_part_of_a_contenders_configuration(tmp_path: Path) -> None:

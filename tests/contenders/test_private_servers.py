@@ -11,9 +11,10 @@ from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.contenders.selection import shared_databases
-from zodbshootout.contenders.variants import check_servers_can_restart
 from zodbshootout.errors import UserError
-from zodbshootout.model.storage_facts import Durability, Place, Promise, Sharing, StorageInfo
+from zodbshootout.model.specification import RESTARTS, CrewShape, Parameters
+from zodbshootout.model.storage_facts import Durability, Place, Promise, StorageInfo
+from zodbshootout.scheduling.operations import operation_refusal
 from zodbshootout.servers.address import given_names
 
 TEXT = """
@@ -62,49 +63,6 @@ TEXT = """
   </mappingstorage>
 </zodb>
 """
-
-
-def check(place: Path, *names: str) -> None:
-    source = Source(place / "x.conf", TEXT)
-    with given_names(source, place) as defined:
-        configuration = parse(source, defined)
-    in_memory = StorageInfo(sharing=Sharing.VOLATILE)
-    contenders = [
-        contender.opened(in_memory if contender.name in {"upon", "alone"} else StorageInfo())
-        for contender in contenders_of(configuration)
-        if contender.name in names
-    ]
-    assert len(contenders) == len(names)
-    check_servers_can_restart(contenders)
-
-
-def test_servers_that_keep_their_data_can_be_restarted(tmp_path: Path) -> None:
-    check(tmp_path, "lasting", "alone")
-
-
-WOULD_LOSE, ADVICE = "would lose its data", "; leave it out with --only"
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["alone"], "no contender has a server that the run starts"),
-        (
-            ["lasting", "fleeting"],
-            f"fleeting {WOULD_LOSE}, which server lost keeps in memory{ADVICE}",
-        ),
-        (
-            ["lasting", "upon"],
-            f"upon {WOULD_LOSE}, which it keeps in memory{ADVICE}",
-        ),
-    ],
-)
-def test_servers_are_not_restarted_if_that_would_lose_data(
-    names: list[str], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError) as caught:
-        check(tmp_path, *names)
-    assert str(caught.value) == f"--restart-servers: {message}"
 
 
 def read(text: str, place: Path) -> None:
@@ -315,13 +273,16 @@ def test_a_contender_has_the_facts_of_the_storage_that_it_names(
     }
 
 
-def test_a_restart_of_servers_is_refused_for_the_contenders_whose_storage_would_lose_its_data(
-    several: dict[str, Contender],
+@pytest.mark.parametrize("how", RESTARTS)
+def test_a_server_is_not_restarted_for_a_storage_that_would_lose_its_data(
+    how: str, several: dict[str, Contender]
 ) -> None:
-    lost = several.pop("lost")
-    check_servers_can_restart([*several.values()])
-    with pytest.raises(UserError, match="lost would lose its data, which server main keeps"):
-        check_servers_can_restart([*several.values(), lost])
+    parameters = Parameters(CrewShape(2), rate=9.0, during=f"before {how}")
+    refusals = {name: operation_refusal(one, parameters) for name, one in several.items()}
+    assert refusals == {
+        **dict.fromkeys(several),
+        "lost": "this storage: server main keeps the data in memory, and loses it",
+    }
 
 
 def test_contenders_with_storages_of_one_server_are_two_databases(

@@ -46,7 +46,7 @@ def kept_of(files: Files, places: ExitStack, guardian: Guardian) -> tuple[list[C
     )
     contenders = variants.contenders()
     tasks = Tasks(plan_of(contenders), options.run, mask=mask)
-    kept = [tasks.metadata(cell, restarted=False) for row in tasks.plan.rows for cell in row]
+    kept = [tasks.metadata(cell) for row in tasks.plan.rows for cell in row]
     own = [
         (one.name, one.variant, one.variant_of, one.place, one.definitions) for one in contenders
     ]

@@ -237,42 +237,6 @@ def test_trap_24_the_garbage_collector_ignores_prepared_objects_on_the_clock() -
     assert seen == [False, False, True]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_no_client_has_its_database_open_while_servers_are_restarted(
-    shared: bool, clock: FakeClock
-) -> None:
-    opened: list[int] = []
-    pooled: list[int] = []
-    storage = FakeStorage(clock)
-    of = parameters(size=3, shared=shared)
-    populate(database_of(storage), Dataset.READ, of)
-
-    class Inspecting(benchmarks()["cold"]):  # type: ignore[misc]
-        def prepare(self) -> None:
-            super().prepare()
-            pooled.append(len(list(self.client.database.db.pool)))
-
-    def open_db(_: Storage) -> Any:
-        db = ZODB.DB(storage)
-        opened.append(1)
-        db.close = opened.pop
-        return db
-
-    with CrewPlan(Inspecting, of, lambda: Database(Storage(), open_db), clock).started() as crew:
-        samples = []
-        for _ in range(2):
-            crew.call("close_database")
-            assert opened == []
-            crew.call("reopen_database")
-            assert len(opened) == of.crew.databases
-            samples.append(crew.measure(1))
-    assert opened == []
-    # Each client connects before the clock starts, and none has to connect on the clock.
-    assert pooled[-1] >= (3 if shared else 1)
-    for sample in samples:
-        assert sample.counts["loads"] == (sample.iterations + sample.uncounted) * 11
-
-
 @pytest.mark.parametrize(("size", "transactions"), [(300, 1), (2**21, 4)])
 def test_large_objects_are_committed_before_they_fill_the_memory(
     size: int, transactions: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch

@@ -428,8 +428,6 @@ def test_a_crew_on_hosts_does_all_iterations_and_leaves_no_process(
         crew.measure(2, counts=False)
         crew.prepare(ITERATIONS)
         sample = crew.measure(ITERATIONS)
-        crew.call("close_database")
-        crew.call("reopen_database")
         crew.verify()
         processes = ours()
     assert sample.iterations == ITERATIONS * shape.size

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing.connection import Pipe
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,15 +168,20 @@ def test_an_operation_of_another_process_is_at_the_distance_of_clients(tmp_path:
         far = replace(made, benchmark="pack", parameters=parameters)
         ours, theirs = Pipe()
         before = peers()
+
+        def ask(name: str, *args: object) -> Any:
+            ours.send(Call(name, args))
+            return ours.recv()
+
         with ours, ThreadPoolExecutor() as pool:
             operating = pool.submit(operate, theirs, far.storage, {rtt: exact(rtt)})
-            ours.send(Call("prepare_operation", (far,)))
-            ours.recv()
+            operating.add_done_callback(lambda _: theirs.close())  # if it fails, too
+            ask("prepare_operation", far)
             addresses = {address for address, _ in peers() - before}
-            ours.send(Call("start_operation"))
-            ours.recv()
-            ours.send(Call("finish_operation"))
-            assert ours.recv()["freed_objects"] > 0
+            ask("start_operation")
+            while ask("operation_times") is None:
+                time.sleep(0.01)
+            assert ask("finish_operation")["freed_objects"] > 0
             ours.close()
             operating.result()
     assert addresses

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import cells, left_behind, metadata_of, run
-from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.model.specification import CrewShape, Parameters
 
 ETC = Path(__file__).parents[2] / "etc"
 OBJECTS = 2
@@ -183,23 +181,4 @@ def test_the_sample_configurations_run_unchanged(name: str, place: Path) -> None
     done = run(place, str(ETC / name), "hot", "--threads", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert {state for state, _ in cells(place / "a.cells.jsonl").values()} == {"measured"}
-    assert left_behind(place) == []
-
-
-def test_servers_are_restarted_before_each_cold_value(place: Path) -> None:
-    names = ("my_hf", "pg_mc")
-    write_configuration(place / "x.conf", {name: CONTENDERS[name] for name in names})
-    done = run(
-        place, "x.conf", "cold", "hot", "--restart-servers", "-c", "2", *BRIEF, "-o", "a.json"
-    )
-    assert done.status == 0, done.out + done.err
-    for name in names:
-        path = place / "a.d" / f"{name}.json"
-        assert fact(path, "cold", "servers_restarted") is True
-        assert fact(path, "cold", "uncleared_caches") == "operating system"
-        assert fact(path, "hot", "servers_restarted") is False
-        # Two clients take a value, each of the fewest iterations that can be timed.
-        shape = Parameters(CrewShape(2), objects=OBJECTS)
-        fewest = benchmarks()["cold"].fewest(shape)
-        assert fact(path, "cold", "iterations") == 2 * fewest
     assert left_behind(place) == []

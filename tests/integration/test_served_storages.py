@@ -74,21 +74,3 @@ def test_zap_empties_the_storage_of_the_named_contender_alone(place: Path) -> No
     assert done.status == 0, done.out + done.err
     assert stored_in(place, "file") == {"treasure"}
     assert stored_in(place, "catalog") == {"add/catalog"}
-
-
-def test_the_server_is_restarted_unless_a_measured_contender_would_lose_its_data(
-    place: Path,
-) -> None:
-    words = ("x.conf", "cold", "--restart-servers", "-c", "2", *QUICK)
-    refused = run(place, *words)
-    assert refused.status == 2
-    assert refused.complaint == (
-        "zodbshootout: --restart-servers: memory would lose its data, which server main keeps in "
-        "memory; leave it out with --only"
-    )
-    done = run(place, *words, "--only", "file,catalog", "-o", "a.json")
-    assert done.status == 0, done.out + done.err
-    for name in FILES:
-        metadata = metadata_of(place / "a.d" / f"{name}.json", "cold")
-        assert metadata["servers_restarted"] is True
-        assert metadata["uncleared_caches"] == "operating system"

@@ -55,10 +55,6 @@ BAD = {
     "a size that is none": (["good.conf", "-s", "many"], "'many' is not a size in bytes"),
     "a count of zero": (["good.conf", "--object-counts", "0"], "'0' is not a positive number"),
     "a concurrency below one": (["good.conf", "-c", "-1"], "'-1' is not a positive number"),
-    "nothing to restart": (
-        ["good.conf", "cold", "--restart-servers", "--list"],
-        "--restart-servers: no contender has a server that the run starts",
-    ),
     "an output file that exists": (
         ["good.conf", "-o", "there.json"],
         "-o: there.json exists; name another file, or use --append to add to it",

@@ -100,3 +100,9 @@ def test_a_note_counts_lost_commits_and_errors_after_a_restart() -> None:
         "3 seconds; 12 reconnections; 8 errors reached the application; 4 of 3,112 commits lost"
         in line
     )
+
+
+def test_a_note_names_no_commits_if_there_were_none_to_lose() -> None:
+    restarted = {"acknowledged_commits": 0, "lost_commits": 0, "failed_iterations": 1}
+    line = note(*phases("a", recovered_s=0.0, **restarted))
+    assert line.endswith("4 errors reached the application")

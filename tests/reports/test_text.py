@@ -53,12 +53,6 @@ CASES = {
         ),
         measured(cell("add", "fs", blobs=True), [0.2]),
     ],
-    "restarted": [
-        measured(cell("cold", "zeo"), [0.1], servers_restarted=True),
-        measured(cell("cold", "fs"), [0.01], servers_restarted=False),
-        measured(cell("hot", "zeo"), [0.01], servers_restarted=False),
-        measured(cell("hot", "fs"), [0.01]),
-    ],
     "precision": [
         measured(cell("add", "fs"), [0.02], [0.021], [0.02], precision=0.05),
         measured(cell("add", "zeo"), [0.02], [0.04], [0.02], precision=0.05),

@@ -396,35 +396,16 @@ def test_a_contender_is_calibrated_afresh_if_all_earlier_ones_failed() -> None:
     assert calibration.turns == 5
 
 
-def test_before_slice_is_called_before_each_counted_slice_and_may_fail() -> None:
-    machine = Machine()
-
-    def before(name: str) -> None:
-        machine.events.append(("before", name, 0))
-        if name == "b" and len([x for x in machine.did("before") if x[0] == "b"]) == 3:
-            raise Failed(Failure("no restart"))
-
-    workers = workers_of(machine, "ab")
-    outcome = run(machine, workers, RowCalibration(EFFORT), before_slice=before)
-    assert outcome.failures == {"b": "no restart"}
-    assert outcome.runs == {"a": "run of a"}
-    for name, slices in (("a", 5), ("b", 2)):
-        actions = [action for action, worker, _ in machine.events if worker == name]
-        assert actions.count("slice") == slices
-        for number, action in enumerate(actions):
-            if action == "slice":
-                assert actions[number - 2 : number] == ["before", "prepare_slice"]
-
-
 def test_an_interrupt_propagates_without_further_slices() -> None:
     machine = Machine()
 
-    def interrupt(name: str) -> None:
+    def interrupt(name: str, take: Callable[[], Any]) -> Any:
         if len(machine.did("slice")) == 4:
             raise KeyboardInterrupt
+        return take()
 
     with pytest.raises(KeyboardInterrupt):
-        run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), before_slice=interrupt)
+        run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), take=interrupt)
     assert len(machine.did("slice")) == 4
 
 

@@ -36,7 +36,6 @@ from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import (
     MAX_CLIENTS,
-    VALUES_WITH_RESTARTS,
     Shootout,
 )
 from zodbshootout.servers import ServerFailed
@@ -158,11 +157,6 @@ class Site:
 
     # The methods of servers
 
-    def restart_for(self, contender: str) -> None:
-        self.events.append(Event("restart", "", contender))
-        if self.fails(self.events[-1], len(self.did("restart")) - 1):
-            raise ServerFailed("server main did not come up")
-
     def halt_for(self, contender: str, *, by_force: bool) -> None:
         self.events.append(Event("kill" if by_force else "halt", "", contender))
 
@@ -183,7 +177,7 @@ class Site:
         return {"pg": 900, "cache": 100}
 
 
-NOTES = {"prepare_slice": "get ready", "close_databases": "close", "reopen_databases": "reopen"}
+NOTES = {"prepare_slice": "get ready"}
 """The events of calls that a worker has started, if they are named differently."""
 
 
@@ -699,50 +693,6 @@ def test_contenders_are_measured_in_groups_if_they_have_too_many_clients() -> No
 def test_a_crew_larger_than_the_maximum_is_measured_by_itself() -> None:
     outcome = run_shootout(plan_of("ab", ["tpc"], concurrency=[MAX_CLIENTS + 1], processes=1))
     assert outcome.site.together == [["a"], ["b"]]
-
-
-def test_servers_are_restarted_before_each_cold_value_while_no_database_is_open() -> None:
-    site = Site(served={"a"})
-    outcome = run_shootout(
-        plan_of("ab", ["cold", "hot"], processes=1, loops=0, values=3), site, restart=True
-    )
-    of_a = [event for event in site.events if event.contender == "a"]
-    names = [x.call for x in of_a if x.call in {"close", "restart", "reopen", "slice"}]
-    assert names == ["close", "restart", "reopen", "slice"] * 3 + ["slice"] * 3
-    assert not site.did("restart")[3:]
-    assert {event.contender for event in site.did("close", "restart", "reopen")} == {"a"}
-    # No other contender, which might use the same server, is at work.
-    assert site.together[:2] == [["a"], ["b"]]
-    begun = [(event.benchmark, event.contender, event.detail[0]) for event in site.did("begin")]
-    assert begun[:2] == [("cold", "a", 1), ("cold", "b", 1)]
-    assert {loops for benchmark, _, loops in begun if benchmark == "hot"} != {1}
-    restarted = [event.detail.metadata["servers_restarted"] for event in site.did("set up")]
-    assert restarted == [True, False, False, False]
-    assert set(outcome.states().values()) == {"measured"}
-
-
-def test_a_run_with_restarts_has_few_values_by_default() -> None:
-    site = Site(served={"a"})
-    run_shootout(plan_of("a", ["cold"], processes=1, values=0), site, restart=True)
-    assert len(site.did("restart")) == VALUES_WITH_RESTARTS
-
-
-def test_contenders_without_servers_take_turns_even_if_others_are_restarted() -> None:
-    site = Site(served={"b"})
-    run_shootout(plan_of("abc", ["cold"], processes=1), site, restart=True)
-    assert site.together == [["a"], ["a", "c"], ["b"]]
-
-
-@pytest.mark.parametrize("call", ["close", "restart", "reopen"])
-def test_a_failed_restart_fails_its_cell(call: str) -> None:
-    site = Site(
-        served={"a"},
-        fails=lambda event, nth: BROKE if event.call == call and nth == 1 else None,
-    )
-    outcome = run_shootout(plan_of("ab", ["cold"]), site, restart=True)
-    assert outcome.states() == {"cold a": "failed", "cold b": "measured"}
-    cause = "server main did not come up" if call == "restart" else "it broke"
-    assert outcome.failure().reason == cause
 
 
 ENDED = "server pg was killed by SIGKILL: out  of memory"

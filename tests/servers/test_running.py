@@ -172,15 +172,18 @@ def test_servers_are_restarted_in_the_order_in_which_they_need_each_other(
 ) -> None:
     result = start()
     servers.events.clear()
-    result.restart_for("through_both")
+    result.halt_for("through_both")
+    result.resume_for("through_both")
     assert servers.events == [
         "halt outer", "halt inner", "halt base", "resume base", "resume inner", "resume outer",
     ]  # fmt: skip
     servers.events.clear()
-    result.restart_for("through_one")
+    result.halt_for("through_one")
+    result.resume_for("through_one")
     assert servers.events == ["halt inner", "halt base", "resume base", "resume inner"]
     servers.events.clear()
-    result.restart_for("alone")
+    result.halt_for("alone")
+    result.resume_for("alone")
     assert servers.events == []
 
 
@@ -190,7 +193,7 @@ def test_a_server_that_does_not_come_up_again_is_named(
     result = start()
     servers.failing.add("inner")
     with pytest.raises(ServerFailed, match=r"^server inner is on fire$"):
-        result.restart_for("through_both")
+        result.resume_for("through_both")
 
 
 def test_all_other_servers_come_up_again_even_if_one_does_not(
@@ -198,9 +201,10 @@ def test_all_other_servers_come_up_again_even_if_one_does_not(
 ) -> None:
     result = start()
     servers.failing.add("base")
+    result.halt_for("through_both")
     servers.events.clear()
     with pytest.raises(ServerFailed, match=r"^server base is on fire$"):
-        result.restart_for("through_both")
+        result.resume_for("through_both")
     assert [event for event in servers.events if event.startswith("resume")] == [
         "resume base",
         "resume inner",

@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 from ZODB.POSException import StorageError
 
-from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from tests.fakes import (
+    FakeClock,
+    FakeStorage,
+    database_of,
+    exactly_started,
+    parameters,
+    plan,
+)
 from zodbshootout.client import recovery
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.data.datasets import Dataset, sets_to_read
+from zodbshootout.client.preparation import populate
 from zodbshootout.client.recovery import Recovered
 from zodbshootout.model.outcome import Failed
 from zodbshootout.workers.measuring import Measuring
@@ -91,6 +100,55 @@ def test_iterations_that_fail_are_repeated_and_no_commit_is_lost(name: str) -> N
 def test_a_server_that_loses_the_last_acknowledged_commit_is_found_out(name: str) -> None:
     found = restarted(name, lose_the_last_commit)
     assert (found.failed, found.lost) == (FAILING, 1)
+
+
+def test_cold_reads_go_on_with_other_sets_in_the_next_slice() -> None:
+    read: list[int] = []
+
+    class Noting(benchmarks()["cold"]):  # type: ignore[misc]
+        def note_set(self, read_set: Any) -> None:
+            read.append(read_set.number)
+            super().note_set(read_set)
+
+    clock = FakeClock()
+    params = parameters(objects=3, rate=1e-9, during="before restart", even_arrivals=True)
+    storage = FakeStorage(clock)
+    with database_of(storage) as database:
+        populate(database, Dataset.READ, params)
+    sets = sets_to_read(params)
+    with plan(Noting, storage, params, clock).started() as crew:
+        exactly_started(crew)
+        for number in range(3):
+            crew.measure(sets // 2 - 1, (sets // 2 - 1) * number, 1e-9, continues=True)
+        crew.verify()
+    assert len(read) == 3 * (sets // 2 - 1)
+    assert read == [number % sets for number in range(len(read))]
+
+
+def test_a_client_that_fails_does_not_wait_for_those_who_share_its_db() -> None:
+    clock = FakeClock()
+    storage = FakeStorage(clock)
+    params = parameters(
+        size=2, shared=True, objects=3, rate=1e-9, during="before restart", even_arrivals=True
+    )
+    with database_of(storage) as database:
+        populate(database, Dataset.READ, params)
+    load, failures = storage.loadBefore, iter([StorageError("the server is gone")])
+
+    def fail_once(oid: bytes, tid: bytes) -> Any:
+        if storage.is_restarting and (failure := next(failures, None)):
+            raise failure
+        return load(oid, tid)
+
+    storage.is_restarting = False
+    storage.loadBefore = fail_once  # type: ignore[method-assign]
+    with plan(benchmarks()["cold"], storage, params, clock).started() as crew:
+        exactly_started(crew)
+        storage.is_restarting = True
+        crew.measure(5, 0, 1e-9, continues=True)
+        found = crew.call("recovered", 0.0)
+        crew.verify()
+    assert sorted(client.failed for client in found) == [0, 1]
 
 
 def test_connections_are_noted_when_they_are_seen_for_the_first_time(

@@ -260,24 +260,6 @@ def test_several_workers_of_a_fork_server_are_ready_at_once_and_take_turns(place
     place.assert_tidy()
 
 
-def test_a_worker_can_close_and_reopen_its_databases_between_slices(place: Place) -> None:
-    with (
-        place.launcher.fork_server() as fork_server,
-        place.measuring(fork_server, benchmark="cold") as worker,
-    ):
-        worker.attempt(1)
-        worker.begin(loops=1, values=1, warmups=0)
-        worker.start("close_databases")
-        worker.wait()
-        FileStorage(str(place.path / "x.fs")).close()  # no process has it locked
-        worker.start("reopen_databases")
-        worker.wait()
-        worker.take_slice(0)
-        worker.start("finish", True)
-        assert len(worker.finish().get_values()) == 1
-    place.assert_tidy()
-
-
 def test_an_error_in_a_client_is_reported_with_its_traceback(place: Place) -> None:
     with (
         place.launcher.fork_server() as fork_server,

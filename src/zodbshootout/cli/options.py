@@ -260,7 +260,7 @@ def _check_duration(given: argparse.Namespace) -> None:
     reason = "its clients are gone; repeat it with -o and another file"
     _refuse(files, f"cannot go on with a run --for some time: {reason}")
     others = {
-        "--restart-servers": given.restart, "--latency-limit": given.latency_limit.percentile,
+        "--latency-limit": given.latency_limit.percentile,
         **dict.fromkeys(given.memory, True),
     }  # fmt: skip
     _refuse(others, "cannot be combined with --for, which shows how a steady load goes on")
@@ -275,7 +275,7 @@ def _check_during(given: argparse.Namespace) -> None:
         )
     others = {
         "--for": given.duration, "--hosts": given.hosts, "--grown": given.grown,
-        "--restart-servers": given.restart, "-n": given.values, "-w": given.warmups,
+        "-n": given.values, "-w": given.warmups,
     }  # fmt: skip
     _refuse(others, "cannot be combined with --during")
 
@@ -411,12 +411,6 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
         )
     if given.during and alone:
         raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
-    if given.restart and not any(benchmarks()[name].cold for name in chosen):
-        cold = [name for name, benchmark in benchmarks().items() if benchmark.cold]
-        raise UserError(
-            "--restart-servers restarts them before cold reads, which are not among the "
-            f"benchmarks; there are {', '.join(cold)}"
-        )
 
 
 def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:

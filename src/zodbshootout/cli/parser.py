@@ -217,11 +217,6 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "several as NAME,NAME,... or in repeated options",
         ),
         flag("--pack", help="pack each database before measuring it"),
-        flag(
-            "--restart-servers", dest="restart",
-            help="restart private servers before each value of a cold benchmark, so that their own "
-            "caches are empty, too; a value then has as few iterations as possible",
-        ),
         option(
             "--zap [force|NAME,...]",
             help="DESTROY ALL DATA of a database before each run of add; asks for each database "

@@ -37,7 +37,7 @@ from zodbshootout.contenders.selection import (
     shared_databases,
     to_be_zapped,
 )
-from zodbshootout.contenders.variants import check_servers_can_restart, read_variants
+from zodbshootout.contenders.variants import read_variants
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
@@ -172,8 +172,6 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
         files = " and ".join(map(str, options.paths))
         verb = "name" if len(options.paths) > 1 else "names"
         notes.append(f"data of the run's own (--private): nothing that {files} {verb} is opened")
-    if options.run.restart:
-        check_servers_can_restart(contenders)
     reason = refused_unless_alone(opened, sweep.parameters()[0]) or next(
         (why for name in options.benchmarks if (why := benchmarks()[name].alone)), None
     )

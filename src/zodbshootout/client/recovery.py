@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.client import Neighbours
 from zodbshootout.client.commits import CHECKED_AT_ONCE, CommitLog
 from zodbshootout.client.connections import Socket, sockets
 
@@ -89,10 +90,19 @@ class Recovery:
         client.start_over()
         with client.second_connection() as connection:
             self._log.look_for(connection, CHECKED_AT_ONCE)
-        benchmark.prepare()
+        self._prepare_alone()
         client.transfers()
         benchmark.supply(self.supply)
         self.since = self.done
+
+    def _prepare_alone(self) -> None:
+        """Prepare without those who share its DB: they may not have failed, and would not come."""
+        client = self._benchmark.client
+        others, client.neighbours = client.neighbours, Neighbours(1, client.index)
+        try:
+            self._benchmark.prepare()
+        finally:
+            client.neighbours = others
 
     def recovered(self, gone: float) -> Recovered:
         """Look for all commits; return what was found about a server that was *gone* at an instant.

@@ -33,7 +33,7 @@ MAX_NOTED = 2**17
 """The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
 CALLS = frozenset(
     {
-        "verify", "audit", "close_database", "reopen_database", "disk_size", "memory", "peers",
+        "verify", "audit", "disk_size", "memory", "peers",
         "recovered",
         "leave",
     }
@@ -187,20 +187,6 @@ class Session:
                     return
                 self._supply += more
             stretch.run_uncounted()
-
-    def close_database(self) -> None:
-        client = self._benchmark.client
-        client.disconnect()
-        client.neighbours.together(client.database.close)
-
-    def reopen_database(self) -> None:
-        client = self._benchmark.client
-        client.neighbours.together(client.database.open)
-        # All clients connect at the same time, off the clock: the pool then has a connection for
-        # each of them.
-        client.connect()
-        client.neighbours.together(lambda: None)
-        client.disconnect()
 
     def disk_size(self) -> DiskSize:
         """Return the bytes that the database takes on the disk, as far as they are known."""

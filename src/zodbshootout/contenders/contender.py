@@ -44,7 +44,6 @@ from zodbshootout.model.storage_facts import (
     Promise,
     Sharing,
     StorageInfo,
-    server_cache,
 )
 from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
@@ -63,12 +62,6 @@ _URI_OF_FILES = re.compile(r"\bfile://|\bdata_dir=|\bshared_blob_dir=[^0fFnN]|\$
 """The text in a URI that names files which all clients share."""
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings by which a user recognizes a database."""
-_SERVER_CACHES: Mapping[str, frozenset[str]] = {
-    "zeoserver": frozenset({server_cache("ZEO")}),
-    "postgresqlserver": frozenset({server_cache("PostgreSQL")}),
-    "mysqlserver": frozenset({server_cache("MySQL"), server_cache("MariaDB")}),
-}
-"""The caches that a restart empties, by the type of the server's section."""
 
 
 @dataclass(frozen=True)
@@ -201,18 +194,6 @@ class Contender:
         """Return how to change its configuration after it failed with *cause*, if that is known."""
         fitting = (advice.text for advice in self.advice if re.search(advice.pattern, cause))
         return next(fitting, None)
-
-    def caches_left(self, *, restarted: bool) -> list[str]:
-        """Return the caches that hold records even when it is read cold.
-
-        *restarted* says whether its private servers are restarted before.
-        """
-        emptied = {
-            cache
-            for server in self.servers.values()
-            for cache in _SERVER_CACHES.get(server.kind, ())
-        }
-        return [cache for cache in self.info.caches_left if not (restarted and cache in emptied)]
 
     @property
     def description(self) -> tuple[object, ...]:

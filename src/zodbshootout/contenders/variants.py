@@ -21,7 +21,7 @@ import ZConfig
 from ZConfig.substitution import substitute
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.client.storage_types import nested_sections, promise_of
+from zodbshootout.client.storage_types import nested_sections
 from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.secrets import of_configuration
@@ -41,7 +41,6 @@ from zodbshootout.model.specification import (
     duration,
     variant_name,
 )
-from zodbshootout.model.storage_facts import Durability, Sharing
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
@@ -258,26 +257,6 @@ def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Co
         return list(chain.from_iterable(by_section))
     definitions = [variant.definitions for variant in variants]
     return [contender for section in by_section for contender in _with_values(section, definitions)]
-
-
-def check_servers_can_restart(contenders: Sequence[Contender]) -> None:
-    """Check that the *contenders* have private servers, and that a restart loses no data."""
-    option = "--restart-servers"
-    served = [contender for contender in contenders if contender.servers]
-    if not served:
-        raise UserError(f"{option}: no contender has a server that the run starts")
-    for contender in served:
-        if contender.info.sharing is Sharing.VOLATILE:
-            raise UserError(
-                f"{option}: {contender.name} would lose its data, which it keeps in memory; leave "
-                "it out with --only"
-            )
-        for storage in contender.served:
-            if promise_of(storage.section)[0] is Durability.IN_MEMORY:
-                raise UserError(
-                    f"{option}: {contender.name} would lose its data, which server "
-                    f"{storage.server.name} keeps in memory; leave it out with --only"
-                )
 
 
 def _with_values(

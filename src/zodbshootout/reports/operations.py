@@ -70,7 +70,8 @@ def _restarted(after: CellResult) -> Iterator[str]:
     if reconnections := _numbers(after, "reconnections"):
         yield f"{sum(reconnections):,.0f} reconnections"
     yield f"{sum(failed):,.0f} errors reached the application"
-    yield f"{sum(lost):,.0f} of {sum(acknowledged):,.0f} commits lost"
+    if commits := sum(acknowledged):
+        yield f"{sum(lost):,.0f} of {commits:,.0f} commits lost"
 
 
 def _numbers(result: CellResult, key: str) -> list[float]:

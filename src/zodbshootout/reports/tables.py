@@ -25,12 +25,11 @@ from zodbshootout.reports.comparison import (
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import measured_crossings, undelivered
 from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
-from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes, places
+from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes
 from zodbshootout.reports.headings import (
     Columned,
     Group,
     ResultSet,
-    benchmarks_of,
     groups_of,
     in_columns,
     legend,
@@ -227,10 +226,6 @@ def _caption(group: Group, scale: _Scale) -> str:
 
 def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     """Return lines about the circumstances of the measurements."""
-    restarted = [(column, result.cell) for column, result in cells if result.servers_restarted]
-    if restarted:
-        where = places(restarted, benchmarks_of(cells))
-        yield f"{where}: servers restarted before each value"
     yield from caches_left(cells)
     yield from cache_notes(cells)
     yield from replay_notes(cells)

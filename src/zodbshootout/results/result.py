@@ -255,10 +255,6 @@ class CellResult:
         ]
 
     @property
-    def servers_restarted(self) -> bool:
-        return any(run.get_metadata().get("servers_restarted") for run in self.runs)
-
-    @property
     def uncleared_caches(self) -> str:
         """The caches that could not be emptied before cold reads; empty if there are none."""
         caches = str(self.metadata.get("uncleared_caches", "none"))

@@ -418,7 +418,7 @@ _FACTS = (
     "durability", "durability_detail",
     "environment", "hostname", "platform", "cpu_model_name", "cpu_count", "cpu_affinity",
     "python_implementation", "python_version", "driver", "storage_classes", "sharing",
-    "corrections", "packed", "zapped", "servers_restarted", "uncleared_caches", "profiler",
+    "corrections", "packed", "zapped", "uncleared_caches", "profiler",
     "work_per_iteration", "unit",
 )  # fmt: skip
 """The metadata that may explain a difference, besides versions and settings."""

@@ -73,8 +73,6 @@ class InterleavedRun(Generic[C]):
     failed: Callable[[C, Failure], None]
     """Called when a worker has failed; it takes no further part."""
     clock: Callable[[], float] = time.monotonic
-    before_slice: Callable[[C], None] = lambda _: None
-    """Called before each slice is prepared; may raise :class:`Failed`."""
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
     """Called to take each prepared slice by calling its second argument, once."""
     is_last: Callable[[], bool] = lambda: True
@@ -124,7 +122,6 @@ class InterleavedRun(Generic[C]):
 
     def _take_turn(self, keys: Sequence[C], number: int) -> dict[C, Slice]:
         """Have *keys* prepare a slice at the same time, and then take it one after the other."""
-        self._for_each(self.before_slice, keys)
         self._all_at_once(keys, "prepare_slice", number)
         return self._for_each(
             lambda key: self.take(key, lambda: self.workers[key].take_slice(number)), keys

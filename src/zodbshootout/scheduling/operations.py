@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zodbshootout.client.operation import BENCHMARK_OF
+from zodbshootout.client.storage_types import promise_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.arrivals import MIN_ITERATIONS
 from zodbshootout.model.outcome import Failed, Failure
@@ -23,6 +24,7 @@ from zodbshootout.model.specification import (
     Parameters,
     Specification,
 )
+from zodbshootout.model.storage_facts import Durability
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import Worker
@@ -85,8 +87,7 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
     if not parameters.during:
         return None
     if parameters.operation in RESTARTS:
-        name = contender.info.storage_name
-        return None if contender.servers else f"{name}: the run has no server of its own to restart"
+        return _restart_refusal(contender)
     if not (parameters.crew.shared or is_elsewhere(contender, parameters)):
         name = contender.info.storage_name
         return (
@@ -95,6 +96,16 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
         )
     benchmark = BENCHMARK_OF[parameters.operation]
     return benchmark.refusal(contender.info, operation_parameters(parameters))
+
+
+def _restart_refusal(contender: Contender) -> str | None:
+    name = contender.info.storage_name
+    if not contender.servers:
+        return f"{name}: the run has no server of its own to restart"
+    for storage in contender.served:
+        if promise_of(storage.section)[0] is Durability.IN_MEMORY:
+            return f"{name}: server {storage.server.name} keeps the data in memory, and loses it"
+    return None
 
 
 class Restart:

@@ -96,7 +96,7 @@ class Tasks:
         if task.pack:
             self._packed.add(cell.contender)
 
-    def measuring(self, cell: Cell, *, restarted: bool) -> Measure:
+    def measuring(self, cell: Cell) -> Measure:
         """Return the task to measure a cell."""
         profile = None
         if self.options.profiles is not None:
@@ -108,7 +108,7 @@ class Tasks:
         specification = self._specification(cell, run=secrets.token_hex(4))
         return Measure(
             specification,
-            {**self.metadata(cell, restarted=restarted), **target},
+            {**self.metadata(cell), **target},
             self.options.leaks,
             profile,
             self.cluster,
@@ -133,14 +133,14 @@ class Tasks:
         parameters = replace(cell.parameters, owner=cell.contender, workload=workload)
         return Specification(storage, cell.benchmark, parameters)
 
-    def metadata(self, cell: Cell, *, restarted: bool) -> dict[str, str | int | float]:
+    def metadata(self, cell: Cell) -> dict[str, str | int | float]:
         """Return the metadata that is known before a run begins."""
         contender, options = self.plan.contender(cell), self.options
         info, benchmark = contender.info, benchmarks()[cell.benchmark]
         environment = contender.environment
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
         durability, durability_detail = info.promise
-        uncleared = ", ".join(contender.caches_left(restarted=restarted))
+        uncleared = ", ".join(info.caches_left)
         duration = self.plan.effort.duration
         documents = {"settings": json.dumps(contender.settings)}
         if contender.definitions:
@@ -157,7 +157,6 @@ class Tasks:
                     **({"for_s": duration} if duration else {}),
                     "record_size_bytes": _record_size(cell, benchmark),
                     "profiler": "cprofile" if options.profiles else "none",
-                    "servers_restarted": restarted,
                     **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
                     "configuration_hash": contender.fingerprint(),
                     **{f"version_{name}": version for name, version in versions.items()},

@@ -77,8 +77,6 @@ class RunOptions:
     """The contenders to whose databases a run writes even if they hold other data."""
     pack: bool = False
     """Whether each contender is packed before it is first measured."""
-    restart: bool = False
-    """Whether private servers are restarted before each value of a cold benchmark."""
     leaks: bool = False
     debug_single_value: bool = False
     """Whether the run only tries a configuration; then round trips are not counted."""

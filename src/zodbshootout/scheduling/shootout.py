@@ -36,7 +36,6 @@ from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.scheduling.server_meter import ServerMeter
-from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, ForkServers, Worker
 from zodbshootout.workers.measuring import Slice
@@ -45,8 +44,6 @@ from zodbshootout.workers.summary import storable, traffic_metadata
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: a process takes some 15 MiB, and
 some connections to its server.  A row with more clients is measured a few contenders at a time."""
-VALUES_WITH_RESTARTS = 4
-"""The default for the slices of a run if servers are restarted before each."""
 OVERHEAD = 0.45
 """Seconds of a run besides its slices, for one of several contenders, until they are known."""
 
@@ -131,7 +128,7 @@ class Shootout:
     def expected_metadata(self) -> dict[Cell, Mapping[str, str | int | float]]:
         """Return the metadata that runs of the measurable cells will have."""
         return {
-            cell: self.tasks.metadata(cell, restarted=self._is_restarted(cell))
+            cell: self.tasks.metadata(cell)
             for cell in self.plan.cells
             if self.plan.failure(cell) is None
         }
@@ -224,10 +221,6 @@ class Shootout:
         benchmark = benchmarks()[cell.benchmark]
         fewest = benchmark.fewest(cell.parameters)
         effort = self.plan.effort
-        if self._restarts(cell.benchmark):
-            # The second read of an object would come from the server's cache.
-            values = effort.values or VALUES_WITH_RESTARTS
-            effort = replace(effort, loops=fewest, values=values)
         if benchmark.lengthy:
             loops, values = effort.loops or 1, effort.values or 1
             effort = replace(effort, loops=loops, values=values, warmups=0)
@@ -284,8 +277,8 @@ class Shootout:
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
         """Group the cells whose clients can be set up at the same time.
 
-        A server that is restarted for one cell would be missing for the others, and no client may
-        have a database open while its data is destroyed.  The phases of a contender are a group.
+        No client may have a database open while its data is destroyed.  The phases of a contender
+        are a group.
         """
         groups: list[list[Cell]] = []
         if cells and cells[0].parameters.during:
@@ -307,8 +300,6 @@ class Shootout:
         together = clients_together(crew, self.plan.contender(cell).hosts_together)
         if (len(group) + 1) * together > MAX_CLIENTS:
             return False
-        if self._restarts(cell.benchmark):
-            return not any(c.contender in self.servers.served for c in [cell, *group])
         if not (self.tasks.zaps(cell) or benchmarks()[cell.benchmark].alone):
             return True
         place = self.plan.contender(cell).place
@@ -342,7 +333,6 @@ class Shootout:
             turns = InterleavedRun(
                 workers,
                 self._fail,
-                before_slice=lambda cell: self._restart_servers(cell, workers[cell]),
                 take=lambda cell, take: self._take(workers[cell], meter, cell, take),
                 is_last=stop.is_last,
                 clock=self.clock,
@@ -461,7 +451,7 @@ class Shootout:
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
         for cell in cells:
-            task = self.tasks.measuring(cell, restarted=self._is_restarted(cell))
+            task = self.tasks.measuring(cell)
             try:
                 fork_server = self._fork_server(task.interpreter, number)
                 workers[cell] = stack.enter_context(fork_server.measure(task))
@@ -525,25 +515,6 @@ class Shootout:
                 f"{cell.contender} is also connected with {' and '.join(map(printable, addresses))}"
             )
             self.store.observer.relay(f"{also}, where no round-trip time is added")
-
-    def _restarts(self, benchmark: str) -> bool:
-        return self.options.restart and benchmarks()[benchmark].cold
-
-    def _is_restarted(self, cell: Cell) -> bool:
-        return self._restarts(cell.benchmark) and cell.contender in self.servers.served
-
-    def _restart_servers(self, cell: Cell, worker: Worker) -> None:
-        """Restart the servers of a cell that needs it, while no client has the database open."""
-        if not self._is_restarted(cell):
-            return
-        worker.start("close_databases")
-        worker.wait()
-        try:
-            self.servers.restart_for(cell.contender)
-        except ServerFailed as error:
-            raise Failed(Failure(str(error))) from error
-        worker.start("reopen_databases")
-        worker.wait()
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
         retries = 0 if self.plan.effort.duration else self.options.retries

@@ -84,14 +84,6 @@ class RunningServers:
         all_of_them = (server.versions.items() for server in self._needed_by(contender))
         return dict(chain.from_iterable(all_of_them))
 
-    def restart_for(self, contender: str) -> None:
-        """Restart the servers that a contender needs.
-
-        :raises ServerFailed: if one does not come up again; the others are started all the same
-        """
-        self.halt_for(contender)
-        self.resume_for(contender)
-
     def halt_for(self, contender: str, *, by_force: bool = False) -> None:
         """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
         for server in reversed(self._needed_by(contender)):

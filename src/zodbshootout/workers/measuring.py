@@ -40,7 +40,7 @@ LEAKS_PREFIX = "leaks: "
 """The prefix of lines about leaks, which a worker prints for the user."""
 SLICE_CALLS = frozenset(
     {
-        "attempt", "prepare_slice", "close_databases", "reopen_databases",
+        "attempt", "prepare_slice",
         "size_before_slice", "size_after_slice", "recovered", *OPERATION_CALLS,
     }
 )  # fmt: skip
@@ -336,12 +336,6 @@ class Measuring(Operation):
         if len(ends) >= HUNDRED:
             metadata["hundredth_transaction_s"] = ends[HUNDRED - 1] - began
         return metadata
-
-    def close_databases(self) -> None:
-        self._crew.call("close_database")
-
-    def reopen_databases(self) -> None:
-        self._crew.call("reopen_database")
 
 
 def _slice(sample: Sample, *, goes_on: bool = False) -> Slice:

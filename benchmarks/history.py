@@ -83,7 +83,7 @@ class Side:
             "python_implementation": sys.implementation.name,
         }  # fmt: skip
         run = pyperf.Run([seconds], metadata=metadata, collect_metadata=False)
-        cell = Cell(name, PACKAGE, Parameters(CrewShape(1)), BenchmarkWords(name))
+        cell = Cell(name, PACKAGE, Parameters(CrewShape(1), objects=0), BenchmarkWords(name))
         result = self.results.get(name, CellResult(cell))
         self.results[name] = result.with_run(pyperf.Benchmark([run]))
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from benchmarks import __main__, history
+from benchmarks.command import ROOT
 
 from zodbshootout.results.anchor import read_anchor
 from zodbshootout.results.history import ANCHOR, CANARY, CANDIDATE, POSITION, STEP, read_points
 from zodbshootout.versions import git
 
 pytestmark = pytest.mark.skipif(
-    git(history.ROOT, "rev-parse", "HEAD~1") is None, reason="not a checkout with two commits"
+    git(ROOT, "rev-parse", "HEAD~1") is None, reason="not a checkout with two commits"
 )
 
 
@@ -26,7 +27,7 @@ def slower(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     def seconds(source: Path, words: Sequence[str], place: Path) -> float:
         assert (source / "zodbshootout" / "__init__.py").exists()
         noise = 1 + 0.001 * (next(taken) * 7 % 11)
-        return noise * (times[0] if source == history.ROOT / "src" else 1.0)
+        return noise * (times[0] if source == ROOT / "src" else 1.0)
 
     monkeypatch.setattr(history, "_processor_seconds", seconds)
     dates = (f"2026-01-01T00:00:{second:02}+00:00" for second in range(60))
@@ -48,12 +49,12 @@ def test_points_follow_each_other_and_the_anchor_stays(
     assert {POSITION, CANARY} <= first.cells[0].ratios.keys()
     assert second.cells[0].ratios[POSITION].value == pytest.approx(1 / 1.1, rel=0.01)
     commits = [point.packages[ANCHOR]["zodbshootout"].commit for point in (first, second)]
-    assert commits == [git(history.ROOT, "rev-parse", "HEAD~1")] * 2
+    assert commits == [git(ROOT, "rev-parse", "HEAD~1")] * 2
     anchor = read_anchor(tmp_path)
     assert anchor is not None
     assert anchor.requirements == commits[:1]
     candidate = second.packages[CANDIDATE]["zodbshootout"]
-    assert candidate.commit == git(history.ROOT, "rev-parse", "HEAD")
+    assert candidate.commit == git(ROOT, "rev-parse", "HEAD")
     assert STEP not in second.cells[0].ratios or not candidate.modified
 
 

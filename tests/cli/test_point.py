@@ -88,6 +88,8 @@ def test_another_anchor_is_measured_beside_the_former_one(directory: Path) -> No
     planned = plan_point(with_a_point(directory), ["RelStorage==4.1.0"])
     assert list(planned.environments) == [ANCHOR, TWIN, FORMER, PREVIOUS]
     assert list(planned.environments[FORMER].requirements) == PINNED
+    assert planned.environments[FORMER].one_of_several
+    assert not planned.environments[ANCHOR].one_of_several
     assert planned.anchor.point == ""
 
 

@@ -140,6 +140,18 @@ def test_other_code_begins_a_new_series_and_says_so() -> None:
     )
 
 
+def test_an_anchor_without_a_link_begins_new_series_and_says_so() -> None:
+    history = Simulated("no link")
+    history.add()
+    history.add()
+    replaced_elsewhere = {**history.points[-1].packages, ANCHOR: packages(7)}
+    history.points[-1] = replace(history.points[-1], packages=replaced_elsewhere)
+    watched = history.history
+    assert [len(series) for series in watched.series[FIRST]] == [1, 1]
+    (line,) = watched.new_series
+    assert line.startswith("all series begin anew: the anchor is another one")
+
+
 def test_other_parameters_begin_a_new_series_and_are_named() -> None:
     history = Simulated("parameters", cells=1)
     history.add()

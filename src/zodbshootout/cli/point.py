@@ -80,7 +80,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
     environments = {ANCHOR: _environment(ANCHOR, anchor.requirements)}
     environments[TWIN] = replace(environments[ANCHOR], name=TWIN)
     if known is not None and not is_same:
-        environments[FORMER] = _environment(FORMER, known.requirements)
+        environments[FORMER] = _environment(FORMER, known.requirements, may_be_gone=True)
     planned = PlannedPoint(directory, anchor, machine, environments, {CANDIDATE: candidate})
     return _with_previous(planned, points[-1]) if points else planned
 
@@ -106,8 +106,7 @@ def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
     if previous in others:
         return planned
     try:
-        # What cannot be installed any more is no failure of the run.
-        environment = replace(_environment(PREVIOUS, _requirements(previous)), one_of_several=True)
+        environment = _environment(PREVIOUS, _requirements(previous), may_be_gone=True)
     except UserError as error:
         return replace(planned, absent={PREVIOUS: str(error)})
     environments = {**planned.environments, PREVIOUS: environment}
@@ -140,8 +139,16 @@ def _name(requirement: str) -> str:
         return ""
 
 
-def _environment(role: str, requirements: Sequence[str]) -> Environment:
-    return Environment(role, requirements=tuple(requirements), keeps_installed=True)
+def _environment(
+    role: str, requirements: Sequence[str], *, may_be_gone: bool = False
+) -> Environment:
+    """Return the environment of a role; that it *may_be_gone* is not an error of the run."""
+    return Environment(
+        role,
+        requirements=tuple(requirements),
+        keeps_installed=True,
+        one_of_several=may_be_gone,
+    )
 
 
 def _check_is_fixed(word: str, environment: Environment) -> None:

@@ -264,11 +264,17 @@ class MachineHistory:
 
     @cached_property
     def new_series(self) -> list[str]:
-        """Sentences about the cells of the newest point whose code or parameters have changed."""
+        """Sentences about the series that begin with the newest point."""
         before = self.by_name.get(self.newest.previous)
         if before is None:
             return []
         changes = []
+        is_linked = any(LINK in cell.ratios for cell in self.newest.cells)
+        if before.packages[ANCHOR] != self.newest.packages[ANCHOR] and not is_linked:
+            changes.append(
+                "all series begin anew: the anchor is another one, and was not measured in turn "
+                "with the former one on this kind of machine"
+            )
         for cell in self.newest.cells:
             others = [c for c in before.cells
                       if (c.benchmark, c.contender, c.measure) == _kind(cell)]  # fmt: skip

@@ -310,7 +310,7 @@ def test_a_small_trend_is_found_and_ascribed_rightly_on_a_machine_whose_load_cha
 
 def test_a_machine_whose_load_falls_does_not_make_one_slow_that_it_does_not_concern() -> None:
     falls = [1.0 if number < 24 else 0.2 for number in range(RUNS)]
-    computing = on_a_machine(falls, for_a_time("zeo", seed=5, noise=0.05))
+    computing = on_a_machine(falls, for_a_time("zeo", seed=5, noise=0.2))
     waiting = on_a_machine([0.7 + 0.3 * factor for factor in falls], for_a_time("fs", seed=6))
     growing = on_a_machine([0.7 + 0.3 * factor for factor in falls], for_a_time("slow", 2.0, 7))
     found = judged(computing, waiting, growing)
@@ -355,6 +355,17 @@ def test_a_trend_below_two_percent_is_not_reported() -> None:
     assert slower(0.03) is not None
 
 
+def test_a_contender_that_gets_faster_by_less_than_two_percent_is_steady() -> None:
+    def faster(part: float) -> bool:
+        steps = [[1 - part * number / (RUNS - 1)] * 4 for number in range(RUNS)]
+        exact = measured_for(cell("update", "fs"), [[1.0] * 4] * RUNS)
+        found = judged(exact, measured_for(cell("update", "warming"), steps))["warming"]
+        return over_time(found).faster
+
+    assert not faster(0.015)
+    assert faster(0.03)
+
+
 def test_the_first_run_is_left_aside() -> None:
     def after(first: float, *others: CellResult) -> CellResult:
         runs = [list(run.values) for run in for_a_time("slow", 1.5).runs]
@@ -373,12 +384,22 @@ def test_the_first_run_is_left_aside() -> None:
 def test_others_that_end_early_do_not_keep_a_trend_from_being_found() -> None:
     slow, steady = for_a_time("slow", 1.5), for_a_time("fs", seed=2)
     early = replace(for_a_time("failed", seed=3), runs=for_a_time("failed", seed=3).runs[:10])
-    found = judged(slow, steady, early)["slow"].trend
-    assert found is not None
-    assert not found.alone
+    exact = measured_for(cell("update", "failed"), [list(run.values) for run in slow.runs[:24]])
+    for failed in (early, exact):
+        found = judged(slow, steady, failed)["slow"].trend
+        assert found is not None
+        assert not found.alone
+        assert found.times == pytest.approx(1.48, rel=0.05)
     alone = judged(for_a_time("slow", 3.0), early)["slow"].trend
     assert alone is not None
     assert alone.alone
+
+
+def test_a_contender_whose_times_vary_does_not_hide_the_trend_of_another() -> None:
+    noisy = for_a_time("zeo", seed=3, noise=0.5)
+    found = judged(noisy, for_a_time("slow", 1.2), for_a_time("fs", seed=2))
+    assert [name for name, result in found.items() if result.trend] == ["slow"]
+    assert (over_time(found["fs"]).smallest or 2.0) < 1.2
 
 
 def test_a_contender_by_itself_seldom_has_a_trend_on_a_machine_whose_load_changes() -> None:
@@ -434,6 +455,9 @@ def test_memory_that_grows_to_the_end_grows_and_caches_that_fill_do_not() -> Non
     assert growths({"server_memory_bytes": lambda n: 1e9 + 1e6 * n}) != ()
     assert growths({"server_memory_bytes": lambda n: 1e9 + 1e5 * n}) == ()  # less than 1 %
     assert growths(filling) == growths(noisy) == ()
+    early = {"client_memory_now_bytes": lambda n: 5e7 + 4e6 * min(n, RUNS / 4) + noise[n]}
+    ending = {"client_memory_now_bytes": lambda n: 5e7 + 1e6 * (n - 0.7 * max(0, n - 25))}
+    assert growths(early) == growths(ending) == ()
 
 
 def test_memory_that_wanders_at_random_seldom_grows() -> None:
@@ -455,6 +479,8 @@ def test_an_iteration_far_beyond_the_others_is_a_stall_with_its_instant() -> Non
     result = judged(measured_for(cell("update", "fs"), quick, each=each))["fs"]
     assert over_time(result).stalls == (Stall(45 * 8.5, 1.0),)
     assert over_time(judged(measured_for(cell("update", "fs"), quick))["fs"]).stalls == ()
+    unknown = measured_for(cell("update", "fs"), quick, each=lambda _: {"slice_longest_s": "9"})
+    assert over_time(judged(unknown)["fs"]).stalls == ()
 
 
 @pytest.mark.parametrize(

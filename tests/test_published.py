@@ -31,7 +31,8 @@ PUBLISHED = Published(
     "fs", clients=2, objects=100, object_size=300,
 )  # fmt: skip
 SMALL = Experiment(
-    "small", [Run("one", "One", "x.conf", "add --at-most 1", [PUBLISHED], [("fs", "zeo")])]
+    "small",
+    [Run("one", "One", "x.conf", "add --at-most 1", [PUBLISHED], [("fs", "zeo")], seconds=True)],
 )
 
 
@@ -97,6 +98,8 @@ def test_text_files_hold_the_tables_and_the_comparison(data: Path, tmp_path: Pat
     assert "Objects per second: 100 objects of 300 bytes, 1 process" in shown
     compared = (tmp_path / "made" / "one-compare.txt").read_text(encoding="utf-8")
     assert "zeo is 4.00 times as fast" in compared
+    in_seconds = (tmp_path / "made" / "one-seconds.txt").read_text(encoding="utf-8")
+    assert "Mean seconds per iteration" in in_seconds
 
 
 def test_a_page_shows_traffic_in_place_of_speed(data: Path, tmp_path: Path) -> None:

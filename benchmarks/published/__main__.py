@@ -25,6 +25,7 @@ RESULTS = ROOT / "docs" / "results"
 QUICK = {
     "--at-most": ("-p", "1", "-n", "1", "--min-time", "0.001"),
     "--object-counts": ("--object-counts", "10"),
+    "--min-objects": ("--min-objects", "100", "-p", "1"),
 }
 """The words of a trial in place of these options and their values."""
 KEPT = {0, 3}

@@ -46,6 +46,8 @@ class Run:
     """Whether a picture shows the table as on a terminal."""
     costs: bool = False
     """Whether a text shows costs and times at distances, as ``show --costs`` does."""
+    seconds: bool = False
+    """Whether a text shows the seconds of an iteration, as ``show --unit seconds`` does."""
     traffic: bool = False
     """Whether the page shows round trips and bytes in place of speed."""
     workload: str = ""
@@ -330,6 +332,23 @@ EXAMPLES = Experiment(
                     10,
                 ),
             )
+        ),
+        Run(
+            "upkeep",
+            "Packing, opening and copying",
+            "etc/website-sample.conf",
+            "pack open copy --min-objects 100k --garbage 30% --revisions 3",
+            compared=[("zeo", "postgresql"), ("zeo", "mysql")],
+            costs=True,
+            seconds=True,
+        ),
+        Run(
+            "upkeep-open",
+            "Opening with and without a cache",
+            "etc/website-sample.conf",
+            "open open_cold open_stale --object-counts 10000 -c 1 --at-most 8",
+            costs=True,
+            seconds=True,
         ),
         Run(
             "tutorial",

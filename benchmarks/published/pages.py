@@ -25,7 +25,7 @@ from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
-from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, OBJECTS
+from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, METRICS, OBJECTS
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.reports.workload_report import workload_report
@@ -75,6 +75,9 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
         _write(
             text.write, costs_report([ResultSet(results)]), into / f"{run.name}-costs.txt", TERMINAL
         )
+    if run.seconds:
+        in_seconds = make_report([ResultSet(results)], METRICS["seconds"])
+        _write(text.write, in_seconds, into / f"{run.name}-seconds.txt", TERMINAL)
     if run.workload:
         workload = Workload(ROOT / run.workload)
         described = workload_report(workload.path.name, workload, describe(workload))

@@ -82,7 +82,7 @@ def test_many_benchmarks_are_summed_up_by_topic() -> None:
         "transactions without data: slower at ex_commit (0.50×), im_commit (0.50×), "
         "no difference seen at tpc; "
         "other work: slower at readCurrent (0.50×), new_oid (0.50×); "
-        "upkeep: slower at all 4 benchmarks (0.50×); "
+        "upkeep: slower at all 5 benchmarks (0.50×); "
         "no difference seen at steamin"
     )
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.runs import cell_with, contender, plan_of, sweep_of
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
-from zodbshootout.scheduling.plan import make_plan
+from zodbshootout.results.estimate import MIN_RUNS
+from zodbshootout.scheduling.plan import LENGTHY_RATE, make_plan
 
 
 def test_a_plan_is_limited_to_the_time_of_its_cells_unless_a_limit_is_given() -> None:
@@ -84,3 +86,11 @@ def test_a_sweep_leaves_out_no_number(most: int) -> None:
     sizes = [parameters.crew.size for parameters in sweep.parameters()]
     assert sorted(sizes) == list(range(1, most + 1))
     assert sizes[-1] not in {1, most} or most < 3
+
+
+def test_runs_that_are_made_whatever_the_limit_is_are_estimated_by_their_work() -> None:
+    plan = plan_of("a", ["pack"], precision=0.05)
+    (cell,) = plan.cells
+    work = benchmarks()["pack"].work(cell.parameters)
+    assert plan.estimated_seconds() == plan.limit + MIN_RUNS * work / LENGTHY_RATE
+    assert plan_of("a", ["pack"], precision=0.05, limit=60.0).estimated_seconds() == 60.0

@@ -29,6 +29,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import Advice, Sharing
 from zodbshootout.network.relays import Traffic
+from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FEWEST_RUNS
 from zodbshootout.scheduling.orders import Tasks
@@ -1134,3 +1135,30 @@ def test_a_server_that_does_not_come_up_again_fails_all_phases() -> None:
     outcome = restarted("restart", Site(stay_away))
     assert states_of_phases(outcome)["a"] == ["failed"] * 3
     assert outcome.results[0].reason == "server main did not come up"
+
+
+def test_a_run_of_a_lengthy_benchmark_is_one_iteration_and_there_are_three(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
+    plan = plan_of(
+        [far("a", 0.0)], ["pack"], processes=4, values=0, loops=0,
+        precision=0.01, cell_limit=1e-9,
+    )  # fmt: skip
+    outcome = run_shootout(plan, Site(swings={"a": 0.5}))
+    assert Counter(event.call for event in outcome.site.did("attempt", "slice", "count")) == {
+        "slice": MIN_RUNS
+    }
+    (result,) = outcome.results
+    assert [len(run.values) for run in result.runs] == [1] * MIN_RUNS
+
+
+def test_upkeep_has_three_runs_whatever_the_limit_is() -> None:
+    outcome = run_shootout(plan_of("a", ["add", "open"], precision=0.01, cell_limit=1e-9))
+    runs = {result.cell.benchmark: len(result.runs) for result in outcome.results}
+    assert runs == {"add": 0, "open": MIN_RUNS}
+
+
+def test_a_limit_of_the_users_holds_for_a_lengthy_benchmark() -> None:
+    outcome = run_shootout(plan_of("a", ["pack"], processes=4, precision=0.01, limit=1e-9))
+    assert [result.state for result in outcome.results] == [State.NOT_RUN]

@@ -307,7 +307,7 @@ def _show_plan(plan: Plan, streams: Streams) -> int:
     if effort.precision:
         streams.say(
             f"{cells} until all are known within {100 * effort.precision:g} %, "
-            f"at most {minutes:.1f} minutes"
+            f"{'about' if plan.assured_seconds else 'at most'} {minutes:.1f} minutes"
         )
     elif effort.duration:
         streams.say(f"{cells}, about {minutes:.1f} minutes (--for)")

@@ -45,7 +45,7 @@ class Metric:
         if self.format:
             return format(value, self.format)
         if self.better == "more" and result.unit == "second" and not result.paced:
-            return f"{value / 1e6:,.1f}M" if value >= MILLIONS else f"{value:,.0f}"
+            return f"{value / 1e6:,.1f}M" if value >= MILLIONS else three_digits(value)
         return str(result.benchmark().format_value(value))
 
 

@@ -14,8 +14,13 @@ from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import Parameter, with_values
 from zodbshootout.model.specification import PHASES, Parameters
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.scheduling.calibration import Effort, min_seconds
 from zodbshootout.scheduling.operations import operation_refusal, with_operation
+
+LENGTHY_RATE = 5000.0
+"""Objects or records a second that are prepared, packed or copied, and checked, in an iteration of
+a lengthy benchmark."""
 
 
 @dataclass(frozen=True)
@@ -134,21 +139,35 @@ class Plan:
             max(usual, min_seconds(cell.parameters)) for cell in self._measurable
         )
 
+    @property
+    def assured_seconds(self) -> float:
+        """A rough estimate of the seconds of all runs that are made whatever the limit is."""
+        if self.effort.limit or not self.effort.precision:
+            return 0.0
+        return MIN_RUNS * self._lengthy_seconds
+
+    @property
+    def _lengthy_seconds(self) -> float:
+        """A rough estimate of the seconds of a run of each lengthy benchmark."""
+        kinds = ((benchmarks()[cell.benchmark], cell) for cell in self._measurable)
+        work = sum(kind.work(cell.parameters) for kind, cell in kinds if kind.lengthy)
+        return work / LENGTHY_RATE
+
     def estimated_seconds(self) -> float:
-        """Return a rough estimate of the duration, or with a precision its limit.
+        """Return a rough estimate of the duration; with a precision, its limit is part of it.
 
         The figures are those of the embedded default: a worker takes about a second besides its
         slices, and a slice twice its minimum time, time off the clock included.
         """
         effort = self.effort
         if effort.precision:
-            return self.limit
+            return self.limit + self.assured_seconds
         if effort.duration:
             measurable = set(self._measurable)
             return effort.duration * sum(not measurable.isdisjoint(row) for row in self.rows)
         slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
         a_run = 1.0 + (slices if effort.values else effort.run_time)
-        return effort.processes * a_run * len(self._measurable)
+        return effort.processes * (a_run * len(self._measurable) + self._lengthy_seconds)
 
 
 def make_plan(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks.benchmark import UPKEEP
 from zodbshootout.client.reachability import printable
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import BEFORE, PHASES, RESTARTS, Address, Interpreter
@@ -161,9 +162,12 @@ class Shootout:
             self._measure_round(row, self._calibrations[row], number)
 
     def _assured(self, row: Row) -> int:
-        """Return the number of rounds that a row has if the user has set no limit."""
-        is_lengthy = benchmarks()[row[0].benchmark].lengthy
-        return MIN_RUNS if is_lengthy and not self.plan.effort.limit else 0
+        """Return the number of rounds that a row has if the user has set no limit.
+
+        Nobody knows how long upkeep takes; its databases may have to be filled first.
+        """
+        is_upkeep = benchmarks()[row[0].benchmark].topic == UPKEEP
+        return MIN_RUNS if is_upkeep and not self.plan.effort.limit else 0
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row has from the run that is resumed."""

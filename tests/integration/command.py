@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,11 +105,15 @@ class Command(subprocess.Popen[str]):
 
 
 def start(directory: Path, *words: str, **more: str) -> Command:
+    return _start(directory, words, subprocess.PIPE, more)
+
+
+def _start(directory: Path, words: Sequence[str], stdin: int, more: Mapping[str, str]) -> Command:
     return Command(
         [sys.executable, "-m", "zodbshootout", *words],
         cwd=directory,
         env=environment(directory, **more),
-        stdin=subprocess.PIPE,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -118,13 +122,14 @@ def start(directory: Path, *words: str, **more: str) -> Command:
 
 def run(directory: Path, *words: str, answers: str | None = None, **more: str) -> Done:
     """Run the command; *answers*, if given, are typed on a terminal."""
-    if any(name.startswith("PYTHON") for name in more):  # an interpreter reads them at its start
-        with start(directory, *words, **more) as process:
-            out, err = process.communicate(timeout=LONGEST)
-        return Done(process.returncode, out, err)
-    variables = environment(directory, **more)
-    forking = zygote(f"{TESTS}{os.pathsep}{SOURCES}")
     with _keyboard(answers) as stdin:
+        # An interpreter reads variables of Python's at its start.
+        if sys.platform != "linux" or any(name.startswith("PYTHON") for name in more):
+            with _start(directory, words, stdin, more) as process:
+                out, err = process.communicate(timeout=LONGEST)
+            return Done(process.returncode, out, err)
+        variables = environment(directory, **more)
+        forking = zygote(f"{TESTS}{os.pathsep}{SOURCES}")
         return Done(*forking.run(words, directory, variables, stdin, LONGEST))
 
 

@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -57,15 +58,24 @@ class Zygote:
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             order = json.dumps([words, str(directory), dict(environment)]).encode()
-            socket.send_fds(self._socket, [order], [stdin, out.fileno(), err.fileno()])
-            pid = int(self._socket.recv(MAX_BYTES))
-            ready, _, _ = select.select([self._socket], [], [], seconds)
-            if not ready:
-                os.kill(pid, signal.SIGKILL)
-            status = int(self._socket.recv(MAX_BYTES))
-            if not ready:
-                raise subprocess.TimeoutExpired(list(words), seconds, _printed(out), _printed(err))
+            pid = 0
+            try:
+                socket.send_fds(self._socket, [order], [stdin, out.fileno(), err.fileno()])
+                pid = int(self._socket.recv(MAX_BYTES))
+                status = self._status(words, seconds)
+            except BaseException:
+                # Its late answer would be taken for that to another order.
+                zygote.cache_clear()
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
+                self._end()
+                raise
             return status, _printed(out), _printed(err)
+
+    def _status(self, words: Sequence[str], seconds: float) -> int:
+        if not select.select([self._socket], [], [], seconds)[0]:
+            raise subprocess.TimeoutExpired([*words], seconds)
+        return int(self._socket.recv(MAX_BYTES))
 
 
 @functools.cache
@@ -94,7 +104,8 @@ def serve(orders: socket.socket) -> None:
             os.close(descriptor)
         orders.send(str(pid).encode())
         _, status = os.waitpid(pid, 0)
-        orders.send(str(os.waitstatus_to_exitcode(status)).encode())
+        with suppress(BrokenPipeError):  # nobody waits any more
+            orders.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 def become(

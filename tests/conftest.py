@@ -9,7 +9,7 @@ import pytest
 
 from tests import generated
 
-LONG = {"integration", "faults", "browser"}
+LONG = {"integration", "faults", "browser", "truth"}
 """Directories of tests that start processes and take seconds each."""
 
 

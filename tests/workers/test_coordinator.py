@@ -12,7 +12,7 @@ import sys
 import threading
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -684,19 +684,16 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
     return Interpreter("old", sys.executable, f"{modules}{os.pathsep}{TESTS}")
 
 
-def test_another_python_inspects_and_validates_with_its_own_modules(
-    place: Place, there: Interpreter
-) -> None:
+def test_another_python_inspects_with_its_own_modules(place: Place, there: Interpreter) -> None:
     wrong = Storage(place.storage().section.replace("path", "paht"))
     with place.launcher.fork_server(there) as fork_server:
         info = fork_server.inspect(place.storage())
         assert (info.storage_name, info.python["python_executable"]) == (
             "FileStorage", sys.executable,
         )  # fmt: skip
-        assert fork_server.validate(place.storage()) is None
-        flaw = fork_server.validate(wrong)
-        assert flaw is not None
-        assert (flaw.line, "'paht' is not a known key" in flaw.message) == (4, True)
+        with pytest.raises(Failed, match="'paht' is not a known key") as failure:
+            fork_server.inspect(wrong)
+        assert failure.value.failure.section_line == 4
         with pytest.raises(Failed) as failure:
             fork_server.inspect(Storage("%import missing\n<zodb x>\n</zodb>\n"))
         assert str(Path(there.modules.partition(os.pathsep)[0])) in failure.value.failure.detail
@@ -751,11 +748,10 @@ def test_another_python_gets_no_paths_of_modules_for_this_one(
     sees_ours: bool, place: Place, there: Interpreter
 ) -> None:
     modules, _, _ = there.modules.partition(os.pathsep)  # without the package of the section
-    with place.launcher.fork_server(
-        replace(there, modules=modules, sees_ours=sees_ours)
-    ) as fork_server:
-        flaw = fork_server.validate(place.storage(fault="raise"))
-    assert (flaw is None) == sees_ours
+    python = replace(there, modules=modules, sees_ours=sees_ours)
+    lacks = nullcontext() if sees_ours else pytest.raises(Failed, match="could not load package")
+    with place.launcher.fork_server(python) as fork_server, lacks:
+        fork_server.inspect(place.storage(fault="raise"))
     place.assert_tidy()
 
 

@@ -88,7 +88,12 @@ def addresses_of(storage: Storage) -> dict[Address, bool]:
 
     :raises BadSection: if the section is wrong
     """
-    section = _section_of_uri(storage.uri) if storage.uri else section_of(storage)
+    if storage.uri:
+        import zodburi
+
+        section = _section_of(zodburi.resolve_uri(storage.uri)[0])
+    else:
+        section = section_of(storage)
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
     return {**of_uri, **addresses(lambda route: reroute(section, route))}
 
@@ -112,6 +117,8 @@ def section_of(storage: Storage) -> Any:
             line = lines.index(imported)
             missing = missing or BadSection(error.message, line + 1)
             lines[line] = ""
+        except Exception as error:  # an imported package may raise anything
+            raise BadSection(describe(error)) from error
         else:
             (section,) = configuration.database
             return section
@@ -136,12 +143,6 @@ def _open_uri(uri: str, route: Route) -> Any:
     except BaseException:
         storage.close()
         raise
-
-
-def _section_of_uri(uri: str) -> Any:
-    import zodburi
-
-    return _section_of(zodburi.resolve_uri(uri)[0])
 
 
 def _section_of(factory: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tasks besides measuring: inspecting, validating and preparing a contender."""
+"""Tasks besides measuring: inspecting and preparing a contender."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from zodbshootout.client.connections import peers, place_of
 from zodbshootout.client.data import datasets, workload_objects
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.filler import CHUNK_BYTES, fill_up, filled
-from zodbshootout.client.database import Database, section_of
-from zodbshootout.model.outcome import BadSection, Failed, Failure, Unsupported, describe
+from zodbshootout.client.database import Database
+from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import Parameters, Specification, Storage
 from zodbshootout.model.storage_facts import EMPTY_AND_READ_ONLY, StorageInfo
 
-TASKS = frozenset({"inspect", "validate", "prepare"})
+TASKS = frozenset({"inspect", "prepare"})
 """The functions of this module that another process may call."""
 TRANSACTION_SIZE = 1000
 """The number of objects after which a transaction is committed, unless they are large."""
@@ -61,18 +61,6 @@ def inspect(storage: Storage) -> StorageInfo:
     except ReadOnlyError as error:  # by DB, which makes a root
         raise Unsupported(EMPTY_AND_READ_ONLY) from error
     return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
-
-
-def validate(storage: Storage) -> BadSection | None:
-    """Read the section of a contender without opening it; return the error, if there is one."""
-    try:
-        if storage.section:
-            section_of(storage)
-    except BadSection as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - an imported package may raise anything
-        return BadSection(describe(error))
-    return None
 
 
 def prepare(preparation: Preparation) -> None:

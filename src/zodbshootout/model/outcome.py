@@ -53,6 +53,8 @@ class Failure:
     """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
     """Whether wrong data makes the figures of earlier runs unreliable, too."""
+    section_line: int | None = None
+    """The wrong line of the contender's section, 0 if it is unknown; ``None`` for other reasons."""
 
 
 class Failed(Exception):  # noqa: N818
@@ -91,4 +93,5 @@ def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
         state,
         secondary,
         invalidates_results=isinstance(error, CheckFailed),
+        section_line=error.line if isinstance(error, BadSection) else None,
     )

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from zodbshootout.config.pythons import Environment
+from zodbshootout.config.tree import Section
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.making import Maker
 from zodbshootout.contenders.variants import Variants
@@ -46,7 +47,6 @@ def open_all(
         for c in plan.contenders
     ]
     present = [contender for contender in contenders if contender.name not in unavailable]
-    _check_sections(present, fork_servers)
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients, environments)
@@ -87,22 +87,15 @@ def inspect_all(
     return failures, opened
 
 
-def _check_sections(contenders: Sequence[Contender], fork_servers: ForkServers) -> None:
-    """Let the Python of each environment check its contenders' sections; open nothing."""
-    for contender in contenders:
-        section = contender.section
-        if not section.environment:
-            continue
-        try:
-            storage = contender.storage
-            flaw = fork_servers.for_round(0, storage.interpreter).validate(storage)
-        except Failed:
-            continue  # opening it fails in the same way, and fails this contender alone
-        if flaw is not None:
-            place = section.line(max(1, flaw.line))
-            where = place if flaw.line else place.path
-            message = " ".join(flaw.message.split())
-            raise UserError(f"{where}: {message} (environment {section.environment})")
+def _check_section(section: Section, failure: Failure) -> None:
+    """Check that a *failure* is not the error of another Python about the section.
+
+    :raises UserError: if it is, with the place in the file
+    """
+    if section.environment and failure.section_line is not None:
+        place = section.line(max(1, failure.section_line))
+        where = place if failure.section_line else place.path
+        raise UserError(f"{where}: {failure.cause} (environment {section.environment})")
 
 
 @contextmanager
@@ -153,6 +146,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         if _is_in_memory(info, contender.storage, fork_server):
             info = replace(info, sharing=Sharing.VOLATILE)
     except Failed as error:
+        _check_section(contender.section, error.failure)
         if error.failure.state is State.UNSUPPORTED:
             return error.failure
         cause, detail = error.failure.cause, error.failure.detail

@@ -32,7 +32,7 @@ from zodbshootout.guardian import (
     end_group,
     last_lines,
 )
-from zodbshootout.model.outcome import BadSection, Failed, Failure
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import (
     Interpreter,
     Specification,
@@ -80,7 +80,7 @@ class Launcher:
     environment: Mapping[str, str]
     working: TimeLimit
     opening: TimeLimit
-    """The limit of a worker that inspects or validates a contender."""
+    """The limit of a worker that inspects a contender."""
     python: str = sys.executable
     options: Sequence[str] = ()
     """pyperf's options for measuring: hooks, tracing."""
@@ -245,11 +245,6 @@ class ForkServer:
         info: StorageInfo = self._result("inspect", storage, self._launcher.opening)
         return info
 
-    def validate(self, storage: Storage) -> BadSection | None:
-        """Have a worker read the section of a contender; return its error, if it has one."""
-        flaw: BadSection | None = self._result("validate", storage, self._launcher.opening)
-        return flaw
-
     def prepare(self, preparation: Preparation) -> None:
         """Have a worker prepare a database."""
         self._result("prepare", preparation, self._launcher.working)
@@ -294,7 +289,8 @@ class ForkServer:
                 ours, theirs = Pipe()
             stack.enter_context(ours)
             with theirs:
-                pid = self._fork(path, theirs)
+                pid = self._order(os.fsencode(path), [theirs.fileno()], "started")
+                launcher.guardian.watch_group(pid)
             worker = Worker(self, pid, ours, Output(path, launcher.relay), limit, name)
             self._running[pid] = worker
             stack.callback(worker.output.close)
@@ -302,11 +298,6 @@ class ForkServer:
             worker.send(launcher.logging)
             worker.send(call)
             yield worker
-
-    def _fork(self, output: Path, connection: Connection) -> int:
-        pid = self._order(os.fsencode(output), [connection.fileno()], "started")
-        self._launcher.guardian.watch_group(pid)
-        return pid
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
         """Send an order, and return what the *answer* to it says."""

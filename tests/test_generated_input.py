@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.commands import outcome
 from tests.generated import examples
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.test_rates import result as rated
 from tests.reports.test_replay_tables import result as replayed
-from zodbshootout.cli.main import main
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE, SLOWDOWN
@@ -48,15 +47,9 @@ NOTES = ("are one database", "1 client instead of")
 """Parts of the lines that are printed even without an error."""
 
 
-def outcome(words: list[str]) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    status = main(words, out, err, io.StringIO())
-    return status, out.getvalue(), err.getvalue()
-
-
 def check_outcome(words: list[str]) -> None:
     """Check that a command that measures nothing succeeds or prints its error in one line."""
-    status, out, err = outcome(words)
+    status, out, err = outcome(*words)
     assert status in {ALL_MEASURED, BAD_USAGE, SLOWDOWN}, err
     assert "Traceback" not in out + err
     if status == BAD_USAGE:

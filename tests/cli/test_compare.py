@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.commands import outcome
 from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, cell_with, measured
-from zodbshootout.cli.main import main
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.result import CellResult
@@ -36,9 +36,7 @@ def write(path: Path, *results: CellResult) -> Path:
 
 
 def run(*arguments: str | Path) -> tuple[int, str, str]:
-    stdout, stderr = io.StringIO(), io.StringIO()
-    status = main(["compare", *map(str, arguments)], stdout, stderr)
-    return status, stdout.getvalue(), stderr.getvalue()
+    return outcome("compare", *arguments)
 
 
 def side(contender: str, slower: float, seed: int, **more: Any) -> list[CellResult]:
@@ -251,16 +249,15 @@ def test_an_environment_that_is_not_in_the_file_is_refused(environments: Path) -
 
 
 def test_show_includes_the_comparison_of_each_contender(environments: Path) -> None:
-    stdout, stderr = io.StringIO(), io.StringIO()
-    assert main(["show", str(environments)], stdout, stderr) == 0
-    shown = lines(stdout.getvalue())
+    status, tables, _ = outcome("show", environments)
+    assert status == 0
+    shown = lines(tables)
     assert "fs@before against fs: slower at add (0.91×); no difference seen at hot" in shown
     for name in ("fs", "zeo"):
         _, out, _ = run(environments, "--contender", name, f"{name}@before")
         assert lines(out) in shown
-    stdout = io.StringIO()
-    assert main(["show", str(environments), "--format", "csv"], stdout, stderr) == 0
-    assert len(stdout.getvalue().splitlines()) == 9
+    status, records, _ = outcome("show", environments, "--format", "csv")
+    assert (status, len(records.splitlines())) == (0, 9)
 
 
 @pytest.fixture

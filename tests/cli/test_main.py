@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from zodbshootout.cli.main import main
+from tests.commands import outcome
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.errors import UserError, errors_of_files
 
@@ -30,12 +30,6 @@ def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     Path("x.conf").write_text(FILESTORAGE)
-
-
-def outcome(*words: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    status = main(words, out, err, io.StringIO())
-    return status, out.getvalue(), err.getvalue()
 
 
 def refusing(function: Callable[..., Any], name: str, error: type[OSError]) -> Callable[..., Any]:
@@ -378,9 +372,9 @@ def test_an_unset_environment_variable_is_named_with_its_line(
 ) -> None:
     monkeypatch.delenv("SHOOTOUT_PASSWORD", raising=False)
     path = Path(__file__).parents[2] / "etc" / f"{name}-sample.conf"
-    stderr = io.StringIO()
-    assert main([str(path), "--list"], io.StringIO(), stderr) == 2
-    assert stderr.getvalue() == (
+    status, _, err = outcome(path, "--list")
+    assert status == 2
+    assert err == (
         f"zodbshootout: {path}:{line}: the environment variable SHOOTOUT_PASSWORD is not set; "
         "set it: export SHOOTOUT_PASSWORD=...\n"
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_show import run, written
+from tests.cli.test_show import written
+from tests.commands import outcome
 from tests.reports.results import EVERYTHING
 from tests.reports.swept import SWEPT
 from tests.runs import failed
@@ -38,13 +39,13 @@ def names_here() -> list[str]:
     ],
 )  # fmt: skip
 def test_the_file_ending_determines_the_format(out: Path, name: str, start: bytes) -> None:
-    assert run("report", out, "-o", name) == (0, f"Report: {name}\n", "")
+    assert outcome("report", out, "-o", name) == (0, f"Report: {name}\n", "")
     assert Path(name).read_bytes().startswith(start)
     assert names_here() == sorted(["out.json", "out.d", "out.cells.jsonl", name])
 
 
 def test_a_format_can_be_named(out: Path) -> None:
-    assert run("report", out, "-o", "page", "--format", "svg")[0] == 0
+    assert outcome("report", out, "-o", "page", "--format", "svg")[0] == 0
     assert Path("page").read_bytes().startswith(SVG)
 
 
@@ -59,31 +60,31 @@ def test_a_report_whose_name_is_too_long_is_refused(
 
 def test_an_existing_report_is_replaced(out: Path) -> None:
     Path("page.md").write_text("old")
-    assert run("report", out, "-o", "page.md")[0] == 0
+    assert outcome("report", out, "-o", "page.md")[0] == 0
     assert not Path("page.md").read_text(encoding="utf-8").startswith("old")
 
 
 def test_a_report_is_written_through_a_link(out: Path) -> None:
     Path("link.md").symlink_to("page.md")
-    assert run("report", out, "-o", "link.md") == (0, "Report: link.md\n", "")
+    assert outcome("report", out, "-o", "link.md") == (0, "Report: link.md\n", "")
     assert Path("link.md").is_symlink()
     assert "fs, zeo and pg" in Path("page.md").read_text(encoding="utf-8")
     Path("loop.md").symlink_to("loop.md")
-    status, _, stderr = run("report", out, "-o", "loop.md")
+    status, _, stderr = outcome("report", out, "-o", "loop.md")
     message = "zodbshootout: loop.md: Too many levels of symbolic links\n"
     assert (status, stderr) == (2, message)
 
 
 def test_nothing_is_printed_beside_a_report_for_a_pipe(out: Path) -> None:
     os.mkfifo("pipe.csv")
-    status, _, stderr = run("report", out, "-o", "pipe.csv")
+    status, _, stderr = outcome("report", out, "-o", "pipe.csv")
     assert (status, stderr) == (
         2,
         "zodbshootout: -o: cannot write pipe.csv: no program reads this pipe; start one first\n",
     )
     reader = os.open("pipe.csv", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        assert run("report", out, "-o", "pipe.csv") == (0, "", "")
+        assert outcome("report", out, "-o", "pipe.csv") == (0, "", "")
         assert os.read(reader, 2**16).startswith(b"file,benchmark")
     finally:
         os.close(reader)
@@ -92,7 +93,7 @@ def test_nothing_is_printed_beside_a_report_for_a_pipe(out: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
 def test_a_full_device_is_reported_in_one_line(out: Path) -> None:
     Path("full.csv").symlink_to("/dev/full")
-    status, _, stderr = run("report", out, "-o", "full.csv")
+    status, _, stderr = outcome("report", out, "-o", "full.csv")
     assert (status, stderr) == (
         2, "zodbshootout: -o: cannot write full.csv: No space left on device\n"
     )  # fmt: skip
@@ -100,7 +101,7 @@ def test_a_full_device_is_reported_in_one_line(out: Path) -> None:
 
 def test_several_files_are_reported_side_by_side(out: Path) -> None:
     written(Path("new.json"), *EVERYTHING)
-    assert run("report", out, "new.json", "-o", "page.md")[0] == 0
+    assert outcome("report", out, "new.json", "-o", "page.md")[0] == 0
     text = Path("page.md").read_text(encoding="utf-8")
     assert text.startswith("# out.json and new.json\n")
     assert "| Benchmark | out: fs | out: zeo | out: pg | new: fs | new: zeo | new: pg |" in text
@@ -108,14 +109,14 @@ def test_several_files_are_reported_side_by_side(out: Path) -> None:
 
 
 def test_the_baseline_can_be_named(out: Path) -> None:
-    assert run("report", out, "-o", "page.md", "--baseline", "zeo")[0] == 0
+    assert outcome("report", out, "-o", "page.md", "--baseline", "zeo")[0] == 0
     text = Path("page.md").read_text(encoding="utf-8")
     assert "- fs is 4.9 times as fast as zeo (3.0 to 8.2)" in text
     assert "×: the speed as a multiple of that of zeo; " in text
 
 
 def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
-    assert run("report", out, "-o", "page.html", "--ceiling", "zeo")[0] == 0
+    assert outcome("report", out, "-o", "page.html", "--ceiling", "zeo")[0] == 0
     page = Path("page.html").read_text(encoding="utf-8")
     assert "<li>dashed: zeo</li>" in page
     assert '"strokeDash":[4,3]' in page
@@ -139,7 +140,7 @@ def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
 def test_a_report_that_cannot_be_written_is_refused_in_one_line(
     out: Path, words: list[str], message: str
 ) -> None:
-    status, stdout, stderr = run("report", *words)
+    status, stdout, stderr = outcome("report", *words)
     assert (status, stdout) == (2, "")
     assert message in stderr
     assert stderr.count("\n") == 1
@@ -153,32 +154,32 @@ def test_a_missing_package_is_reported_with_the_command_to_type(
     for name in ("html", "svg", "png", "drawing"):
         monkeypatch.delitem(sys.modules, f"zodbshootout.reports.{name}", raising=False)
     monkeypatch.setitem(sys.modules, module, None)
-    status, _, stderr = run("report", out, "-o", "page.html")
+    status, _, stderr = outcome("report", out, "-o", "page.html")
     assert status == 2
     assert "which is in the extra report; install it: pip install altair vl-convert" in stderr
-    assert run("report", out, "-o", "page.md")[0] == 0
-    assert run("out.conf", "--report", "page.html", "--list")[0] == 2
+    assert outcome("report", out, "-o", "page.md")[0] == 0
+    assert outcome("out.conf", "--report", "page.html", "--list")[0] == 2
 
 
 def test_a_chart_without_figures_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.json", failed(EVERYTHING[0].cell, "gone"))
     for ending in ("svg", "png"):
-        status, _, stderr = run("report", path, "-o", tmp_path / f"a.{ending}")
+        status, _, stderr = outcome("report", path, "-o", tmp_path / f"a.{ending}")
         assert status == 2
         assert "no chart can be drawn: there are no figures" in stderr
-    status, _, _ = run("report", path, "-o", tmp_path / "a.html")
+    status, _, _ = outcome("report", path, "-o", tmp_path / "a.html")
     assert status == 0
     assert "gone" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_an_html_page_is_smaller_than_3_megabytes(tmp_path: Path, out: Path) -> None:
     path = written(tmp_path / "swept.json", *SWEPT)
-    assert run("report", path, "-o", "page.html")[0] == 0
+    assert outcome("report", path, "-o", "page.html")[0] == 0
     assert Path("page.html").stat().st_size < 3_000_000
 
 
 def test_an_html_page_loads_nothing_from_elsewhere(out: Path) -> None:
-    run("report", out, "-o", "page.html")
+    outcome("report", out, "-o", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
     head = page[: page.index("</head>")]
     assert "default-src 'none'" in head
@@ -194,7 +195,7 @@ def test_other_commands_write_in_the_same_formats(
     out: Path, name: str, kind: str, start: bytes
 ) -> None:
     more = ["--contender", "fs", "zeo"] if name == "compare" else []
-    status, stdout, _ = run(name, out, *more, "--format", kind)
+    status, stdout, _ = outcome(name, out, *more, "--format", kind)
     assert status == 0
     assert stdout.encode().startswith(start)
 
@@ -204,14 +205,14 @@ def test_a_report_does_not_overwrite_results(out: Path, name: str) -> None:
     written(Path("other.json"), *EVERYTHING)
     before = Path(name).read_bytes()
     message = f"zodbshootout: -o: {Path(name)} holds results or is read; name another file\n"
-    assert run("report", out, "-o", name) == (2, "", message)
+    assert outcome("report", out, "-o", name) == (2, "", message)
     assert Path(name).read_bytes() == before
 
 
 def test_the_report_of_a_run_does_not_overwrite_results(out: Path) -> None:
     Path("x.conf").write_text("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
     for name in ("out.json", "new.json"):
-        status, _, stderr = run("x.conf", "add", "-c1", "-o", "new.json", "--report", name)
+        status, _, stderr = outcome("x.conf", "add", "-c1", "-o", "new.json", "--report", name)
         assert (status, stderr.count("\n")) == (2, 1)
         assert f"--report: {name} holds results or is read" in stderr
     assert not Path("new.json").exists()

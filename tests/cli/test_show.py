@@ -12,10 +12,10 @@ from typing import Any
 import pyperf
 import pytest
 
+from tests.commands import outcome
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.test_text import noisy_run
 from tests.runs import cell, measured
-from zodbshootout.cli.main import main
 from zodbshootout.cli.output import console_on
 from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
@@ -36,22 +36,16 @@ def out(tmp_path: Path) -> Path:
     return written(tmp_path / "out.json", *EVERYTHING)
 
 
-def run(*arguments: str | Path) -> tuple[int, str, str]:
-    stdout, stderr = io.StringIO(), io.StringIO()
-    status = main([str(argument) for argument in arguments], stdout, stderr)
-    return status, stdout.getvalue(), stderr.getvalue()
-
-
 def test_show_prints_the_table_of_the_run_byte_for_byte(out: Path) -> None:
     stream = io.StringIO()
     text.write(make_report([ResultSet(EVERYTHING)]), console_on(stream))
-    status, shown, stderr = run("show", out)
+    status, shown, stderr = outcome("show", out)
     assert (status, shown.partition("Next:\n")[0], stderr) == (0, stream.getvalue(), "")
 
 
 def test_show_ends_with_commands_that_can_be_run_as_they_are(tmp_path: Path) -> None:
     def commands(*files: Path) -> list[list[str]]:
-        _, shown, _ = run("show", *files)
+        _, shown, _ = outcome("show", *files)
         lines = shown.partition("Next:\n")[2].splitlines()
         assert lines[-1].startswith("Reading the table: https://")
         return [shlex.split(line)[1:] for line in lines[:-1]]
@@ -71,7 +65,7 @@ def test_show_ends_with_commands_that_can_be_run_as_they_are(tmp_path: Path) -> 
     assert commands(one, two, other)[0][0] == "report"
     assert commands(one, other)[0][0] == "report"
     for command in [*commands(one), *commands(one, two), *commands(one, other), *commands(other)]:
-        assert run(*command)[::2] == (0, "")
+        assert outcome(*command)[::2] == (0, "")
 
 
 def test_a_table_and_its_notes_fit_into_a_pipe(
@@ -79,10 +73,10 @@ def test_a_table_and_its_notes_fit_into_a_pipe(
 ) -> None:
     out = written(tmp_path / "out.json", *noisy_run(("filestorage", "zeo", "sqlite"), 0.1))
     monkeypatch.setenv("COLUMNS", "80")
-    _, shown, _ = run("show", out)
+    _, shown, _ = outcome("show", out)
     assert max(len(line) for line in shown.splitlines() if str(tmp_path) not in line) <= 80
     monkeypatch.setenv("COLUMNS", "200")
-    _, wide, _ = run("show", out)
+    _, wide, _ = outcome("show", out)
     narrow_table, wide_table = (printed.partition("\n\n")[0] for printed in (shown, wide))
     # Neither a figure nor a ratio is lost, whereas intervals need room.
     figures = re.findall(r"[\d,]{6,}|[\d.]+[M×?]", narrow_table)
@@ -128,7 +122,7 @@ def test_a_run_without_measurements_can_be_shown_and_appended_to(tmp_path: Path)
     nothing = [result for result in EVERYTHING if not result.measured]
     path = written(tmp_path / "out.json", *nothing)
     assert not path.exists()
-    status, shown, _ = run("show", path)
+    status, shown, _ = outcome("show", path)
     assert status == 0
     assert "OperationalError: connection refused" in shown
     ResultFiles(path).appending().write([with_worker_metadata(measured(cell("add", "fs"), [1.0]))])
@@ -137,7 +131,7 @@ def test_a_run_without_measurements_can_be_shown_and_appended_to(tmp_path: Path)
 
 def test_a_measured_cell_has_no_figure_if_the_result_file_is_gone(out: Path) -> None:
     out.unlink()
-    status, shown, _ = run("show", out)
+    status, shown, _ = outcome("show", out)
     assert status == 0
     assert "20,000" not in shown
     assert shown.count("not run") == 5
@@ -145,19 +139,19 @@ def test_a_measured_cell_has_no_figure_if_the_result_file_is_gone(out: Path) -> 
 
 def test_several_files_are_shown_side_by_side_under_their_names(out: Path, tmp_path: Path) -> None:
     other = written(tmp_path / "b.json", measured(cell("add", "fs"), [0.01]))
-    status, shown, _ = run("show", out, other)
+    status, shown, _ = outcome("show", out, other)
     assert status == 0
     assert "out: fs" in shown
     assert "b: fs" in shown
     (tmp_path / "d").mkdir()
     same_name = written(tmp_path / "d" / "out.json", measured(cell("add", "fs"), [0.01]))
-    _, shown, _ = run("show", out, same_name)
+    _, shown, _ = outcome("show", out, same_name)
     assert f"{same_name}: fs" in shown
 
 
 def test_csv_has_the_layout_of_the_table_if_requested(out: Path) -> None:
-    _, cells, _ = run("show", out, "--format", "csv")
-    _, table, _ = run("show", out, "--format", "csv", "--layout", "table")
+    _, cells, _ = outcome("show", out, "--format", "csv")
+    _, table, _ = outcome("show", out, "--format", "csv", "--layout", "table")
     assert cells.startswith("file,benchmark,contender,")
     assert table.splitlines()[1] == "Transaction,fs,zeo,pg"
     assert table.splitlines()[2] == "Add 1000 Objects,100000.0,20000.0,failed"
@@ -170,7 +164,7 @@ def test_a_plain_pyperf_file_is_refused_with_the_command_that_shows_it(
     pyperf.BenchmarkSuite(
         [pyperf.Benchmark([pyperf.Run([1.0], metadata={"name": "timeit"})])]
     ).dump(str(path))
-    status, shown, stderr = run("show", path)
+    status, shown, stderr = outcome("show", path)
     assert (status, shown) == (2, "")
     refusal = f"{path} was not written by zodbshootout; pyperf shows it: pyperf show {path}"
     assert stderr == f"zodbshootout: {refusal}\n"
@@ -192,7 +186,7 @@ def test_a_plain_pyperf_file_is_refused_with_the_command_that_shows_it(
     ],
 )  # fmt: skip
 def test_bad_usage_is_reported_in_one_line(out: Path, arguments: list[str], complaint: str) -> None:
-    status, shown, stderr = run(
+    status, shown, stderr = outcome(
         "show", *[str(out) if argument == "OUT" else argument for argument in arguments]
     )
     assert (status, shown) == (2, "")
@@ -202,14 +196,14 @@ def test_bad_usage_is_reported_in_one_line(out: Path, arguments: list[str], comp
 
 def test_a_damaged_file_is_named(out: Path) -> None:
     out.write_text("{")
-    status, _, stderr = run("show", out)
+    status, _, stderr = outcome("show", out)
     assert status == 2
     assert str(out) in stderr
     out.unlink()
     written(out, *EVERYTHING)
     for nonsense in ("nonsense\n", "{}\n", "[1]\n"):
         ResultFiles(out).cells.write_text(nonsense)
-        status, _, stderr = run("show", out)
+        status, _, stderr = outcome("show", out)
         assert status == 2
         assert "out.cells.jsonl" in stderr
 
@@ -229,7 +223,7 @@ def test_results_with_wrong_metadata_are_damage_in_one_line(
     ResultFiles(path).write([measured(add, *[[1.0]] * 3, **{**add.metadata(), **wrong})])
     ResultFiles(path).cells.unlink()
     name, *words = command.format(path).split()
-    status, _, stderr = run(name, path, *words)
+    status, _, stderr = outcome(name, path, *words)
     assert "Traceback" not in stderr
     if status or command.startswith("show"):
         assert (status, stderr.count("\n")) == (2, 1)
@@ -237,7 +231,7 @@ def test_results_with_wrong_metadata_are_damage_in_one_line(
 
 
 def test_a_file_can_be_shown_next_to_itself(out: Path) -> None:
-    status, text, _ = run("show", out, out)
+    status, text, _ = outcome("show", out, out)
     assert status == 0
     assert f"1. {out}: fs" in text
     assert f"2. {out}: fs" in text

@@ -13,7 +13,7 @@ from persistent.mapping import PersistentMapping
 from ZODB import DB
 from ZODB.MappingStorage import MappingStorage
 
-from zodbshootout.cli.main import main
+from tests.commands import outcome
 from zodbshootout.cli.options import parse
 from zodbshootout.errors import UserError
 from zodbshootout.recording import record
@@ -34,9 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: object) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    status = main(["workload", *map(str, words)], out, err, io.StringIO())
-    return status, out.getvalue(), err.getvalue()
+    return outcome("workload", *words)
 
 
 def test_a_workload_is_described(recorded: Path) -> None:

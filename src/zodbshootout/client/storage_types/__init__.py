@@ -109,6 +109,8 @@ class StorageType:
     """Why its data cannot be destroyed."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
     """How ``--private`` changes its section and those in it; all other sections are refused."""
+    lasting_caches: ClassVar[tuple[str, ...] | None] = None
+    """What :meth:`caches_left` returns; ``None`` if its caches are not known."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
@@ -211,7 +213,8 @@ class StorageType:
 
     def caches_left(self) -> tuple[str, ...]:
         """Return the names of its caches that hold records even after :meth:`empty_caches`."""
-        return (f"unknown: {qualified(type(self.storage))}",)
+        unknown = (f"unknown: {qualified(type(self.storage))}",)
+        return unknown if self.lasting_caches is None else self.lasting_caches
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:  # noqa: ARG002
         """Remove these blobs from its client-side cache; return the name of that cache."""

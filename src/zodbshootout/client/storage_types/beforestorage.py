@@ -10,9 +10,7 @@ class BeforeStorageType(StorageType):
     section_classes = ("zc.beforestorage.ZConfig",)
     wraps = ("storage",)
     distributions = ("zc.beforestorage",)
-
-    def caches_left(self) -> tuple[str, ...]:
-        return ()
+    lasting_caches = ()
 
 
 STORAGES = (BeforeStorageType,)

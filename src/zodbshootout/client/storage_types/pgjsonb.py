@@ -65,6 +65,7 @@ class PGJsonbStorageType(StorageType):
     distributions = (
         "zodb-pgjsonb", "zodb-json-codec", "psycopg", "psycopg-binary", "psycopg-pool",
     )  # fmt: skip
+    lasting_caches = (server_cache(POSTGRESQL), OPERATING_SYSTEM)
 
     def limits(self) -> Sequence[Limit]:
         most = self.storage._instance_pool.max_size
@@ -103,9 +104,6 @@ class PGJsonbStorageType(StorageType):
             # A thread of its own waits for the time to fill the cache again.
             warmer._target_count = 0
         self.storage.clear_caches()
-
-    def caches_left(self) -> tuple[str, ...]:
-        return (server_cache(POSTGRESQL), OPERATING_SYSTEM)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         for oid, serial in blobs:

@@ -78,6 +78,7 @@ class ClientStorageType(StorageType):
     private = _PRIVATE
     copies_blobs = False
     distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed
+    lasting_caches = (server_cache("ZEO"), OPERATING_SYSTEM)
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
@@ -147,9 +148,6 @@ class ClientStorageType(StorageType):
 
     def empty_caches(self) -> None:
         self.storage._cache.clear()
-
-    def caches_left(self) -> tuple[str, ...]:
-        return (server_cache("ZEO"), OPERATING_SYSTEM)
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         if not self.storage.blob_dir or self.storage.shared_blob_dir:

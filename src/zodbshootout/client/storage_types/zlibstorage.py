@@ -11,9 +11,7 @@ class ZlibStorageType(StorageType):
     section_classes = ("zc.zlibstorage.ZConfig",)
     transparent = True
     distributions = ("zc.zlibstorage",)
-
-    def caches_left(self) -> tuple[str, ...]:
-        return ()
+    lasting_caches = ()
 
 
 class ServerZlibStorageType(ZlibStorageType):

@@ -34,6 +34,7 @@ class FileStorageType(StorageType):
     private = (PrivateSection(("filestorage",), paths=("path", "blob-dir")),)
     sharing = Sharing.EXCLUSIVE
     durability = Durability.SYNCED
+    lasting_caches = (OPERATING_SYSTEM,)
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:
@@ -43,9 +44,6 @@ class FileStorageType(StorageType):
     def settle(cls, section: Any) -> None:
         if section.config.read_only and not Path(section.config.path).exists():
             raise Unsupported(EMPTY_AND_READ_ONLY)
-
-    def caches_left(self) -> tuple[str, ...]:
-        return (OPERATING_SYSTEM,)
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         directory = self.storage.blob_dir if blobs else None
@@ -76,9 +74,7 @@ class MappingStorageType(StorageType):
     private = (PrivateSection(("mappingstorage",)),)
     sharing = Sharing.VOLATILE
     durability = Durability.IN_MEMORY
-
-    def caches_left(self) -> tuple[str, ...]:
-        return ()
+    lasting_caches = ()
 
     def keeps_history(self) -> bool:
         return True
@@ -114,6 +110,7 @@ class DemoStorageType(StorageType):
     sharing = Sharing.EXCLUSIVE
     durability = Durability.IN_MEMORY
     zap_obstacle = "its base stays as it is"
+    lasting_caches = ()
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
@@ -138,9 +135,6 @@ class DemoStorageType(StorageType):
             if not layer.serves_threads
         ]
 
-    def caches_left(self) -> tuple[str, ...]:
-        return ()
-
     def pack_flaw(self) -> str | None:
         if hasattr(self.storage, "_temporary_changes"):
             return None
@@ -160,9 +154,7 @@ class BlobStorageType(StorageType):
     private = (PrivateSection(("blobstorage",), paths=("blob-dir",)),)
     wraps = ("_BlobStorage__storage",)  # it has no public name
     transparent = True
-
-    def caches_left(self) -> tuple[str, ...]:
-        return (OPERATING_SYSTEM,)
+    lasting_caches = (OPERATING_SYSTEM,)
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         size = super().disk_size(blobs=False)
@@ -187,9 +179,7 @@ class RecordedStorageType(StorageType):
     private = (PrivateSection(("recording",), paths=("path", "while-exists")),)
     wraps = ("_recorded",)
     transparent = True
-
-    def caches_left(self) -> tuple[str, ...]:
-        return ()
+    lasting_caches = ()
 
 
 STORAGES = (

@@ -158,9 +158,7 @@ def _default_contenders(
 
 
 def _of_contender(contender: str, results: Sequence[CellResult], path: Path) -> list[CellResult]:
-    names = _contenders(results)
-    if contender not in names:
-        raise UserError(f"--contender: no {contender!r} in {path}; {suggestion(contender, names)}")
+    _check_known("--contender", contender, _contenders(results), path)
     return [result for result in results if result.cell.contender == contender]
 
 
@@ -171,10 +169,7 @@ def _of_environment(
     # A cell that was not measured has no metadata of its own.
     facts = {result.cell.contender: result for result in results if result.measured}
     known = list(dict.fromkeys(result.environment for result in facts.values()))
-    if environment not in known:
-        raise UserError(
-            f"--environment: no {environment!r} in {path}; {suggestion(environment, known)}"
-        )
+    _check_known("--environment", environment, known, path)
     originals = {
         name: result.variant_of or name
         for name, result in facts.items()
@@ -185,6 +180,11 @@ def _of_environment(
         for result in results
         if result.cell.contender in originals
     ]
+
+
+def _check_known(option: str, name: str, known: Sequence[str], path: Path) -> None:
+    if name not in known:
+        raise UserError(f"{option}: no {name!r} in {path}; {suggestion(name, known)}")
 
 
 def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:

@@ -6,6 +6,7 @@ import datetime
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.files import ResultFiles, damage_of
+from zodbshootout.results.files import ResultFiles, damage_of, read_results
 from zodbshootout.results.names import file_name, long_name, varied_parameters
 from zodbshootout.results.replacement import to_be_replaced
 from zodbshootout.scheduling.plan import Plan
@@ -65,7 +66,7 @@ def _existing_files(options: Options) -> ResultFiles:
     assert path is not None
     try:
         files = ResultFiles(path)
-        files = files.appending() if options.append else files.resuming()
+        files = files.appending() if options.append else replace(files, begun=read_results(path))
         with damage_of(path):  # before anything is measured, and not when the table is printed
             make_report([ResultSet([*files.existing, *files.begun])])
     except UserError as error:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import ZConfig
 
@@ -60,36 +60,26 @@ SUBSTITUTION_ERRORS = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionRepl
 """ZConfig's errors about a ``$``."""
 
 
-class _Package(NamedTuple):
-    """A package with types of sections, which ``%import`` makes known."""
-
-    distribution: str
-    """Its name on PyPI."""
-    types: tuple[str, ...]
-    """The types that often stand in a file without the import."""
-
-
-_PACKAGES: Mapping[str, _Package] = {
-    "ZEO": _Package("ZEO", ("clientstorage",)),
-    "cipher.encryptingstorage": _Package("cipher.encryptingstorage", ("encryptingstorage",)),
-    "neo.client": _Package("neoppod", ("neostorage",)),
-    "newt.db": _Package("newt.db", ("newt", "newtdb")),
-    "relstorage": _Package(
-        "RelStorage", ("relstorage", "postgresql", "mysql", "oracle", "sqlite3")
-    ),
-    "tempstorage": _Package("tempstorage", ("temporarystorage",)),
-    "zc.beforestorage": _Package("zc.beforestorage", ("before",)),
-    "zc.zlibstorage": _Package("zc.zlibstorage", ("zlibstorage", "serverzlibstorage")),
-    "zc.zrs": _Package("zc.zrs", ("zrs",)),
-    "zodb_pgjsonb": _Package("zodb-pgjsonb", ("pgjsonb",)),
-    "zodb_s3blobs": _Package("zodb-s3blobs", ("s3blobstorage",)),
-    "zodbshootout.mysql": _Package("zodbshootout", ("mysql-or-mariadb",)),
-    "zodbshootout.newt": _Package("zodbshootout", ("newt-with-text-index",)),
-    "zodbshootout.recording": _Package("zodbshootout", ("recording",)),
+_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "ZEO": ("ZEO", "clientstorage"),
+    "cipher.encryptingstorage": ("cipher.encryptingstorage", "encryptingstorage"),
+    "neo.client": ("neoppod", "neostorage"),
+    "newt.db": ("newt.db", "newt", "newtdb"),
+    "relstorage": ("RelStorage", "relstorage", "postgresql", "mysql", "oracle", "sqlite3"),
+    "tempstorage": ("tempstorage", "temporarystorage"),
+    "zc.beforestorage": ("zc.beforestorage", "before"),
+    "zc.zlibstorage": ("zc.zlibstorage", "zlibstorage", "serverzlibstorage"),
+    "zc.zrs": ("zc.zrs", "zrs"),
+    "zodb_pgjsonb": ("zodb-pgjsonb", "pgjsonb"),
+    "zodb_s3blobs": ("zodb-s3blobs", "s3blobstorage"),
+    "zodbshootout.mysql": ("zodbshootout", "mysql-or-mariadb"),
+    "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
+    "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""By the names in ``%import``.  For another package no distribution is suggested: its name may be
-misspelt, and somebody may have uploaded something under it."""
-TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"].types
+"""The name on PyPI of each package that ``%import`` takes, and the types of its sections that often
+stand in a file without the import.  For another package no name is suggested: it may be misspelt,
+and somebody may have uploaded something under it."""
+_, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
 
@@ -224,7 +214,7 @@ def _key_advice(name: str, section: str, schema: Any) -> str:
 
 
 def _type_advice(name: str, schema: Any) -> str:
-    for package, (_, types) in _PACKAGES.items():
+    for package, (_, *types) in _PACKAGES.items():
         if name in types:
             return f"write '%import {package}' above it"
     # Abstract types have a dot in their names.
@@ -233,7 +223,7 @@ def _type_advice(name: str, schema: Any) -> str:
 
 def _not_installed(package: str) -> str:
     if package in _PACKAGES:
-        name = _PACKAGES[package].distribution
+        name, *_ = _PACKAGES[package]
         return f"package {package} is not installed; install it: pip install {name}"
     close = close_to(package, _PACKAGES)
     advice = f"; did you mean {close[0]}?" if close else ""

@@ -424,7 +424,9 @@ def _settings_of_parsed(
     yield f"{prefix}section", type(section).__name__
     if not hasattr(section.config, "getSectionAttributes"):
         return
-    written = _values_by_attribute(section, configuration)
+    kind = section.config.getSectionMatcher().type
+    keys = configuration.text_of(section).keys
+    written = grouped((_attribute(kind, key.name), key.value) for key in keys)
     # A URI with names of the run is recorded with them; its parts have their values.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
@@ -440,13 +442,6 @@ def _settings_of_parsed(
             # What stands in for the storage of a URI is in no file, and so has no matcher.
             elif getattr(part.config, "getSectionMatcher", str)() is not None:
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
-
-
-def _values_by_attribute(section: Any, configuration: Configuration) -> dict[str, list[str]]:
-    """Return the values in a section, by attribute or, in a mapping, by ``attribute.key``."""
-    kind = section.config.getSectionMatcher().type
-    keys = configuration.text_of(section).keys
-    return grouped((_attribute(kind, key.name), key.value) for key in keys)
 
 
 def _attribute(section_type: Any, key: str) -> str:

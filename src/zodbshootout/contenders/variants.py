@@ -180,10 +180,10 @@ class Variants:
         contenders = []
         for variants, own in zip(self.of_files, prefixes, strict=True):
             sections = [name for name, prefix in own.items() if f"{prefix}{name}" in chosen]
-            contenders += [
-                _preceded_by(own[contender.section.name], contender)
-                for contender in _contenders(variants, sections)
-            ]
+            for contender in _contenders(variants, sections):
+                prefix, original = own[contender.section.name], contender.variant_of
+                name, original = f"{prefix}{contender.name}", original and f"{prefix}{original}"
+                contenders.append(replace(contender, name=name, variant_of=original))
         return contenders
 
     def make_environments(self, contenders: Sequence[Contender], maker: Maker) -> Environments:
@@ -243,11 +243,6 @@ def _names(variant: Variant) -> list[str]:
             "storage in it"
         )
     return names
-
-
-def _preceded_by(prefix: str, contender: Contender) -> Contender:
-    original = contender.variant_of and f"{prefix}{contender.variant_of}"
-    return replace(contender, name=f"{prefix}{contender.name}", variant_of=original)
 
 
 def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Contender]:

@@ -180,7 +180,9 @@ class Recorder:
         if self._file is None:
             name = f"{time.time_ns()}-{os.getpid()}{SUFFIX}"
             self._file = FileIO(self.directory / name, "x")
-            chunk = header(self._header()) + chunk
+            facts = {"pid": os.getpid(), "time": time.time_ns(), "clock": clock()}
+            part = {"sample": self.limits.sample, "anonymous": self.limits.anonymous}
+            chunk = header({**facts, **part, **self._facts()}) + chunk
         max_size = self.limits.max_size
         if max_size is not None and self._size + len(chunk) > max_size:
             self.end(f"max-size is reached ({max_size} bytes)")
@@ -193,11 +195,6 @@ class Recorder:
             self._file.truncate(self._size)
             raise
         self._size += len(chunk)
-
-    def _header(self) -> dict[str, Any]:
-        times = {"time": time.time_ns(), "clock": clock()}
-        part = {"sample": self.limits.sample, "anonymous": self.limits.anonymous}
-        return {"pid": os.getpid(), **times, **part, **self._facts()}
 
     def _shared_key(self) -> bytes:
         """Return the key that all processes share that record into the directory."""

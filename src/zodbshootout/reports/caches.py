@@ -26,7 +26,6 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
         for cell in lasting
         if (setting := cell[1].metadata.get("persistent_cache"))
     )
-    others = grouped((cell[1].cell.benchmark, cell) for cell in known if cell not in lasting)
     for (benchmark, setting), own in persistent.items():
         columns = grouped(own)
         name, _, flaw = setting.partition(": ")
@@ -34,6 +33,7 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
         few = any(map(_is_small, columns.values()))
         served = f"{benchmark}: the persistent cache ({name}) served {_listed(columns)}"
         yield f"{served}: {reason}" if few else served
+    others = grouped((cell[1].cell.benchmark, cell) for cell in known if cell not in lasting)
     for benchmark, own in others.items():
         small = {column: results for column, results in grouped(own).items() if _is_small(results)}
         if small:

@@ -94,12 +94,14 @@ class MetricCharts:
         rates = self.metric is OBJECTS
         results = [result for _, result in group]
         caption = rate_caption(result) if rates else with_work(self.metric.caption, results, axis)
+        if not caption[1:2].isupper():  # of an abbreviation
+            caption = f"{caption[0].lower()}{caption[1:]}"
         chart = Chart(
             ChartKind.CURVES if axis else ChartKind.BARS,
             title_of(result, axis),
             subtitle=description(result, axis),
             x_title=axis.axis if axis else "",
-            y_title=f"{_in_a_sentence(caption)} ({self.metric.better} is better)",
+            y_title=f"{caption} ({self.metric.better} is better)",
             points=points,
             columns=self.columns,
             in_seconds=not rates,
@@ -135,11 +137,6 @@ def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, N
         return None, None
     shortest, longest = result.interval
     return result.work / longest, result.work / shortest if shortest > 0 else math.inf
-
-
-def _in_a_sentence(caption: str) -> str:
-    """Return a caption with a lower-case first letter, unless it begins with an abbreviation."""
-    return caption if caption[1:2].isupper() else f"{caption[0].lower()}{caption[1:]}"
 
 
 def _key(result: CellResult) -> _Key:

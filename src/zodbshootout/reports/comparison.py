@@ -132,12 +132,13 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     groups = grouped(
         ((pair.base.cell.contender, *group_of(pair.base)), pair) for pair in sides.comparison.pairs
     )
+    others = _by_importance(sides.comparison.differences)[MAX_DIFFERENCES:] if verbose else []
     return Report(
         [_table(group, sides.base, sides.new) for group in groups.values()],
         list(_notes(sides, verbose=verbose)),
         [_record(pair) for pair in sides.comparison.pairs],
         title=title,
-        listings=list(_other_differences(sides.comparison)) if verbose else [],
+        listings=[Listing(f"Other differences ({len(others)})", "\n".join(others))] * bool(others),
         sides=(sides.base, sides.new),
     )
 
@@ -284,13 +285,6 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
     elif differences:
         rest = [f"and {len(more)} more (--verbose)"] if more else []
         yield f"differs: {'; '.join([*first, *rest])}"
-
-
-def _other_differences(comparison: Comparison) -> Iterator[Listing]:
-    """Yield the differences that :func:`_differences` leaves out, if there are any."""
-    others = _by_importance(comparison.differences)[MAX_DIFFERENCES:]
-    if others:
-        yield Listing(f"Other differences ({len(others)})", "\n".join(others))
 
 
 def _by_importance(differences: Sequence[str]) -> list[str]:

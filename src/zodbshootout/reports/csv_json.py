@@ -11,8 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from zodbshootout.model.costs import COSTS
-from zodbshootout.model.parameters import PARAMETERS, Parameter, Plain, Scope
-from zodbshootout.model.specification import Parameters
+from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.metrics import METRICS
@@ -80,13 +79,6 @@ class Records(Sequence[dict[str, Any]]):
         return self._records[index]
 
 
-def _parameter(one: Parameter, parameters: Parameters) -> Plain | None:
-    """Return the value of a parameter, ``None`` for a pace that was not set."""
-    if one.scope is Scope.PACE and one.of(parameters) == one.default:
-        return None
-    return one.written(parameters)
-
-
 def _releases(results: ResultSet) -> dict[str, str]:
     """Return the releases of the contenders that are in several."""
     series = reversed(results.series)
@@ -125,17 +117,20 @@ def _record(result: CellResult) -> dict[str, Any]:
         name: metric.value(result) if result.measured and not memory else None
         for name, metric in METRICS.items()
     }
+    parameters = cell.parameters
+    paces = [one for one in _COLUMNS if one.scope is Scope.PACE]
+    unset = [one for one in paces if one.of(parameters) == one.default]
     costs = {cost: result.with_cost(cost) for cost in COSTS}
     has_throughput = result.timed and not result.paced
-    iterations = cell.parameters.crew.size / result.mean if has_throughput else None
+    iterations = parameters.crew.size / result.mean if has_throughput else None
     return {
         "benchmark": cell.benchmark,
         "contender": cell.contender,
         "state": result.state.value,
         "reason": result.reason or None,
-        **{one.key: _parameter(one, cell.parameters) for one in _COLUMNS},
+        **{one.key: None if one in unset else one.written(parameters) for one in _COLUMNS},
         "rtt_s": result.metadata.get("rtt_s"),
-        "keeps_up": result.keeps_up if cell.parameters.rate and result.measured else None,
+        "keeps_up": result.keeps_up if parameters.rate and result.measured else None,
         "objects_per_second": iterations and iterations * result.work_per_iteration,
         "iterations_per_second": iterations,
         "seconds_per_iteration": figures["seconds"],

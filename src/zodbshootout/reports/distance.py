@@ -155,7 +155,9 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
     measured = _are_measured(cells)
     for curves in _curves(cells).values():
         crossings_there = list(_crossings_of(curves))
-        far = _end_of_axis(crossings_there)
+        # Estimated lines end somewhat beyond all crossings.
+        beyond = 1.5e-3 * max((crossing.x for crossing in crossings_there), default=math.inf)
+        far = next((rtt for rtt in DISTANCES if rtt >= beyond), DISTANCES[-1])
         points = [
             point
             for column, curve in curves.items()
@@ -283,12 +285,6 @@ def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]
         if near and rtt <= far and (seconds := _estimated(near, rtt)) is not None:
             bound = _up_to(near) if rtt else ""
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
-
-
-def _end_of_axis(found: Sequence[Mark]) -> float:
-    """Return the distance at which estimated lines end: somewhat beyond all crossings."""
-    beyond = 1.5e-3 * max((crossing.x for crossing in found), default=math.inf)
-    return next((rtt for rtt in DISTANCES if rtt >= beyond), DISTANCES[-1])
 
 
 _Points = Sequence[tuple[float, Estimate]]

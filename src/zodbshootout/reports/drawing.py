@@ -205,9 +205,10 @@ def _lines(base: alt.Chart, chart: Chart, across: alt.X, **line: Any) -> list[al
     is_dense = chart.kind in {ChartKind.PERCENTILES, ChartKind.TIMES}
     point, target = (40, 300) if is_dense else (60, 400)
     lines = base.encode(x=across, y=_measured(chart), color=_colour(chart))
+    shape = alt.Shape("column:N", scale=alt.Scale(domain=list(chart.columns)))
     return [
         lines.mark_line(**line),
-        lines.mark_point(filled=True, size=point, opacity=1).encode(shape=_shape(chart)),
+        lines.mark_point(filled=True, size=point, opacity=1).encode(shape=shape),
         lines.mark_circle(size=target, opacity=0).encode(tooltip=_tooltip(chart)),
     ]
 
@@ -339,7 +340,7 @@ def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     low = alt.Y("low:Q", scale=scale, title=None)
     interval = base.transform_filter(alt.datum.column == chart.columns[0])
     marks = points.mark_point(filled=True, size=14, opacity=1).encode(
-        shape=_shape(chart),
+        shape=alt.Shape("column:N", scale=alt.Scale(domain=list(chart.columns))),
         tooltip=[
             alt.Tooltip("part:N", title=chart.x_title),
             alt.Tooltip("column:N", title="speed"),
@@ -405,10 +406,6 @@ def _colour(chart: Chart) -> alt.Color:
     )
 
 
-def _shape(chart: Chart) -> alt.Shape:
-    return alt.Shape("column:N", scale=alt.Scale(domain=list(chart.columns)))
-
-
 def _tooltip(chart: Chart) -> list[alt.Tooltip]:
     column = alt.Tooltip("column:N", title="contender")
     figure = alt.Tooltip("text:N", title="figure")
@@ -446,10 +443,6 @@ def write_png(report: Report, console: Console) -> None:
     file.buffer.write(picture)
 
 
-def _subtitle(chart: Chart) -> list[str]:
-    return [chart.y_title, chart.subtitle, *(mark.sentence for mark in chart.marks)]
-
-
 def _picture(report: Report) -> str:
     """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite."""
     charts = [
@@ -457,12 +450,11 @@ def _picture(report: Report) -> str:
     ]
     if not charts:
         raise UserError("no chart can be drawn: there are no figures")
-    drawn = [
-        draw(chart, in_picture=True).properties(
-            title=alt.Title(chart.title, subtitle=_subtitle(chart))
-        )
-        for chart in charts
-    ]
+    drawn = []
+    for chart in charts:
+        subtitle = [chart.y_title, chart.subtitle, *(mark.sentence for mark in chart.marks)]
+        title = alt.Title(chart.title, subtitle=subtitle)
+        drawn.append(draw(chart, in_picture=True).properties(title=title))
     picture = (
         alt.concat(*drawn, columns=2)
         .resolve_scale(color="independent", shape="independent")

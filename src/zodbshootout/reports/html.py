@@ -54,7 +54,8 @@ def write(report: Report, console: Console) -> None:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
-        "anchor": _anchor, "points": figures_of, "breakable": _breakable, "shade": _shade,
+        "anchor": lambda title: re.sub(r"\W+", "-", title.lower()).strip("-"),
+        "points": figures_of, "breakable": _breakable, "shade": _shade,
         "footnote": _footnote,
         "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
@@ -162,7 +163,3 @@ def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
     return {
         metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names
     }
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"\W+", "-", title.lower()).strip("-")

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from zodbshootout.model.costs import BYTES, RATIO, SECONDS, Cost
 from zodbshootout.results.result import REACHED, CellResult
@@ -74,10 +75,6 @@ def _objects(result: CellResult) -> float:
     return result.objects_per_second
 
 
-def _stdev(result: CellResult) -> float | None:
-    return statistics.stdev(result.values) if len(result.values) > 1 else None
-
-
 def _percentile(percentile: float) -> Callable[[CellResult], float | None]:
     return lambda result: result.usual_latencies.get(percentile)
 
@@ -91,7 +88,10 @@ PERCENTILES = (
 )
 """The metrics of latencies, of which a page shows one at a time."""
 _SECONDS = Metric("seconds", "Mean seconds per iteration", lambda result: result.mean)
-_STDEV = Metric("stdev", "Standard deviation of the values, in seconds per iteration", _stdev)
+_STDEV = Metric(
+    "stdev", "Standard deviation of the values, in seconds per iteration",
+    lambda result: statistics.stdev(result.values) if len(result.values) > 1 else None,
+)  # fmt: skip
 METRICS = {metric.name: metric for metric in (OBJECTS, _SECONDS, _STDEV, *PERCENTILES)}
 """The metrics that ``--unit`` can select, by name."""
 DEFAULT_PERCENTILE = "p99"
@@ -99,7 +99,7 @@ DEFAULT_PERCENTILE = "p99"
 
 def total(result: CellResult, name: str) -> float | None:
     """Return the count *name* of all runs, ``None`` if unknown."""
-    counts = [run.get_metadata().get(name) for run in result.runs]
+    counts: list[Any] = [one.get(name) for one in result.facts]
     return float(sum(counts)) if all(isinstance(count, int) for count in counts) else None
 
 

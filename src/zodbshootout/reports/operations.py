@@ -75,8 +75,7 @@ def _restarted(after: CellResult) -> Iterator[str]:
 
 
 def _numbers(result: CellResult, key: str) -> list[float]:
-    metadata = (run.get_metadata() for run in result.runs)
-    return [float(facts[key]) for facts in metadata if key in facts]
+    return [float(facts[key]) for facts in result.facts if key in facts]
 
 
 def _spread(seconds: Sequence[float]) -> str:

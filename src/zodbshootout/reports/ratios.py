@@ -83,31 +83,22 @@ def _with_others(clauses: Sequence[str], others: Sequence[Pair]) -> list[str]:
 def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
     """Return the words for a significant difference of two results, called *base* and *new*.
 
-    *brief* words leave out the name of the slower one.
+    They name the faster one or, of costs, the one that takes more.  *brief* words leave out the
+    other one.
     """
+    first, second = new, base
+    ratio = pair.speed.inverse if pair.base.cost else pair.speed
+    if ratio.value < 1:
+        first, second, ratio = base, new, ratio.inverse
+    verb, better, than = "is", "as fast", "as"
     if pair.base.cost:
-        return _dearer(pair, base, new, brief=brief)
-    faster, slower, ratio = new, base, pair.speed
-    if ratio.value < 1:
-        faster, slower, ratio = base, new, ratio.inverse
-    verb, better, than = ("is", "as fast", "as")
-    if pair.base.paced:
-        verb, better, than = ("has", "lower latency", "than")
-    compared = "" if brief else f" {than} {slower}"
-    return f"{faster} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
-
-
-def _dearer(pair: Pair, base: str, new: str, *, brief: bool) -> str:
-    """Return the words for a significant difference of costs; they name the higher cost."""
-    dearer, cheaper, ratio = new, base, pair.speed.inverse
-    if ratio.value < 1:
-        dearer, cheaper, ratio = base, new, pair.speed
-    compared = "" if brief else f" {cheaper}"
+        verb, better = "takes", "as much"
+    elif pair.base.paced:
+        verb, better, than = "has", "lower latency", "than"
     if math.isinf(ratio.value):
-        return f"{dearer} takes some" if brief else f"{dearer} takes some, and {cheaper} none"
-    return f"{dearer} takes {times(ratio)} times as much{compared and f' as{compared}'} " + (
-        interval(ratio)
-    )
+        return f"{first} takes some" if brief else f"{first} takes some, and {second} none"
+    compared = "" if brief else f" {than} {second}"
+    return f"{first} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
 
 
 def speed(pairs: Iterable[Pair]) -> str:

@@ -291,7 +291,7 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
 
 def other_load(results: Sequence[CellResult]) -> Iterator[str]:
     """Return a clause for each kind of other users that took much of the processors' time."""
-    metadata = [run.get_metadata() for result in results for run in result.runs]
+    metadata = [one for result in results for one in result.facts]
     for key, users in {"other_load": "programs", "steal": "virtual machines"}.items():
         parts = [keys[key] for keys in metadata if key in keys]
         part = statistics.fmean(parts) if parts else 0.0

@@ -21,9 +21,8 @@ _STYLES = {
     Style.GOOD: "green",
     Style.BAD: "red",
 }
-_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = range(3)
+_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = _DETAILS = range(3)
 """Levels of detail of an entry, from everything to numbers alone."""
-_DETAILS = (_WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS)
 _INDENT = "    "
 """The start of the second and later lines of a note."""
 _OPTION = r"--?[a-z][\w-]*(?: (?!-)(?:'[^']*'|\S+))?"

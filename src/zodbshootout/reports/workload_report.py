@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rich.filesize import decimal
 
@@ -20,6 +19,8 @@ _COLUMNS = ("p50", "p90", "p99", "max")
 HEAT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """The shares of the objects at which the curve of their loads is drawn."""
 _MICROSECOND = 1e-6
+PROCESSOR_TIME = "processor time of a transaction"
+"""The quantity in microseconds."""
 _NOTES = (
     "stores: of the transactions that store anything",
     "times: with the storage that was in use; threads also wait for each other in them",
@@ -29,7 +30,7 @@ _NOTES = (
 def workload_report(name: str, workload: Workload, description: Description) -> Report:
     """Return the report of one workload, which is called *name*."""
     overview = list(_overview(workload, description))
-    quantities = dict(_quantities(description))
+    quantities = _quantities(description)
     tables = [
         _table("Overview", overview),
         _table("Conflicts and failures", list(_outcomes(description))),
@@ -109,23 +110,25 @@ def _outcomes(description: Description) -> Iterator[Row]:
             yield _count(f"{label} {call}", count)
 
 
-def _quantities(description: Description) -> Iterator[tuple[str, tuple[Distribution, Any]]]:
-    """Yield each distribution that is shown, by its title, with the function that formats it."""
+def _quantities(description: Description) -> dict[str, Distribution]:
+    """Return each distribution that is shown, by its title."""
     numbers = description.numbers
-    yield "loads of a transaction", (description.loads, _plain)
-    yield "stores of a transaction", (description.stores, _plain)
-    yield "invalidations at a begin", (numbers[Kind.BEGIN], _plain)
-    yield "bytes of a load", (numbers[Kind.LOAD], _plain)
-    yield "bytes of a store", (description.stored_sizes(), _plain)
-    yield "bytes of a loaded blob", (numbers[Kind.LOAD_BLOB], _plain)
-    yield "bytes of a stored blob", (numbers[Kind.STORE_BLOB], _plain)
-    yield "processor time of a transaction", (numbers[Kind.END], _microseconds)
+    return {
+        "loads of a transaction": description.loads,
+        "stores of a transaction": description.stores,
+        "invalidations at a begin": numbers[Kind.BEGIN],
+        "bytes of a load": numbers[Kind.LOAD],
+        "bytes of a store": description.stored_sizes(),
+        "bytes of a loaded blob": numbers[Kind.LOAD_BLOB],
+        "bytes of a stored blob": numbers[Kind.STORE_BLOB],
+        PROCESSOR_TIME: numbers[Kind.END],
+    }
 
 
-def _distributions(quantities: Mapping[str, tuple[Distribution, Any]]) -> Table:
+def _distributions(quantities: Mapping[str, Distribution]) -> Table:
     rows = [
-        Row(name, [Entry(write(value), float(value)) for value in values])
-        for name, (distribution, write) in quantities.items()
+        Row(name, [Entry(_amount(name, value), float(value)) for value in values])
+        for name, distribution in quantities.items()
         if any(values := distribution.percentiles(PERCENTAGES))
     ]
     return Table("Distributions", _COLUMNS, rows, title="Quantity")
@@ -174,14 +177,14 @@ def _windows(description: Description) -> Table:
 
 def _figures(
     overview: Sequence[Row],
-    quantities: Mapping[str, tuple[Distribution, Any]],
+    quantities: Mapping[str, Distribution],
     description: Description,
 ) -> Iterator[tuple[str, float | None]]:
     """Yield the name and the value of each figure, with sizes in bytes and times in seconds."""
     for row in [*overview, *_outcomes(description)]:
         yield row.title, row.entries[0].value
-    for name, (distribution, _) in quantities.items():
-        unit = _MICROSECOND if name.startswith("processor time") else 1
+    for name, distribution in quantities.items():
+        unit = _MICROSECOND if name == PROCESSOR_TIME else 1
         values = distribution.percentiles(PERCENTAGES)
         for column, value in zip(_COLUMNS, values, strict=True):
             yield f"{name}, {column}", value * unit
@@ -247,8 +250,8 @@ def _plain(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def _microseconds(number: int) -> str:
-    return _time(number * _MICROSECOND)
+def _amount(name: str, number: int) -> str:
+    return _time(number * _MICROSECOND) if name == PROCESSOR_TIME else _plain(number)
 
 
 def _time(seconds: float) -> str:

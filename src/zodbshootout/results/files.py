@@ -112,13 +112,6 @@ class ResultFiles:
         _check_path(self.combined)
         _check_path(self.cells)
 
-    def resuming(self) -> ResultFiles:
-        """Return the same files, with results of a run to resume.
-
-        :raises UserError: if no file exists, or one that was not written by this program
-        """
-        return replace(self, begun=read_results(self.combined))
-
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
         """Describe a cell that cannot be added to the results, or return ``None``.
 

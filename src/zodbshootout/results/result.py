@@ -157,6 +157,11 @@ class CellResult:
         benchmark.update_metadata({"name": name})
         return benchmark
 
+    @property
+    def facts(self) -> Sequence[Mapping[str, Any]]:
+        """The metadata of each run."""
+        return [run.get_metadata() for run in self.runs]  # to keep them would take much memory
+
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
         """The metadata of the first run."""
@@ -185,18 +190,14 @@ class CellResult:
             return True  # slices at the recorded speed are too short to tell
         if self.cell.parameters.during:
             return True  # an operation ends, and so does what waits for it
-        metadata = [run.get_metadata() for run in self.runs]
-        parts = [facts["part_of_schedule"] for facts in metadata if "part_of_schedule" in facts]
+        facts = self.facts
+        parts = [one["part_of_schedule"] for one in facts if "part_of_schedule" in one]
         if parts and statistics.median(parts) < KEPT_UP:
             return False
-        growths = [
-            float(seconds)
-            for facts in metadata
-            for seconds in str(facts.get("lag_growth_s", "")).split()
-        ]
+        growths = [seconds for run in self.numbers("lag_growth_s") for seconds in run]
         if len(growths) < MIN_RUNS:
             return True
-        iterations = sum(facts["iterations"] for facts in metadata)
+        iterations = sum(one["iterations"] for one in facts)
         half_a_slice = iterations / self.cell.parameters.rate / len(growths) / 2
         allowed = half_a_slice * (1 - KEPT_UP) / 2
         return not (mean_of(growths).interval[0] > 0 and statistics.fmean(growths) > allowed)
@@ -206,7 +207,7 @@ class CellResult:
         """The results to show for iterations at a rate, by measure; see :meth:`with_measure`."""
         if not (self.cell.parameters.rate and self.timed):
             return {}
-        iterations = sum(run.get_metadata().get("iterations", 0) for run in self.runs)
+        iterations = sum(one.get("iterations", 0) for one in self.facts)
         shown = [name for name, beyond in PERCENTILES_AT_A_RATE.items() if iterations >= beyond]
         return {name: self.with_measure(name) for name in [REACHED, *shown, LONGEST]}
 
@@ -216,7 +217,7 @@ class CellResult:
         A measure is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the
         part of the rate that was ``reached``.
         """
-        figures = tuple((_measure(name, run.get_metadata()),) for run in self.runs)
+        figures = tuple((_measure(name, one),) for one in self.facts)
         return replace(self, figures=figures, measure=name)
 
     def with_cost(self, cost: Cost) -> CellResult | None:
@@ -224,7 +225,7 @@ class CellResult:
 
         Values are in the unit of the cost.
         """
-        figures = [cost.values(run.get_metadata()) for run in self.runs]
+        figures = list(map(cost.values, self.facts))
         known = tuple(tuple(values) for values in figures if values is not None)
         return replace(self, figures=known, cost=cost) if len(known) == len(figures) > 0 else None
 
@@ -238,7 +239,7 @@ class CellResult:
         """The seconds from the start of the first slice to the end of the last run."""
         if not self.starts:
             return 0.0
-        last = float(self.runs[-1].get_metadata().get("duration", 0.0))
+        last = float(self.facts[-1].get("duration", 0.0))
         return self.starts[-1][0] - self.starts[0][0] + last
 
     @cached_property
@@ -249,10 +250,7 @@ class CellResult:
 
     def numbers(self, key: str) -> list[list[float]]:
         """Return the numbers that the metadata of each run have under a key."""
-        return [
-            [float(number) for number in str(run.get_metadata().get(key, "")).split()]
-            for run in self.runs
-        ]
+        return [list(map(float, str(one.get(key, "")).split())) for one in self.facts]
 
     @property
     def uncleared_caches(self) -> str:
@@ -311,8 +309,8 @@ class CellResult:
         The ratio is a mean over runs.  ``None`` if there is one host.
         """
         ratios: dict[str, list[float]] = {}
-        for metadata in (run.get_metadata() for run in self.runs):
-            hosts = [key for key in metadata if _is_host(key, metadata)]
+        for metadata in self.facts:
+            hosts = [key for key in metadata if {f"{key}_s", f"{key}_clients"} <= metadata.keys()]
             clients = sum(metadata[f"{key}_clients"] for key in hosts)
             seconds = sum(metadata[f"{key}_s"] * metadata[f"{key}_clients"] for key in hosts)
             mean = seconds / clients if len(hosts) > 1 and clients else 0.0
@@ -326,9 +324,8 @@ class CellResult:
     def by_round(self) -> dict[str, dict[int, float]]:
         """The values by the name of the round and the number of the slice, if these are known."""
         rounds: dict[str, dict[int, float]] = {}
-        for run, values in zip(self.runs, self.values_by_run, strict=True):
-            metadata = run.get_metadata()
-            slices = [int(number) for number in str(metadata.get("slices", "")).split()]
+        for run, metadata, values in zip(self.runs, self.facts, self.values_by_run, strict=True):
+            slices = list(map(int, str(metadata.get("slices", "")).split()))
             if "round" in metadata and len(slices) == len(run.values):
                 keys = slices if len(values) == len(slices) else range(len(values))
                 own = rounds.setdefault(str(metadata["round"]), {})
@@ -386,7 +383,7 @@ class CellResult:
     @property
     def precision(self) -> float:
         """The half width that was asked for, as a fraction of the mean; 0 if none was."""
-        return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
+        return float(self.facts[-1].get("precision", 0)) if self.runs else 0.0
 
     @property
     def is_imprecise(self) -> bool:
@@ -402,7 +399,7 @@ class CellResult:
     @property
     def run_seconds(self) -> float:
         """The median duration of a run in seconds; 0 if it is unknown."""
-        seconds = [run.get_metadata().get("duration", 0.0) for run in self.runs]
+        seconds = [one.get("duration", 0.0) for one in self.facts]
         return statistics.median(seconds) if seconds else 0.0
 
     @cached_property
@@ -428,8 +425,8 @@ class CellResult:
     @property
     def longest_latency(self) -> float | None:
         """The longest latency of all runs, in seconds, if it was recorded."""
-        latencies = [run.get_metadata().get("latency_max_s") for run in self.runs]
-        return max((float(seconds) for seconds in latencies if seconds is not None), default=None)
+        longest = (float(one["latency_max_s"]) for one in self.facts if "latency_max_s" in one)
+        return max(longest, default=None)
 
     @cached_property
     def latencies(self) -> Any:
@@ -439,7 +436,7 @@ class CellResult:
     def _latencies_of(self, kind: str) -> Any:
         """Return the HdrHistogram of iterations of a *kind*, in nanoseconds, if there is one."""
         key = f"{kind}_latency_histogram" if kind else "latency_histogram"
-        encoded = [metadata[key] for run in self.runs if key in (metadata := run.get_metadata())]
+        encoded = [one[key] for one in self.facts if key in one]
         if not encoded or (not kind and len(encoded) < len(self.runs)):
             return None
         first, *others = map(HdrHistogram.decode, encoded)
@@ -485,10 +482,6 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
         for key, value in run.get_metadata().items()
     }
     return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)
-
-
-def _is_host(key: str, metadata: Mapping[str, Any]) -> bool:
-    return key.startswith("host_") and {f"{key}_s", f"{key}_clients"} <= metadata.keys()
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:

@@ -315,7 +315,11 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
         return exact
     common = of_base.keys() & of_new.keys()
     in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
-    pairs = list(filter(None, (_logs_of_pairs(*sides) for sides in in_common)))
+    logs = (
+        [math.log(ours[number] / theirs[number]) for number in ours if number in theirs]
+        for ours, theirs in in_common
+    )
+    pairs = list(filter(None, logs))
     paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
     runs = len(pairs)
     if paired:
@@ -399,10 +403,6 @@ def _mean_log(rounds: Iterable[_Round]) -> Estimate:
     return mean_of_runs([[math.log(value) for value in values.values()] for values in rounds])
 
 
-def _logs_of_pairs(base: _Round, new: _Round) -> list[float]:
-    return [math.log(base[number] / new[number]) for number in base if number in new]
-
-
 def _by_round(result: CellResult) -> Mapping[str, _Round]:
     """Return the values by round, each run being a round of its own if none is known."""
     runs = enumerate(result.values_by_run)
@@ -441,10 +441,10 @@ def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> 
 
 
 def _facts(result: CellResult) -> dict[str, str]:
-    metadata = [run.get_metadata() for run in result.runs]
-    versions = sorted({key for keys in metadata for key in keys if key.startswith("version_")})
+    runs = result.facts
+    versions = sorted({key for keys in runs for key in keys if key.startswith("version_")})
     facts = {
-        name: dict.fromkeys(str(keys[name]) for keys in metadata if name in keys)
+        name: dict.fromkeys(str(keys[name]) for keys in runs if name in keys)
         for name in [*_FACTS, *versions]
     }
     return {name: ", ".join(values) for name, values in facts.items() if values}

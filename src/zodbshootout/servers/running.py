@@ -87,10 +87,7 @@ class RunningServers:
     def halt_for(self, contender: str, *, by_force: bool = False) -> None:
         """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
         for server in reversed(self._needed_by(contender)):
-            if by_force:
-                server.kill()
-            else:
-                server.halt()
+            (server.kill if by_force else server.halt)()
 
     def resume_for(self, contender: str) -> None:
         """Start the servers again that a contender needs.

@@ -81,17 +81,10 @@ def _children(parent: int) -> list[int]:
 def _cpu(process: psutil.Process) -> float:
     if sys.platform == "linux":
         return cpu_of(process.pid)
-    times = process.cpu_times()
-    return float(
-        times.user
-        + times.system
-        + getattr(times, "children_user", 0.0)
-        + getattr(times, "children_system", 0.0)
-    )
+    kinds = ("user", "system", "children_user", "children_system")
+    return float(sum(getattr(process.cpu_times(), kind, 0.0) for kind in kinds))
 
 
 def _written(process: psutil.Process) -> int:
-    if not hasattr(process, "io_counters"):  # macOS
-        return 0
-    counters = process.io_counters()
+    counters = process.io_counters() if hasattr(process, "io_counters") else None  # macOS
     return int(getattr(counters, "write_bytes", 0))

@@ -97,7 +97,8 @@ class Agent:
         # This runs in the Dask worker's event loop, which must not block.
         await asyncio.to_thread(self._leader.send, self._with_names_here(call))
         while not await asyncio.to_thread(self._leader.poll, PULSE):
-            if not self._is_held():
+            # The run may have let this actor go.
+            if all(actor is not self for actor in self._worker.state.actors.values()):
                 self.end()
                 return None
         return await asyncio.to_thread(self._answer)
@@ -116,10 +117,6 @@ class Agent:
         storage = replace(storage, names={**storage.names, **self._names})
         specification = replace(start.specification, storage=storage)
         return Call(call.name, (replace(start, specification=specification),))
-
-    def _is_held(self) -> bool:
-        """Return whether the run still holds this actor."""
-        return any(actor is self for actor in self._worker.state.actors.values())
 
     def end(self) -> None:
         """End the worker and all clients, whatever they are doing."""

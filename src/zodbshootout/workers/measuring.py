@@ -371,11 +371,10 @@ class Growth:
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
         """Return lines for the classes that exceed their peaks most; samples *kept* are ignored."""
-        grown = self._grown(kept)[:LISTED_CLASSES]
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
-        if not grown:
-            return [f"{head}no class has more objects than ever before"]
-        return [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
+        grown = self._grown(kept)[:LISTED_CLASSES]
+        lines = [f"{head}{name} +{more}, now {count}" for name, count, more in grown]
+        return lines or [f"{head}no class has more objects than ever before"]
 
 
 def _parts(sample: Sample) -> list[object]:

@@ -168,7 +168,7 @@ def _is_measuring(place: Path) -> bool:
 )
 def test_no_commit_is_lost_when_a_real_server_restarts(name: str, how: str, place: Path) -> None:
     (place / "x.conf").write_text(CONF)
-    effort = ("--rate", "50", "--object-counts", "5", "-p", "1", "-o", "a.json")
+    effort = ("--rate", "30", "--object-counts", "5", "-p", "1", "-o", "a.json")
     words = ("update", "-c", "2", "--during", how, "--only", f"{name},fs")
     done = run(place, "x.conf", *words, *effort)
     assert done.status == 0, done.out + done.err

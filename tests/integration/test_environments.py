@@ -184,7 +184,8 @@ def test_releases_of_zeo_are_compared_on_both_sides(place: Path) -> None:
     assert "only the clients" not in done.err
     assert versions_of(place, "zeo") == NEW_ZEO | NEW_SERVER
     assert versions_of(place, "zeo@zeo==5.4.1+zodb%3C6") == OLD_ZEO | OLD_SERVER
-    assert metadata_of(place / "a.d" / "zeo@zeo==5.4.1+zodb%3C6.json", "add")["trips"] == "2 2 2"
+    trips = metadata_of(place / "a.d" / "zeo@zeo==5.4.1+zodb%3C6.json", "add")["trips"]
+    assert set(trips.split()) == {"2"}
     assert f"version_ZEO_server: {NEW_ZEO['ZEO']} against 5.4.1" in done.out
     assert left_behind(place) == []
 
@@ -343,7 +344,7 @@ def test_newt_db_is_measured_next_to_the_relstorage_it_needs(place: Path) -> Non
     metadata = metadata_of(place / "a.d" / "newt_text.json", "update")
     assert (metadata["version_RelStorage"], metadata["driver"]) == ("2.1.1", "psycopg2")
     # Newt DB stores a second record for each object, by requests of its own.
-    assert metadata["trips"] == "26 26 26"
+    assert set(metadata["trips"].split()) == {"26"}
     assert left_behind(place) == []
 
 

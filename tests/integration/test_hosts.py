@@ -84,8 +84,8 @@ def test_each_host_has_a_relay_of_its_own(home: Path, two_hosts: DaskCluster) ->
     metadata = metadata_of(home / "a.d" / "zeo.json", "update")
     assert metadata["rtt_s"] == 0.005
     assert metadata["rtt_delivered_s"] > 0.0045
-    trips = metadata["trips"].split()
-    assert trips == ["2"] * 3  # by one client on this host
+    trips = set(metadata["trips"].split())
+    assert trips == {"2"}  # by one client on this host
     assert metadata["latency_p50_s"] > 2 * 0.0045
     wait_until(lambda: not two_hosts.clients())
     assert left_behind(home) == []

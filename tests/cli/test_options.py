@@ -583,6 +583,7 @@ def test_an_operation_needs_a_rate_and_refuses_what_contradicts_it() -> None:
         ("--during", "pack"): "--during needs --rate",
         ("--during", "pack", "--rate", "9", "--for", "1min"): "--for cannot be combined",
         ("--during", "pack", "--rate", "9", "-n", "3"): "-n cannot be combined with --during",
+        ("--during", "copy", "--rate", "9", "--hosts", "h:1"): "--hosts cannot be combined",
         ("pack", "--during", "pack", "--rate", "9"): "one client at a time can pack a database",
         ("conflicts", "--for", "1min", "--during", "restart"): "--during needs --rate",
         ("add", "--during", "sleep", "--rate", "9"): "invalid choice",

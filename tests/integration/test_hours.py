@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_one_that_slows_down_while_its_clients_stay_is_told_from_a_steady_one(place: Path) -> None:
-    done = run(place, "x.conf", *EFFORT, "--for", "45s")
+    done = run(place, "x.conf", *EFFORT, "--for", "60s")
     assert done.status == 0, done.err
     lines = done.out.splitlines()
     assert [line for line in lines if line.startswith("growing: gets slower: ")], done.out

@@ -154,7 +154,7 @@ def _steady(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
 
 def _stepping(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
     name = "zeo: benchmark0"
-    found = [
+    detected = [
         any(one.base == PREVIOUS and one.cell.name == name and not one.is_better
             for one in history.findings[history.points[25].name])
         for history in histories
@@ -165,7 +165,7 @@ def _stepping(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
         for point, findings in history.findings.items()
         if point != history.points[25].name
     ]
-    yield at_least("histories: step of 5 %, found at its point", _part(found), 0.95, "{:.1%}")
+    yield at_least("histories: step of 5 %, found at its point", _part(detected), 0.95, "{:.1%}")
     yield at_most("histories: step of 5 %, found at others", _part(wrong), 0.01, "{:.2%}")
 
 
@@ -181,7 +181,7 @@ def _drifting(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
               if any(one.base == ANCHOR and one.cell.name == name for one in findings)), 30)
         for history in histories
     ]  # fmt: skip
-    told = [
+    noticed = [
         any(hint.cell.name == name for hint in history.hints)
         or any(one.base == PREVIOUS and one.cell.name == name
                for findings in history.findings.values() for one in findings)
@@ -190,7 +190,7 @@ def _drifting(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
     yield info("histories: drift of 0.5 % a point, steps with a verdict", _part(of_previous),
                "{:.2%}")  # fmt: skip
     yield info("histories: drift, points until the anchor tells", sum(first) / len(first), "{:.1f}")
-    yield at_least("histories: drift, hint or step after 30 points", _part(told), 0.95, "{:.1%}")
+    yield at_least("histories: drift, hint or step after 30 points", _part(noticed), 0.95, "{:.1%}")
 
 
 def _canaries(points: int) -> Iterator[Figure]:
@@ -204,11 +204,11 @@ def _canaries(points: int) -> Iterator[Figure]:
 def _replaced(times: int) -> Iterator[Figure]:
     """Replace the anchor with and without closure."""
     open_chains: dict[float, list[bool]] = {0.0: [], 0.05: []}
-    for gap, found in open_chains.items():
+    for gap, outcomes in open_chains.items():
         for number in range(times):
             history = simulated(f"replaced {gap} {number}", points=2)
             point = history.add(new_anchor=True, gap=gap)
-            found.append(bool(history.history.open_chains[point.name]))
+            outcomes.append(bool(history.history.open_chains[point.name]))
     closed, opened = open_chains.values()
     yield at_most("histories: anchor replaced, said not to close", _part(closed), 0.015, "{:.2%}")
     yield at_least("histories: anchor changed by 5 %, said so", _part(opened), 0.95, "{:.1%}")

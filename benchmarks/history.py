@@ -26,7 +26,7 @@ from pathlib import Path
 import pyperf
 
 from benchmarks.command import ROOT
-from zodbshootout.cli.point import told
+from zodbshootout.cli.point import newest_verdicts
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.anchor import Anchor, read_anchor, write_anchor
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> int:
     except UserError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return error.status
-    for line in told(chosen.directory):
+    for line in newest_verdicts(chosen.directory):
         print(line)  # noqa: T201
     return 0
 

@@ -42,34 +42,34 @@ from zodbshootout.results.watching import (
 FIRST = "zeo: benchmark0"
 
 
-def told(findings: Sequence[Finding], base: str = PREVIOUS) -> list[tuple[str, bool]]:
+def names_of(findings: Sequence[Finding], base: str = PREVIOUS) -> list[tuple[str, bool]]:
     return [(one.cell.name, one.is_better) for one in findings if one.base == base]
 
 
 def test_nothing_is_found_in_a_history_without_changes() -> None:
     history = simulated("no change", points=30).history
-    assert [told(findings) for findings in history.findings.values()] == [[]] * 30
+    assert [names_of(findings) for findings in history.findings.values()] == [[]] * 30
     assert history.hints == []
 
 
 def test_a_step_of_5_percent_is_found_at_its_point_and_ends_the_scan_there() -> None:
     history = simulated("a step", step(20), points=30).history
-    found = {point: told(findings) for point, findings in history.findings.items()}
-    assert {point: ones for point, ones in found.items() if ones} == {
+    changes = {point: names_of(findings) for point, findings in history.findings.items()}
+    assert {point: ones for point, ones in changes.items() if ones} == {
         history.points[20].name: [(FIRST, False)]
     }
-    assert sum(bool(told(history.findings[p.name], ANCHOR)) for p in history.points[20:]) >= 8
+    assert sum(bool(names_of(history.findings[p.name], ANCHOR)) for p in history.points[20:]) >= 8
     assert history.hints == []
 
 
 def test_faster_is_found_too() -> None:
     history = simulated("faster up", step(3, -0.05), points=4).history
-    assert told(history.findings[history.newest.name]) == [(FIRST, True)]
+    assert names_of(history.findings[history.newest.name]) == [(FIRST, True)]
 
 
 def test_slow_drift_is_a_hint_since_about_the_middle_and_no_verdict() -> None:
     history = simulated("slow drift", drift(0.002), points=30).history
-    assert not any(told(findings) for findings in history.findings.values())
+    assert not any(names_of(findings) for findings in history.findings.values())
     (hint,) = history.hints
     assert hint.cell.name == FIRST
     assert 0.95 < hint.ratio < 0.98
@@ -167,18 +167,18 @@ def with_trips(point: Point, **trips: Sequence[float]) -> Point:
 
 
 @pytest.mark.parametrize(
-    ("candidate", "previous", "found"),
+    ("candidate", "previous", "changes"),
     [([12, 12, 12], [11, 11, 11], [("trips", (12, 11), False)]),
      ([11, 11, 11], [12, 12, 12], [("trips", (11, 12), True)]),
      ([11, 11.5, 12], [12, 12, 12], []), ([0, 0, 0], [1, 1, 1], [("trips", (0, 1), True)])],
 )  # fmt: skip
 def test_round_trips_differ_exactly(
-    candidate: list[float], previous: list[float], found: list[Any]
+    candidate: list[float], previous: list[float], changes: list[Any]
 ) -> None:
     point = with_trips(simulated("trips", points=2).points[-1], candidate=candidate,
                        previous=previous, anchor=candidate)  # fmt: skip
     findings = findings_of(point)
-    assert [(one.count, one.amounts, one.is_better) for one in findings] == found
+    assert [(one.count, one.amounts, one.is_better) for one in findings] == changes
 
 
 def test_an_accepted_change_is_silent_until_the_cell_is_even_farther_away() -> None:
@@ -207,12 +207,12 @@ def test_the_smallest_change_is_found_in_most_points() -> None:
     size = smallest_change(typical, 16)
     assert size is not None
     assert 1.02 < size < 1.06
-    found = sum(
+    detected = sum(
         (FIRST, False)
-        in told(findings_of(simulated(f"power {n}", step(1, math.log(size)), 2).points[-1]))
+        in names_of(findings_of(simulated(f"power {n}", step(1, math.log(size)), 2).points[-1]))
         for n in range(40)
     )
-    assert found >= 30
+    assert detected >= 30
     assert smallest_change(Ratio(replace(typical.log, df=0), 2), 16) is None
 
 

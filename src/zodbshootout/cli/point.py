@@ -229,12 +229,12 @@ def add_point(
         pinned = _pinned(planned.anchor.requirements, measured[ANCHOR])
         anchor = replace(planned.anchor, requirements=pinned, point=point.name)
         write_anchor(anchor, planned.directory)
-    for line in told(planned.directory):
+    for line in newest_verdicts(planned.directory):
         streams.say(line)
     streams.say(f"Point: {path}; to print the history: zodbshootout history {planned.directory}")
 
 
-def told(directory: Path) -> Iterator[str]:
+def newest_verdicts(directory: Path) -> Iterator[str]:
     """Return the verdicts on the newest point in a directory."""
     machines = by_machine(read_points(directory))
     return verdict_lines(machine_histories(machines, read_accepted(directory))[0])
@@ -265,10 +265,10 @@ def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -
         if name and not is_direct(text) and len(specifiers := [*Requirement(text).specifier]) == 1:
             packages[name] = Package(specifiers[0].version)
     metadata = next((result.metadata for result in results if result.measured), {})
-    found = {name: _written(str(metadata.get(f"version_{name}", ""))) for name in packages}
+    measured = {name: _written(str(metadata.get(f"version_{name}", ""))) for name in packages}
     return {
         name: package if other is None or str(other) == str(package) else other
-        for (name, package), other in zip(packages.items(), found.values(), strict=True)
+        for (name, package), other in zip(packages.items(), measured.values(), strict=True)
     }
 
 

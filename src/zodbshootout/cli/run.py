@@ -356,11 +356,11 @@ def _gate(
     if options.fail_above is None or status == INTERRUPTED:
         return status
     first, second = (dict(_comparisons(results, plan)) if results else {} for results in runs)
-    found = (
+    statuses = (
         status_of(comparison, options.fail_above, streams, second.get(variant))
         for variant, comparison in first.items()
     )
-    return max(found, default=ALL_MEASURED) or status
+    return max(statuses, default=ALL_MEASURED) or status
 
 
 def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:
@@ -382,19 +382,19 @@ def _measured_again(shootout: Shootout, status: int, options: Options) -> list[C
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:
         return []
-    found = {
+    slower = {
         cell
         for _, comparison in _comparisons(store.results, plan)
         for cell in findings(comparison, options.fail_above or 0.0)
         if plan.failure(cell) is None  # what cannot be opened fails again
     }
-    rows = [row for row in plan.rows if found.intersection(row)]
+    rows = [row for row in plan.rows if slower.intersection(row)]
     if not rows:
         return []
     limit = plan.effort.limit * len(rows) / len(plan.rows)
     again = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
     repeated = ResultStore(again, store.observer, lambda _: None, mask=store.mask)
-    store.observer.relay(f"measuring again what --fail-above has found: {len(found)} cells")
+    store.observer.relay(f"measuring again what --fail-above has found: {len(slower)} cells")
     _measure(replace(shootout, tasks=replace(shootout.tasks, plan=again), store=repeated))
     return repeated.results
 

@@ -225,8 +225,8 @@ def _points(history: MachineHistory) -> Table:
     """Return the table of all points of a machine, the newest first."""
     rows = []
     for point in reversed(history.points):
-        found = history.findings[point.name]
-        words = [sentence(one) for one in found if one.base == PREVIOUS and not one.accepted]
+        findings = history.findings[point.name]
+        words = [sentence(one) for one in findings if one.base == PREVIOUS and not one.accepted]
         verdict = "canary differs" if point.name in history.left_out else "; ".join(words)
         changed = ", ".join(changed_packages(point, history.by_name.get(point.previous)))
         rows.append(Row(point.name, [Entry(changed), Entry(verdict), Entry(point.label)]))
@@ -312,7 +312,7 @@ def _records(history: MachineHistory) -> Iterator[dict[str, Any]]:
         for position in of_series
     }
     for point in history.points:
-        found = {(one.cell.name, one.base) for one in history.findings[point.name]}
+        changes = {(one.cell.name, one.base) for one in history.findings[point.name]}
         for cell in point.cells:
             position = positions.get((point.name, cell.name))
             yield {
@@ -325,8 +325,8 @@ def _records(history: MachineHistory) -> Iterator[dict[str, Any]]:
                 "canary": cell.ratios[CANARY].value if CANARY in cell.ratios else None,
                 "canary_differs": point.name in history.left_out,
                 "smallest_change": _smallest(point, cell),
-                "changed": (cell.name, PREVIOUS) in found,
-                "differs_from_anchor": (cell.name, ANCHOR) in found,
+                "changed": (cell.name, PREVIOUS) in changes,
+                "differs_from_anchor": (cell.name, ANCHOR) in changes,
             }  # fmt: skip
 
 

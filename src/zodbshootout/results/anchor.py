@@ -1,4 +1,4 @@
-"""What people write about a history: its anchor in ``history.toml``, and ``accepted.toml``."""
+"""The files beside the points of a history: ``history.toml`` and ``accepted.toml``."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ANCHOR_FILE, ACCEPTED_FILE = "history.toml", "accepted.toml"
 
 @dataclass(frozen=True)
 class Anchor:
-    """What every point is compared with."""
+    """The packages that every point is compared with."""
 
     word: str
     """The value of ``--against`` that has named it; empty for the packages as installed then."""
     requirements: Sequence[str]
-    """What installs it again, as uv takes it."""
+    """The requirements that install it again, as uv takes them."""
     point: str
     """The first point that was compared with it."""
 

@@ -116,7 +116,7 @@ class Point:
     machine: Mapping[str, Plain]
     python: str
     packages: Mapping[str, Packages]
-    """What each role was measured with."""
+    """Those that each role was measured with."""
     cells: Sequence[PointCell]
     servers: Mapping[str, str] = field(default_factory=dict)
     """Their versions."""

@@ -96,14 +96,14 @@ def findings_of(
         for cell in point.cells for name in BASES if name in cell.ratios
     ]  # fmt: skip
     judged = verdicts([ratio for _, _, ratio in tested])
-    found = [
+    findings = [
         Finding(point.name, cell, BASES[name], ratio)
         for (cell, name, ratio), verdict in zip(tested, judged, strict=True)
         if verdict in SIGNIFICANT
     ]
-    found += _counts(point)
+    findings += _counts(point)
     return [
-        replace(finding, accepted=_reason(finding, accepted, earlier or {})) for finding in found
+        replace(finding, accepted=_reason(finding, accepted, earlier or {})) for finding in findings
     ]
 
 
@@ -290,15 +290,15 @@ class MachineHistory:
             for name, series in self.series.items()
             if len(stretch := self._undisturbed(series[-1])) > 1
         }
-        found = []
+        hints = []
         for name, stretch in stretches.items():
             drift = drift_of([position.log.mean for position in stretch], len(stretches))
             if drift is not None:
                 cell = stretch[-1].cell
                 since = stretch[drift.start].point.name
-                found.append(Hint(cell, since, math.exp(drift.difference)))
+                hints.append(Hint(cell, since, math.exp(drift.difference)))
                 assert cell.name == name
-        return found
+        return hints
 
     @cached_property
     def steps(self) -> set[tuple[str, str]]:

@@ -1,0 +1,85 @@
+"""Costs of servers, round trips and sizes of databases in a shootout of fakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runs import plan_of
+from tests.scheduling.faked_shootout import (
+    Site,
+    far,
+    run_shootout,
+    shootout_of,
+)
+from zodbshootout.crews.cluster import Cluster
+from zodbshootout.crews.traffic import Counts
+from zodbshootout.network.relays import Traffic
+
+
+def test_the_costs_of_servers_are_those_of_the_slices_of_their_contender() -> None:
+    site = Site(served={"a"})
+    outcome = run_shootout(plan_of("ab", ["add"], processes=1, loops=2, values=3), site)
+    costs = {
+        result.cell.contender: {
+            key: value for key, value in result.metadata.items() if key.startswith("server_")
+        }
+        for result in outcome.results
+    }
+    assert costs["a"]["server_cpu_s"] == "1.5 1.5 1.5"
+    assert costs["a"]["server_written_bytes"] == "30 30 30"
+    assert costs["a"]["server_memory_bytes"] == 1000
+    assert costs["a"]["server_cpu_s_pg"] == "0.75 0.75 0.75"
+    assert costs["a"]["server_written_bytes_cache"] == "15 15 15"
+    assert costs["a"]["server_memory_bytes_cache"] == 100
+    assert "server_cpu_s" not in costs["b"]
+
+
+@pytest.mark.parametrize("cluster", [None, Cluster("", [], here=True)])
+def test_traffic_is_counted_once_for_each_cell_with_a_server_before_it_is_set_up(
+    cluster: Cluster | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
+    outcome = run_shootout(plan_of([far("a", 0.0), "b"], ["add", "cold"]), cluster=cluster)
+    calls = [event[:3] for event in outcome.site.did("count", "set up") if event.contender == "a"]
+    assert calls[:2] == [("count", "add", "a"), ("set up", "add", "a")]
+    assert {event[1:3] for event in outcome.site.did("count")} == {("add", "a"), ("cold", "a")}
+    assert len(outcome.site.did("count")) == 2
+    trips = {result.cell: result.metadata.get("trips") for result in outcome.results}
+    assert {(cell.contender, text) for cell, text in trips.items()} == {("a", "2 2 2"), ("b", None)}
+
+
+def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
+    site = Site(counts=Counts({False: [Traffic(2, 30, 4)]}, [("cache", 11211), "/run/socket"]))
+    outcome = shootout_of(plan_of([far("a", 0.002), far("b", 0.0)], ["add", "cold"]), site)
+    lines: list[str] = []
+    monkeypatch.setattr(outcome.observer, "relay", lines.append)
+    outcome.run()
+    others = "cache:11211 and /run/socket"
+    assert lines == [f"a is also connected with {others}, where no round-trip time is added"]
+    for result in outcome.results:
+        assert "trips" not in result.metadata
+        assert result.metadata["traffic_not_counted"] == f"it is also connected with {others}"
+
+
+def test_a_database_is_asked_for_its_size_around_slices_that_write_and_by_no_server_used() -> None:
+    site = Site(served={"a"})
+    outcome = run_shootout(plan_of("a", ["add", "cold"], processes=1, loops=2, values=1), site)
+    asked = [event.benchmark for event in site.did("size_before_slice", "size_after_slice")]
+    assert asked == ["add", "add"]
+    calls = [event.call for event in site.events if event.benchmark == "add"]
+    first = calls.index("size_before_slice")
+    assert calls[first : first + 3] == ["size_before_slice", "slice", "size_after_slice"]
+    assert len(outcome.results) == 2
+
+
+def test_traffic_is_counted_once_for_crews_of_all_sizes() -> None:
+    site, served = Site(), far("a", 0.0)
+    plan = plan_of([served, "b"], ["add"], processes=2, concurrency=[1, 4])
+    outcome = run_shootout(plan, site)
+    assert len(site.did("count")) == 1
+    trips = {
+        (result.cell.contender, result.cell.parameters.crew.size): result.metadata.get("trips")
+        for result in outcome.results
+    }
+    assert trips == {("a", 1): "2 2 2", ("a", 4): "2 2 2", ("b", 1): None, ("b", 4): None}

@@ -20,7 +20,7 @@ _PROCESSES = ("os.exec", "os.fork", "os.posix_spawn", "os.system", "subprocess.P
 
 _NOTED = frozenset(("open", *_CHANGES, *_CONNECTIONS, *_PROCESSES))
 _lists: list[list[tuple[str, tuple[Any, ...]]]] = []
-"""Where events are noted now."""
+"""The list in which events are noted now."""
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:

@@ -42,7 +42,7 @@ AROUND_SECRETS = (
     "{}$x", "{}${{x", "{}$", "{} # no", "{}'", "{}\\", "{}@", "{}$(X)", "${}", "'{}", "= {}",
     '"{}', "$x{}", "{} {}",
 )  # fmt: skip
-"""What is written around a value that holds a password."""
+"""The text around a value that holds a password."""
 LINES = (
     "%", "%define", "%define x", "%define 1 2", "%define x $y", "%import", "%import os",
     "%import nowhere.at.all", "%import relstorage", "%import ZODB.component", "%include",

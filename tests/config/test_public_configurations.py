@@ -1,4 +1,4 @@
-"""What ``--list`` says of the configurations that people have, without opening them."""
+"""Words of ``--list`` on the configurations that people have, without opening them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the contenders say about their commits, and the system calls of these commits."""
+"""Promises of contenders about their commits, and the system calls of these commits."""
 
 from __future__ import annotations
 

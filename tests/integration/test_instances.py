@@ -1,4 +1,4 @@
-"""What an instance notices of a command that touches its data or its servers."""
+"""Commands that touch the data or the servers of an instance, which must not notice them."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_values_without_noise_have_a_trend_or_none() -> None:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the machine does in each slice, as logarithms that are added for all contenders."""
+    """The machine's part in each slice, as logarithms that are added for all contenders."""
 
     drift: Sequence[float]
 

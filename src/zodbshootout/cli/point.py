@@ -14,6 +14,7 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.config.pythons import Environment, environments_of_words, is_direct
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import Plain
 from zodbshootout.reports.history_report import verdict_lines
 from zodbshootout.results.anchor import Anchor, read_accepted, read_anchor, write_anchor
@@ -193,19 +194,19 @@ def add_point(
 
     :raises UserError: if a file cannot be written
     """
-    of_contender: dict[str, list[CellResult]] = {}
-    for result in results:
-        of_contender.setdefault(result.cell.contender, []).append(result)
+    of_contender = grouped((result.cell.contender, result) for result in results)
     roles = [_roles(original, contenders) for original in contenders if not original.variant_of]
     cells = [
         cell
         for names in roles
         for cell in point_cells({role: of_contender[name] for role, name in names.items()})
     ]
-    by_role: dict[str, list[CellResult]] = {}
-    for names in roles:
-        for role, name in names.items():
-            by_role.setdefault(role, []).extend(of_contender[name])
+    by_role = grouped(
+        (role, result)
+        for names in roles
+        for role, name in names.items()
+        for result in of_contender[name]
+    )
     if not any(POSITION in cell.ratios for cell in cells):
         reason = _reason(by_role.get(ANCHOR, [])) or "there are too few runs"
         streams.complain(f"--history: no point was added: no ratio to the anchor: {reason}")

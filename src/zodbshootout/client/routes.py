@@ -28,7 +28,7 @@ _MEMCACHED = re.compile(
 )
 MEMCACHED_PORT = 11211
 UDP = "udp:"
-"""What an address begins with that is reached over UDP, for which a relay cannot stand in."""
+"""The beginning of an address that is reached over UDP, for which a relay cannot stand in."""
 _VERIFIES_NAMES = "verify-full"
 """The ``sslmode`` with which the name of the host has to be that of the server's certificate."""
 

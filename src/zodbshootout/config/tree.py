@@ -235,7 +235,7 @@ def path_of(url: str) -> Path:
 
 
 class _Loader(BaseLoader):  # type: ignore[misc]
-    """What ZConfig's parsers call ``context``: it opens files, and collects what parsers find."""
+    """The ``context`` of ZConfig's parsers: it opens files, and collects what they find."""
 
     def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         super().__init__()

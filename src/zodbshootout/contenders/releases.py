@@ -32,7 +32,7 @@ _NEWEST_OF_MINOR = re.compile(r"\s*;\s*newest of minor\s*$")
 _EVERY = re.compile(r"\s*;\s*every (?P<number>[1-9]\d*)(st|nd|rd|th)\s*$")
 _TAG = re.compile(r"tag: (?P<name>[\w.-]+)[],]")
 _NO_SOLUTION = "No solution found"
-"""What uv says if no release is left."""
+"""The words of uv if no release is left."""
 
 
 def releases_and_commits(word: str) -> list[Environment]:

@@ -16,6 +16,7 @@ from zodbshootout.client.routes import UDP
 from zodbshootout.client.usage import not_helpers
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import plan_of
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import Address, Distance, Specification, Storage
 from zodbshootout.network.calibration import Calibration
@@ -143,9 +144,7 @@ def _delivered(
     relay: Relay, distances: Mapping[Address, Distance], calibrations: Mapping[float, Calibration]
 ) -> dict[Distance, float]:
     """Return the mean round-trip time in seconds of each distance so far."""
-    lateness: dict[Distance, list[Lateness]] = {}
-    for distance, late in zip(distances.values(), relay.lateness().values()):
-        lateness.setdefault(distance, []).append(late)
+    lateness = grouped(zip(distances.values(), relay.lateness().values()))
     return {
         distance: calibrations[distance.rtt].delivered(routes)
         for distance, routes in lateness.items()
@@ -199,7 +198,4 @@ def _routes(
     addresses: Mapping[Address, bool], routes: Mapping[Address, Address]
 ) -> dict[bool, list[Address]]:
     """Return the addresses of a relay that stand for databases, and those that do for caches."""
-    kinds: dict[bool, list[Address]] = {}
-    for address, is_cache in addresses.items():
-        kinds.setdefault(is_cache, []).append(routes[address])
-    return kinds
+    return grouped((is_cache, routes[address]) for address, is_cache in addresses.items())

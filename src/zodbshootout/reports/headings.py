@@ -50,7 +50,7 @@ class ResultSet:
 
     @cached_property
     def changes(self) -> Sequence[Step]:
-        """What releases have changed: times, then costs."""
+        """The steps from release to release: times, then costs."""
         results = self.at_distances
         return [*steps_of(results), *steps_of_costs(results)] if self.series else []
 

@@ -10,6 +10,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from zodbshootout.model.costs import BYTES, OVER_TIME, SECONDS, Cost
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
 from zodbshootout.model.specification import Parameters
@@ -279,11 +280,11 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
 
 def _rows_over_time(cells: Sequence[Columned]) -> list[list[Columned]]:
     """Return the cells that were measured for some time, row by row."""
-    rows: dict[tuple[str, Parameters], list[Columned]] = {}
-    for column, result in cells:
-        if result.over_time is not None:
-            key = (result.cell.benchmark, result.cell.parameters)
-            rows.setdefault(key, []).append((column, result))
+    rows = grouped(
+        ((result.cell.benchmark, result.cell.parameters), (column, result))
+        for column, result in cells
+        if result.over_time is not None
+    )
     return list(rows.values())
 
 

@@ -20,6 +20,7 @@ import pyperf
 
 from zodbshootout.errors import UserError
 from zodbshootout.model.costs import BY_NAME, COSTS, NUMBER
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import PARAMETERS, Plain
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.names import long_name
@@ -52,7 +53,7 @@ class Package:
     commit: str = ""
     """The commit of a checkout or of a repository; empty for a release."""
     url: str = ""
-    """Where it was installed from, if that was no index of packages."""
+    """The URL that it was installed from; empty if that was an index of packages."""
     modified: bool = False
     """Whether the checkout differed from its commit."""
 
@@ -334,10 +335,7 @@ def read_points(directory: Path) -> list[Point]:
 
 def by_machine(points: Iterable[Point]) -> dict[str, list[Point]]:
     """Return points by the machine that they were measured on."""
-    machines: dict[str, list[Point]] = {}
-    for point in points:
-        machines.setdefault(point.machine_name, []).append(point)
-    return machines
+    return grouped((point.machine_name, point) for point in points)
 
 
 def with_aliases(point: Point) -> Point:

@@ -15,7 +15,7 @@ from zodbshootout.results.verdicts import Pair, Verdict, figures_of, pairs_of
 
 @dataclass(frozen=True)
 class Step:
-    """What a release has changed in a cell, compared with the last one that was measured."""
+    """The change of a cell by a release, compared with the last one that was measured."""
 
     series: Series
     pair: Pair

@@ -14,12 +14,12 @@ from functools import partial
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import UPKEEP
 from zodbshootout.client.reachability import printable
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import BEFORE, PHASES, RESTARTS, Address, Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
@@ -140,10 +140,10 @@ class Shootout:
         Those with more objects in the database come later, because it only grows.  The rows that
         zap contenders destroy the data of the others.
         """
-        blocks: dict[tuple[int, bool], list[Row]] = {}
-        for row in self.plan.rows:
-            key = row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))
-            blocks.setdefault(key, []).append(row)
+        blocks = grouped(
+            ((row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))), row)
+            for row in self.plan.rows
+        )
         return [blocks[key] for key in sorted(blocks)]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
@@ -189,9 +189,7 @@ class Shootout:
         results = [result for result in known if result.measured and not result.trend]
         if not results:
             return effort.processes if unsettled else 0
-        by_phase: dict[str, list[CellResult]] = {}
-        for result in results:
-            by_phase.setdefault(result.cell.parameters.during, []).append(result)
+        by_phase = grouped((result.cell.parameters.during, result) for result in results)
         return max(
             rounds_needed(alike, self.options.baseline, effort.precision)
             for alike in by_phase.values()
@@ -284,12 +282,9 @@ class Shootout:
         No client may have a database open while its data is destroyed.  The phases of a contender
         are a group.
         """
-        groups: list[list[Cell]] = []
         if cells and cells[0].parameters.during:
-            alike: dict[str, list[Cell]] = {}
-            for cell in cells:
-                alike.setdefault(cell.contender, []).append(cell)
-            return list(alike.values())
+            return list(grouped((cell.contender, cell) for cell in cells).values())
+        groups: list[list[Cell]] = []
         for cell in cells:
             fitting = (group for group in groups if self._fits(cell, group))
             group = next(fitting, None)

@@ -1,4 +1,4 @@
-"""What is recorded of ZEO's ClientStorage."""
+"""Facts that are recorded of ZEO's ClientStorage."""
 
 from __future__ import annotations
 

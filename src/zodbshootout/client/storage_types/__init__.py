@@ -110,7 +110,7 @@ class StorageType:
     private: ClassVar[tuple[PrivateSection, ...]] = ()
     """How ``--private`` changes its section and those in it; all other sections are refused."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
-    """What :meth:`caches_left` returns; ``None`` if its caches are not known."""
+    """The names that :meth:`caches_left` returns; ``None`` if its caches are not known."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 

@@ -12,7 +12,7 @@ from tests.reports.results import with_worker_metadata
 from tests.runs import cell, contender, failed, measured, sweep_of
 from zodbshootout.cli.destination import check_other_files, result_files
 from zodbshootout.cli.options import parse
-from zodbshootout.cli.values import result_to_read
+from zodbshootout.cli.values import is_last, result_to_read
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.files import ResultFiles, read_results
@@ -133,8 +133,10 @@ def test_last_is_the_newest_result_of_this_directory(here: Path) -> None:
         files.write([measured(cell("add", "fs"), [1.0])])
         os.utime(files.cells, (number, number))
         assert result_to_read("last") == files.combined
+        assert is_last(files.combined) == (files is default)
     os.utime("a.cells.jsonl", (9, 9))
     assert result_to_read("last") == Path("a.json")
+    assert not is_last(default.combined)
     (here.parent / "there").mkdir()
     os.chdir(here.parent / "there")
     with pytest.raises(ArgumentTypeError):

@@ -17,6 +17,7 @@ from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.test_text import noisy_run
 from tests.runs import cell, measured
 from zodbshootout.cli.output import console_on
+from zodbshootout.cli.values import default_directory
 from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
@@ -41,6 +42,18 @@ def test_show_prints_the_table_of_the_run_byte_for_byte(out: Path) -> None:
     text.write(make_report([ResultSet(EVERYTHING)]), console_on(stream))
     status, shown, stderr = outcome("show", out)
     assert (status, shown.partition("Next:\n")[0], stderr) == (0, stream.getvalue(), "")
+
+
+def test_the_next_commands_after_a_run_without_a_file_name_are_about_the_last_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    file = default_directory() / "2026.json"
+    file.parent.mkdir(parents=True)
+    written(file, *EVERYTHING)
+    _, shown, _ = outcome("show", file)
+    assert "  zodbshootout report last -o page.html\n" in shown
+    assert "  zodbshootout compare last --contender fs zeo\n" in shown
 
 
 def test_show_ends_with_commands_that_can_be_run_as_they_are(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.output import Streams, project_url
-from zodbshootout.cli.values import result_to_read
+from zodbshootout.cli.values import LAST, is_last, result_to_read
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.headings import ResultSet, in_columns
@@ -51,6 +51,9 @@ def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
     if not paths or not any(result.measured for sets in result_sets for result in sets.results):
         return
     files = " ".join(shlex.quote(str(path)) for path in paths)
+    page = paths[0].with_name(f"{paths[0].name.partition('.json')[0]}.html")
+    if len(paths) == 1 and is_last(paths[0]):
+        files, page = LAST, Path("page.html")
     yield "Next:"
     unlabelled = [replace(results, label="") for results in result_sets]
     first, *others = (
@@ -63,7 +66,6 @@ def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
         base, new = map(shlex.quote, first[:2])
         yield f"  zodbshootout compare {files} --contender {base} {new}"
         yield f"  zodbshootout show {files} --baseline {new}"
-    page = paths[0].with_name(f"{paths[0].name.partition('.json')[0]}.html")
     yield f"  zodbshootout report {files} -o {shlex.quote(str(page))}"
     yield f"  zodbshootout show {files} --format markdown"
     yield f"Reading the table: {project_url('Documentation')}en/latest/results.html"

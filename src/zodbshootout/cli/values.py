@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 import platformdirs
@@ -290,6 +290,13 @@ def result_to_read(text: str) -> Path:
     raise argparse.ArgumentTypeError(
         "no run that was started in this directory has left results; name a file"
     )
+
+
+def is_last(path: PurePath) -> bool:
+    """Return whether a file has its default name, and ``last`` stands for it."""
+    with suppress(RuntimeError, argparse.ArgumentTypeError):
+        return path.parent == default_directory() and result_to_read(LAST) == path
+    return False
 
 
 def workload(text: str) -> Workload:

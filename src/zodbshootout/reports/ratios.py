@@ -64,20 +64,28 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
         clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
     else:
         clauses = list(_clauses(asking))
-    clauses += _mean(asking)
+    mean = list(_mean(asking))
+    clauses += mean
     if len(comparison.pairs) > 1:
-        clauses = _with_others(clauses, [pair for pair in pairs if not pair.base.cell.words.topic])
+        others = list(_clauses([pair for pair in pairs if not pair.base.cell.words.topic]))
+        # The mean is not one of these others.
+        clauses = [*clauses, *others] if mean else _joined(clauses, others)
         clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 
 
-def _with_others(clauses: Sequence[str], others: Sequence[Pair]) -> list[str]:
-    """Add what asks nothing of the storage; the last clause takes it up if its verdict is that."""
-    added = list(_clauses(others))
-    if clauses and added and clauses[-1].startswith(words := added[0].partition(" at ")[0]):
-        added[0] = f"{clauses[-1]}, {added[0].removeprefix(f'{words} at ')}"
-        clauses = clauses[:-1]
-    return [*clauses, *added]
+def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Add clauses; one on a verdict that has a clause already continues that."""
+    joined = list(clauses)
+    for clause in others:
+        words, at, names = clause.partition(" at ")
+        alike = (n for n, one in enumerate(joined) if one.startswith(f"{words}{at}"))
+        number = next(alike, None)
+        if number is None:
+            joined.append(clause)
+        else:
+            joined[number] += f", {names}"
+    return joined
 
 
 def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:

@@ -139,6 +139,20 @@ def test_a_slowdown_counts_if_a_second_run_finds_it_again(
     assert line in err.getvalue()
 
 
+def test_a_slowdown_without_a_second_figure_counts() -> None:
+    base, new = side("a", 1.0, 1), side("b", 1.15, 3)
+    short = [[one[:1] for one in noisy(seed)][:1] for seed in (5, 7)]
+    again = second(
+        [in_rounds("a", short[0], "add")], [in_rounds("b", short[1], "add")],
+    )  # fmt: skip
+    err = io.StringIO()
+    streams = Streams(console_on(io.StringIO()), console_on(err), None)
+    assert status_of(compare(base, new, across=True), 0.05, streams, again) == 1
+    assert "significantly slower, without a second figure, by more than 5 %: b: add" in (
+        err.getvalue()
+    )
+
+
 def test_a_failure_counts_if_a_second_run_fails_again() -> None:
     base = side("a", 1.0, 1)
     new = [base_result("b"), failed(cell("hot", "b"), "wrong data")]

@@ -44,7 +44,12 @@ def measured(plan: Plan, slower: Mapping[str, float]) -> Shootout:
 @pytest.fixture
 def repeated(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     plans: list[Plan] = []
-    monkeypatch.setattr(run_module, "_measure", lambda shootout: plans.append(shootout.store.plan))
+
+    def measure(shootout: Shootout) -> tuple[int, str]:
+        plans.append(shootout.store.plan)
+        return ALL_MEASURED, ""
+
+    monkeypatch.setattr(run_module, "_measure", measure)
     return plans
 
 
@@ -54,7 +59,7 @@ def options(**how: Any) -> Any:
 
 def test_only_rows_with_findings_are_measured_again(repeated: list[Plan]) -> None:
     shootout = measured(plan(), {"update": 1.2})
-    results = _measured_again(shootout, ALL_MEASURED, options())
+    _, results = _measured_again(shootout, ALL_MEASURED, options())
     (again,) = repeated
     assert [cell.benchmark for cell in again.cells] == ["update", "update"]
     assert [result.cell for result in results] == again.cells
@@ -70,7 +75,7 @@ def test_only_rows_with_findings_are_measured_again(repeated: list[Plan]) -> Non
 def test_there_is_no_second_run_if_nothing_is_found_or_wanted(
     slower: dict[str, float], status: int, how: dict[str, Any], repeated: list[Plan]
 ) -> None:
-    assert _measured_again(measured(plan(), slower), status, options(**how)) == []
+    assert _measured_again(measured(plan(), slower), status, options(**how)) == ("", [])
     assert repeated == []
 
 
@@ -80,5 +85,13 @@ def test_what_cannot_be_opened_is_not_tried_again(repeated: list[Plan]) -> None:
     for cell in closed.cells:
         if cell.contender == "fs@new":
             shootout.store.fail(cell, Failure("no such release"))
-    assert _measured_again(shootout, ALL_MEASURED, options()) == []
+    assert _measured_again(shootout, ALL_MEASURED, options()) == ("", [])
     assert repeated == []
+
+
+def test_an_interrupt_of_the_second_run_is_one_of_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_module, "_measure", lambda _: (INTERRUPTED, "interrupted"))
+    reason, _ = _measured_again(measured(plan(), {"update": 1.2}), ALL_MEASURED, options())
+    assert reason == "interrupted"

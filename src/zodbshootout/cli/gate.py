@@ -30,7 +30,8 @@ def status_of(
     """Print what the gate finds, and return the exit status; 0 without a *limit*.
 
     If findings were measured *again*, those that were not found a second time do not count; the
-    second time, a cell has to be significantly slower, and its ratio beyond the *limit*.
+    second time, a cell has to be significantly slower, and its ratio beyond the *limit*.  What has
+    no figure a second time counts.
     """
     if limit is None:
         return ALL_MEASURED
@@ -38,37 +39,37 @@ def status_of(
     undecided = [
         pair for pair in comparison.pairs if pair.may_be_slower_than(limit) and pair not in slower
     ]
-    lost = list(comparison.lost)
-    words = "significantly slower"
-    if again is not None and (slower or lost):
-        repeated = {_key(pair): pair for pair in again.pairs}
-        refuted = [pair for pair in slower if not _is_found_again(repeated.get(_key(pair)), limit)]
-        slower = [pair for pair in slower if pair not in refuted]
+    lost, confirmed = list(comparison.lost), list[Pair]()
+    if again is not None:
+        repeated = {_key(pair): pair for pair in again.pairs if pair.speed.is_known}
+        confirmed = [pair for pair in slower if _is_slower(repeated.get(_key(pair)), limit)]
+        slower = [pair for pair in slower if _key(pair) not in repeated]
         worked = {pair.new.cell for pair in again.pairs}
-        refuted_losses = [result for result in lost if result.cell in worked]
         lost = [result for result in lost if result.cell not in worked]
-        names = [*(long_name(pair.new.cell) for pair in refuted),
-                 *(long_name(result.cell) for result in refuted_losses)]  # fmt: skip
+        left = {pair.new.cell for pair in (*confirmed, *slower)} | {one.cell for one in lost}
+        names = [long_name(cell) for cell in findings(comparison, limit) if cell not in left]
         if names:
             streams.complain(f"not found again by a second run: {', '.join(dict.fromkeys(names))}")
-        words = "significantly slower, confirmed by a second run,"
+    words = "significantly slower"
     for line in (
-        *_lines(slower, words, limit),
+        *_lines(confirmed, f"{words}, confirmed by a second run,", limit),
+        *_lines(slower, words if again is None else f"{words}, without a second figure,", limit),
         *map(_loss, lost),
         *_lines(undecided, "too few runs to exclude a slowdown", limit),
     ):
         streams.complain(line)
-    return SLOWDOWN if slower or lost else ALL_MEASURED
+    return SLOWDOWN if confirmed or slower or lost else ALL_MEASURED
 
 
 def _key(pair: Pair) -> tuple[Cell, str]:
     return pair.new.cell, pair.new.measure
 
 
-def _is_found_again(pair: Pair | None, limit: float) -> bool:
-    if pair is None:
-        return True  # it failed the second time, which is a finding, too
-    return pair.verdict is Verdict.SLOWER and pair.speed.value < 1 / (1 + limit)
+def _is_slower(pair: Pair | None, limit: float) -> bool:
+    """Return whether a pair of the second run is slower as well, and its ratio beyond the limit."""
+    return (
+        pair is not None and pair.verdict is Verdict.SLOWER and pair.speed.value < 1 / (1 + limit)
+    )
 
 
 def _lines(pairs: Iterable[Pair], finding: str, limit: float) -> Iterator[str]:

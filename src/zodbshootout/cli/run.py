@@ -111,7 +111,9 @@ def run(options: Options, streams: Streams) -> int:
             check_like(files, plan, shootout.expected_metadata, options)
             if not options.list_only:
                 status, message = _measure(shootout)
-                again = _measured_again(shootout, status, options)
+                interrupted, again = _measured_again(shootout, status, options)
+                if interrupted:
+                    status, message = INTERRUPTED, interrupted
                 _show_log(cluster, options, observer, streams)
         if options.list_only:
             return _show_plan(plan, streams)
@@ -376,27 +378,34 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
         yield variant.name, compare(base, new, across=True)
 
 
-def _measured_again(shootout: Shootout, status: int, options: Options) -> list[CellResult]:
-    """Measure the rows with findings of ``--fail-above`` once more; return their results."""
+def _measured_again(
+    shootout: Shootout, status: int, options: Options
+) -> tuple[str, list[CellResult]]:
+    """Measure the rows with findings of ``--fail-above`` once more.
+
+    Return the reason of an interrupt, which is empty without one, and the results.
+    """
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:
-        return []
-    slower = {
+        return "", []
+    again = {
         cell
         for _, comparison in _comparisons(store.results, plan)
         for cell in findings(comparison, options.fail_above or 0.0)
         if plan.failure(cell) is None  # what cannot be opened fails again
     }
-    rows = [row for row in plan.rows if slower.intersection(row)]
+    rows = [row for row in plan.rows if again.intersection(row)]
     if not rows:
-        return []
+        return "", []
     limit = plan.effort.limit * len(rows) / len(plan.rows)
-    again = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
-    repeated = ResultStore(again, store.observer, lambda _: None, mask=store.mask)
-    store.observer.relay(f"measuring again what --fail-above has found: {len(slower)} cells")
-    _measure(replace(shootout, tasks=replace(shootout.tasks, plan=again), store=repeated))
-    return repeated.results
+    smaller = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
+    repeated = ResultStore(smaller, store.observer, lambda _: None, mask=store.mask)
+    cells = counted(len(again), "cell")
+    store.observer.relay(f"measuring again what --fail-above has found: {cells}")
+    repetition = replace(shootout, tasks=replace(shootout.tasks, plan=smaller), store=repeated)
+    ended, message = _measure(repetition)
+    return message if ended == INTERRUPTED else "", repeated.results
 
 
 def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:

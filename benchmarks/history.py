@@ -26,7 +26,7 @@ from pathlib import Path
 import pyperf
 
 from benchmarks.command import ROOT
-from zodbshootout.cli.point import newest_verdicts
+from zodbshootout.cli.point import verdicts_on
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.anchor import Anchor, read_anchor, write_anchor
@@ -96,17 +96,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = parser.parse_args(arguments)
     try:
-        add_point(chosen.directory, chosen.anchor, chosen.rounds)
+        point = add_point(chosen.directory, chosen.anchor, chosen.rounds)
     except UserError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return error.status
-    for line in newest_verdicts(chosen.directory):
+    for line in verdicts_on(point, chosen.directory):
         print(line)  # noqa: T201
     return 0
 
 
-def add_point(directory: Path, anchor: str | None, rounds: int) -> None:
-    """Measure this source, the commit of the point before and the anchor; write a point.
+def add_point(directory: Path, anchor: str | None, rounds: int) -> Point:
+    """Measure this source, the commit of the point before and the anchor; write and return a point.
 
     :raises UserError: if a commit is not there, or a command fails
     """
@@ -142,9 +142,11 @@ def add_point(directory: Path, anchor: str | None, rounds: int) -> None:
         absent=absent,
         **facts_of_runs(roles[CANDIDATE]),
     )  # fmt: skip
-    write_point(with_aliases(point), directory)
+    point = with_aliases(point)
+    write_point(point, directory)
     if known is None or chosen != named:
         write_anchor(Anchor(anchor or "", [chosen], name), directory)
+    return point
 
 
 def _commit(name: str) -> str:

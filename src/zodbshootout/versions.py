@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from urllib.parse import unquote, urlparse
 
-_LOGIN = re.compile(r"://[^/\s]*@")
+LOGIN = re.compile(r"(?<=://)(?!git@)[^/\s]*@")
+"""Credentials in a URL; ``git`` is the user of every repository that is reached by SSH."""
 GIT_TIMEOUT = 5.0
 """Seconds that git may take for an answer; a checkout may be on a slow file system."""
 
@@ -72,7 +73,7 @@ def _origin(installed: Distribution) -> Origin | None:
         return None
     if "url" not in written:
         return None
-    url = _LOGIN.sub("://", written["url"])
+    url = LOGIN.sub("", written["url"])
     if commit := written.get("vcs_info", {}).get("commit_id"):
         return Origin(url, commit)
     if not written.get("dir_info", {}).get("editable"):

@@ -118,7 +118,7 @@ def _without(name: str, result: CellResult) -> CellResult:
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Return results, with a cost as their figures if it is given; without it, as not measured."""
+    """Return results, whose figure is the *metric* if one is given; those without it have none."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not time: compare it with pyperf compare_to")

@@ -97,7 +97,7 @@ def _is_benchmark(arguments: Sequence[str]) -> bool:
     The command is followed by a directory, or ``--help``.
     """
     name, following = arguments[0], next(iter(arguments[1:]), "")
-    if name != "history" or following == "--help" or Path(following or "-").is_dir():
+    if name != "history" or following in {"-h", "--help"} or Path(following or "-").is_dir():
         return False
     from zodbshootout.client.benchmarks import benchmarks  # it needs ZODB
 

@@ -232,11 +232,13 @@ def _check_variants(given: argparse.Namespace) -> None:
 
 def _check_history(given: argparse.Namespace) -> None:
     """Refuse what would make a point that cannot be compared with the one before."""
+    reason = "cannot be combined with --history; its gate is zodbshootout history DIR --fail-above"
+    _refuse({"--fail-above": given.fail_above is not None}, reason)
     others = {
-        "--fail-above": given.fail_above is not None, "--append": given.append,
-        "--resume": given.resume, "--for": given.duration, "--hosts": given.hosts,
+        "--append": given.append, "--resume": given.resume, "--for": given.duration,
+        "--hosts": given.hosts,
     }  # fmt: skip
-    _refuse(others, "cannot be combined with --history; its gate is zodbshootout history DIR")
+    _refuse(others, "cannot be combined with --history, whose points are runs by themselves")
 
 
 def _check_btrees(given: argparse.Namespace) -> None:
@@ -435,7 +437,7 @@ def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
 
 
 def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
-    """Return the numbers of an option, which may be repeated; no number may be."""
+    """Return the numbers of an option, which may be repeated, but not with the same number."""
     numbers = [number for numbers in given for number in numbers]
     for number in numbers:
         if numbers.count(number) > 1:

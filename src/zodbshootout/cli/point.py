@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from zodbshootout.cli.output import Streams
 from zodbshootout.config.pythons import Environment, environments_of_words, is_direct
 from zodbshootout.contenders.contender import Contender
+from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.errors import UserError
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import Plain
@@ -38,11 +39,13 @@ from zodbshootout.results.history import (
     write_point,
 )
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.watching import machine_histories
+from zodbshootout.results.watching import MachineHistory
 from zodbshootout.versions import origin_of
 
 WATCHED = ("ZODB", "BTrees", "persistent", "ZEO", "RelStorage")
 """The packages that every point is installed with again."""
+_COMMIT = re.compile(r"@[0-9a-f]{40}(#|$)")
+"""The end of the URL of a commit."""
 _VERSION = re.compile(r"(?P<version>\S+)(?: \(git (?P<commit>\w+)(?P<modified>, modified)?\))?")
 """A version as it is in metadata."""
 
@@ -70,7 +73,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
 
     :raises UserError: if the anchor could not be installed again, or several words are given
     """
-    named = environments_of_words(words)
+    named = environments_of_words(words, releases_and_commits)
     if len(named) > 1:
         raise UserError("--against: with --history it names the anchor; name one")
     machine, known = machine_facts(), read_anchor(directory)
@@ -82,6 +85,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
     environments[TWIN] = replace(environments[ANCHOR], name=TWIN)
     if known is not None and not is_same:
         environments[FORMER] = _environment(FORMER, known.requirements, may_be_gone=True)
+    read_accepted(directory)  # a flaw of that file had better not be found after the run
     planned = PlannedPoint(directory, anchor, machine, environments, {CANDIDATE: candidate})
     return _with_previous(planned, points[-1]) if points else planned
 
@@ -90,6 +94,9 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
+    names = {_name(one) for one in named[0].requirements}
+    # It fails now, not after the run, if what is not named cannot be installed again.
+    _requirements({name: one for name, one in candidate.items() if name not in names})
     return Anchor(words[0], named[0].requirements, "")
 
 
@@ -157,12 +164,18 @@ def _check_is_fixed(word: str, environment: Environment) -> None:
 
     :raises UserError: if it is a checkout or a Python, which change
     """
-    paths = (Path(one.partition("[")[0]) for one in environment.requirements)
-    if not environment.requirements or any(path.is_absolute() and path.is_dir() for path in paths):
+    if not environment.requirements or any(map(_may_change, environment.requirements)):
         raise UserError(
             f"--against: {word!r} may change, and the anchor of a history has to stay the same; "
             "name a release such as RelStorage==4.2.0, or a commit"
         )
+
+
+def _may_change(requirement: str) -> bool:
+    """Return whether a requirement is a directory, or a branch or a tag of a repository."""
+    path = Path(requirement.partition("[")[0])
+    is_repository = "git+" in requirement and not _COMMIT.search(requirement)
+    return is_repository or (path.is_absolute() and path.is_dir())
 
 
 def _requirements(packages: Packages) -> list[str]:
@@ -230,15 +243,15 @@ def add_point(
         pinned = _pinned(planned.anchor.requirements, measured[ANCHOR])
         anchor = replace(planned.anchor, requirements=pinned, point=point.name)
         write_anchor(anchor, planned.directory)
-    for line in newest_verdicts(planned.directory):
+    for line in verdicts_on(point, planned.directory):
         streams.say(line)
     streams.say(f"Point: {path}; to print the history: zodbshootout history {planned.directory}")
 
 
-def newest_verdicts(directory: Path) -> Iterator[str]:
-    """Return the verdicts on the newest point in a directory."""
-    machines = by_machine(read_points(directory))
-    return verdict_lines(machine_histories(machines, read_accepted(directory))[0])
+def verdicts_on(point: Point, directory: Path) -> Iterator[str]:
+    """Return the verdicts on a point that was just added to a directory."""
+    points = by_machine(read_points(directory))[point.machine_name]
+    return verdict_lines(MachineHistory(point.machine_name, points, read_accepted(directory)))
 
 
 def _roles(original: Contender, contenders: Sequence[Contender]) -> dict[str, str]:
@@ -266,11 +279,11 @@ def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -
         if name and not is_direct(text) and len(specifiers := [*Requirement(text).specifier]) == 1:
             packages[name] = Package(specifiers[0].version)
     metadata = next((result.metadata for result in results if result.measured), {})
-    measured = {name: _written(str(metadata.get(f"version_{name}", ""))) for name in packages}
-    return {
-        name: package if other is None or str(other) == str(package) else other
-        for (name, package), other in zip(packages.items(), measured.values(), strict=True)
-    }
+    for name, package in list(packages.items()):
+        other = _written(str(metadata.get(f"version_{name}", "")))
+        if other is not None and str(other) != str(package):
+            packages[name] = other
+    return packages
 
 
 def _written(text: str) -> Package | None:
@@ -282,7 +295,7 @@ def _written(text: str) -> Package | None:
 
 
 def _pinned(requirements: Sequence[str], packages: Packages) -> list[str]:
-    """Return requirements with the versions of all packages, so that later releases are not used.
+    """Return requirements with the versions of all packages, so that later ones are not used.
 
     Those that say where to find their package stay as they are.
     """
@@ -291,8 +304,8 @@ def _pinned(requirements: Sequence[str], packages: Packages) -> list[str]:
     return [
         *direct,
         *(
-            f"{name}=={package.version}"
+            _requirement(name, package)
             for name, package in packages.items()
-            if name not in names and not (package.url or package.commit)
+            if name not in names and (package.url or not package.commit)
         ),
     ]

@@ -91,7 +91,8 @@ class Lines(_Printed):
         figures = ", ".join(
             f"{result.cell.contender} {describe(result)}" for result in results if result.measured
         )
-        self.relay(f"[{self._done}/{self._rows}] {name}: {figures or 'no figures'}")
+        place = f"{self._done}/{self._rows}" if self._done <= self._rows else "again"
+        self.relay(f"[{place}] {name}: {figures or 'no figures'}")
 
     def note(self, step: str) -> None:
         if self._verbose:

@@ -84,7 +84,10 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that converts ``90``, ``30s`` or ``2min`` to *unit*, in seconds."""
+    """Return a function that converts ``90``, ``30s`` or ``2min`` to a number of units.
+
+    A *unit* has so many seconds; a number alone counts units.
+    """
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())

@@ -21,11 +21,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import State
 from zodbshootout.model.specification import INSTALLED
+from zodbshootout.versions import LOGIN
 
 MAX_NAME = 100
 """The most characters of a name that is made from a word: files are named after it."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
-_LOGIN = re.compile(r"://[^/\s]*@")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
@@ -53,7 +53,7 @@ class Environment:
         """The Python and the packages, in one line without credentials."""
         with_python = [self.python] if self.python else []
         parts = ", ".join([*with_python, *self.contents]) or "as installed"
-        shown = _LOGIN.sub("://", parts)
+        shown = LOGIN.sub("", parts)
         return f"{shown}, all else as installed" if self.keeps_installed else shown
 
     @property
@@ -113,8 +113,14 @@ def environments_of_words(
     for word, wanted in [(w, e) for w in words for e in several(w) or [_of_word(w)]]:
         name = wanted.name.lower()[:MAX_NAME]  # in small letters, as in ZConfig
         environment = replace(wanted, name=name)
-        renamed = [replace(other, name=environment.name) for other in environments]
-        if environment in renamed:
+        alike = [
+            other
+            for other in environments
+            if replace(other, name=name, one_of_several=wanted.one_of_several) == environment
+        ]
+        if any(one.one_of_several for one in (*alike, wanted)) and alike:
+            continue
+        if alike:
             raise UserError(f"--against: {word!r} names the same environment as another value")
         candidates = chain([environment.name], (f"{environment.name}-{n}" for n in count(2)))
         name = next(candidate for candidate in candidates if candidate not in taken)
@@ -183,7 +189,7 @@ def _is_requirement(text: str) -> bool:
 def _not_requirements(word: str) -> UserError:
     if os.sep in word and "://" not in word:
         return UserError(f"--against: no such file or directory: {word}")
-    shown = _LOGIN.sub("://", word)
+    shown = LOGIN.sub("", word)
     return UserError(
         f"--against: {shown!r} is neither a list of requirements such as 'ZEO==5.4.1 ZODB<6' nor "
         "an existing file"

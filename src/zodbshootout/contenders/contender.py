@@ -439,9 +439,14 @@ def _settings_of_parsed(
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, written):
                     yield f"{key}{name}", configuration.mask(shown)
-            # What stands in for the storage of a URI is in no file, and so has no matcher.
-            elif getattr(part.config, "getSectionMatcher", str)() is not None:
+            elif not _stands_in(part):
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
+
+
+def _stands_in(section: Any) -> bool:
+    """Return whether a section is in no file, because it stands in for the storage of a URI."""
+    matcher = getattr(section.config, "getSectionMatcher", None)
+    return matcher is not None and matcher() is None
 
 
 def _attribute(section_type: Any, key: str) -> str:

@@ -12,6 +12,8 @@ from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
 """The share of the loads that a cache could serve below which a note asks for the reason."""
+NEXT_TO_NOTHING = 0.01
+"""The share below which an old cache, of which much had changed, has served nothing."""
 
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -73,7 +75,8 @@ def _shares(results: Sequence[CellResult]) -> list[float]:
 
 def _is_small(results: Sequence[CellResult]) -> bool:
     """Return whether a share is small; with an old cache, whether it served nothing."""
-    return any(_share(result) < (0.01 if _is_old(result) else SMALL_SHARE) for result in results)
+    limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
+    return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 
 
 def _is_old(result: CellResult) -> bool:

@@ -22,7 +22,6 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS, cost_text
 from zodbshootout.reports.ratios import (
-    SIGNIFICANT,
     by_distance,
     interval,
     multiple,
@@ -34,6 +33,7 @@ from zodbshootout.results.releases import originals_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     FALSE_CALLS,
+    SIGNIFICANT,
     Comparison,
     Pair,
     Verdict,

@@ -106,6 +106,8 @@ def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
             row["beyond"] = True
     if point.knee:
         row["knee"] = True
+    if point.line:
+        row["line"] = point.line
     return row
 
 
@@ -351,9 +353,9 @@ def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     )
     layers = [
         interval.mark_area(opacity=0.18, clip=True).encode(
-            x=across, y=low, y2="high:Q", color=_colour(chart)
+            x=across, y=low, y2="high:Q", color=_colour(chart), detail="line:N"
         ),
-        line.mark_line(strokeWidth=1.5),
+        line.mark_line(strokeWidth=1.5).encode(detail="line:N"),
         marks,
     ]
     # Vega warns on the console about an empty layer.

@@ -138,6 +138,8 @@ class Point:
     """Whether the curve bends here, or a point of a history differs significantly."""
     part: str = ""
     """The name of the part of a bar, of the group, of the release, or of the point of a history."""
+    line: int = 0
+    """The number of the line that joins it with others of its column."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from zodbshootout.model.costs import BY_NAME
+from zodbshootout.model.wording import counted
 from zodbshootout.reports.elements import (
     Chart,
     ChartKind,
@@ -93,10 +95,7 @@ def _title(histories: Sequence[MachineHistory]) -> str:
 def _facts(history: MachineHistory) -> Iterator[str]:
     first, newest = history.points[0], history.newest
     count = len(history.points)
-    yield (
-        f"{history.name}: {count} point{'' if count == 1 else 's'}, {first.date[:10]} to "
-        f"{newest.date[:10]}"
-    )
+    yield (f"{history.name}: {counted(count, 'point')}, {first.date[:10]} to {newest.date[:10]}")
     for role in (CANDIDATE, ANCHOR):
         packages = (f"{name} {package}" for name, package in newest.packages[role].items())
         yield f"{role}: {newest.python}, {', '.join(packages)}"
@@ -193,14 +192,14 @@ def _trips(cell: PointCell) -> Entry:
 def _remarks(history: MachineHistory) -> Iterator[str]:
     newest = history.newest
     for role, reason in newest.absent.items():
-        yield f"{newest.name}: no ratio to the {role} one: {reason}"
+        yield f"{newest.name}: no ratio to {SINCE.get(role, f'the {role}')}: {reason}"
     yield from history.new_series
     for point in history.points:
         for name, (direct, chain) in history.open_chains[point.name].items():
             yield (
                 f"{point.name}: the chain of anchors does not close for {name}: "
-                f"{multiple(chain.value)} by the new anchor, {multiple(direct.value)} as measured "
-                "before; its series begins anew"
+                f"{multiple(chain.value)} to the former anchor now, {multiple(direct.value)} at "
+                "the point before; its series begins anew"
             )
     if history.left_out:
         names = ", ".join(history.left_out)
@@ -278,11 +277,13 @@ def _chart_points(
         for one in of_point
         if one.cell.name == cell.name and not one.count
     }
-    for position in (one for series in history.series[cell.name] for one in series):
-        ratio = Ratio(position.log, position.cell.ratios[POSITION].runs)
-        known = (position.point.name, ANCHOR) in findings
-        where = happened[position.point.name]
-        yield _chart_point(TO_ANCHOR, position.number, ratio, where, known=known)
+    for line, series in enumerate(history.series[cell.name]):
+        for position in series:
+            ratio = Ratio(position.log, position.cell.ratios[POSITION].runs)
+            known = (position.point.name, ANCHOR) in findings
+            where = happened[position.point.name]
+            shown = _chart_point(TO_ANCHOR, position.number, ratio, where, known=known)
+            yield replace(shown, line=line)
     for number, point in enumerate(history.points):
         own = next((one for one in point.cells if one.name == cell.name), None)
         if own is None:

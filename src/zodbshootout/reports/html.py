@@ -140,7 +140,8 @@ def figures_of(chart: Chart) -> Table:
     if chart.kind is ChartKind.BARS:
         columns = columns[1:]
         rows = [Row(row.title, row.entries[1:]) for row in rows]
-    return Table("", columns, rows, title="Contender", words=frozenset(columns[:is_stack]))
+    title = "Speed" if chart.kind is ChartKind.POINTS else "Contender"
+    return Table("", columns, rows, title=title, words=frozenset(columns[:is_stack]))
 
 
 def _listed(chart: Chart, points: Sequence[Point]) -> Sequence[Point]:

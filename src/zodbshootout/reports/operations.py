@@ -68,8 +68,8 @@ def _restarted(after: CellResult) -> Iterator[str]:
             yield f"the {words} transaction after {duration(statistics.median(seconds))}"
     failed, lost = _numbers(after, "failed_iterations"), _numbers(after, "lost_commits")
     if reconnections := _numbers(after, "reconnections"):
-        yield f"{sum(reconnections):,.0f} reconnections"
-    yield f"{sum(failed):,.0f} errors reached the application"
+        yield counted(round(sum(reconnections)), "reconnection")
+    yield f"{counted(round(sum(failed)), 'error')} reached the application"
     if commits := sum(acknowledged):
         yield f"{sum(lost):,.0f} of {commits:,.0f} commits lost"
 

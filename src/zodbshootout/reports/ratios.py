@@ -12,6 +12,7 @@ from zodbshootout.model.specification import exactly
 from zodbshootout.reports.headings import distance_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
+    SIGNIFICANT,
     Comparison,
     Pair,
     Ratio,
@@ -20,7 +21,6 @@ from zodbshootout.results.verdicts import (
     verdicts,
 )
 
-SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
 MANY = 7
 """The number of benchmarks above which a sentence sums up each topic."""
 FEW = 3

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from zodbshootout.model.costs import NUMBER, SECONDS, Cost
+from zodbshootout.model.grouping import grouped
 from zodbshootout.reports.comparison import ratio_entry
 from zodbshootout.reports.elements import (
     DASH,
@@ -30,7 +31,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS, cost_text
 from zodbshootout.reports.ratios import interval, multiple, times
-from zodbshootout.results.releases import Series
+from zodbshootout.results.releases import Series, place
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
 from zodbshootout.results.verdicts import ratio_of
@@ -108,10 +109,11 @@ class Releases:
 
     def _tables(self) -> Iterator[Table]:
         """Yield tables of the changes of times, with a row for each release."""
-        groups: dict[tuple[object, ...], list[Step]] = {}
-        for change in self.changes:
-            if not change.pair.base.cost:
-                groups.setdefault(group_of(change.pair.base), []).append(change)
+        groups = grouped(
+            (group_of(change.pair.base), change)
+            for change in self.changes
+            if not change.pair.base.cost
+        )
         for changes in groups.values():
             titles = row_titles(change.pair.base for change in changes)
             rows: dict[str, dict[str, Entry]] = {}
@@ -156,14 +158,15 @@ class Releases:
         self, group: Sequence[tuple[str, Series, CellResult]], columns: Sequence[str]
     ) -> Chart:
         _, series, first = group[0]
-        labels = list(dict.fromkeys(name for _, one, _ in group for name in one.releases.values()))
+        releases = dict.fromkeys(name for _, one, _ in group for name in one.releases.values())
+        labels = sorted(releases, key=place)
         points: list[Point] = []
         marks: list[Mark] = []
         oldest: dict[str, CellResult] = {}
         for column, one, figure in group:
             release = one.releases[figure.cell.contender]
-            place = labels.index(release), release
-            points.append(_point(column, place, figure, oldest.setdefault(column, figure)))
+            number = labels.index(release), release
+            points.append(_point(column, number, figure, oldest.setdefault(column, figure)))
             marks += self._marks(one, figure, points[-1])
         cost = first.cost
         return Chart(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Sequence
@@ -70,13 +71,15 @@ def write_anchor(anchor: Anchor, directory: Path) -> None:
 
     :raises UserError: if it cannot be written
     """
+    # TOML has no escapes of surrogates, which JSON writes otherwise.
+    written = functools.partial(json.dumps, ensure_ascii=False)
     text = (
         "# What every point of this history is compared with.  To replace it, name another one:\n"
         "# zodbshootout FILE --history DIR --against WORD\n\n"
         "[anchor]\n"
-        f"word = {json.dumps(anchor.word)}\n"
-        f"requirements = {json.dumps(list(anchor.requirements))}\n"
-        f"point = {json.dumps(anchor.point)}\n"
+        f"word = {written(anchor.word)}\n"
+        f"requirements = {written(list(anchor.requirements))}\n"
+        f"point = {written(anchor.point)}\n"
     )
     path = directory / ANCHOR_FILE
     try:

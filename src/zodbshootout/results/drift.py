@@ -20,8 +20,6 @@ LATEST = 100
 FEWEST_ON_A_SIDE = 2
 _SIMULATED = 20_000
 """The number of simulated series."""
-_AT_ONCE = 2_000_000
-"""The most numbers that are simulated together, so that they take little memory."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,5 @@ def _threshold(count: int, scanned: int) -> float:
     import numpy as np
 
     chance = np.random.default_rng(1)
-    rows = max(1, min(_SIMULATED, _AT_ONCE // count))
-    maxima = np.concatenate(
-        [
-            _statistics(chance.standard_normal((rows, count))).max(axis=1)
-            for _ in range(math.ceil(_SIMULATED / rows))
-        ]
-    )
+    maxima = _statistics(chance.standard_normal((_SIMULATED, count))).max(axis=1)
     return float(np.quantile(maxima, 1 - FALSE_HINTS / scanned))

@@ -154,8 +154,8 @@ def machine_facts() -> dict[str, Plain]:
 
 
 def named_now(machine: Mapping[str, Plain]) -> tuple[str, str]:
-    """Return the name and the date of a point that a machine has just measured."""
-    now = datetime.datetime.now().astimezone()
+    """Return the name and the date, in UTC, of a point that a machine has just measured."""
+    now = datetime.datetime.now(datetime.timezone.utc)
     of_machine = hashlib.sha256(str(machine["name"]).encode()).hexdigest()[:6]
     return f"{now:%Y-%m-%dT%H.%M.%S}-{of_machine}", now.isoformat(timespec="seconds")
 
@@ -353,7 +353,7 @@ def with_aliases(point: Point) -> Point:
     for cell in point.cells:
         known = {name: cell.ratios[other] for name, other in names.items() if other in cell.ratios}
         costs = {
-            name: {**amounts, **({PREVIOUS: amounts[same]} if same in amounts else {})}
+            name: {PREVIOUS: amounts[same], **amounts} if same in amounts else amounts
             for name, amounts in cell.costs.items()
         }
         cells.append(replace(cell, ratios={**known, **cell.ratios}, costs=costs))

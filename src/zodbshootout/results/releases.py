@@ -44,17 +44,17 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
         if match and match["contender"] in versions:
             key = match["contender"], match["package"]
             named.setdefault(key, {})[name] = match["sign"], match["release"]
-    found = []
+    series = []
     for (contender, package), members in named.items():
         pinned = {name: release for name, (sign, release) in members.items() if sign == "=="}
         installed = versions[contender].get(canonicalize_name(package))
         if pinned and installed:
             pinned[contender] = installed
-        in_order = dict(sorted(pinned.items(), key=lambda item: _place(item[1])))
+        in_order = dict(sorted(pinned.items(), key=lambda item: place(item[1])))
         commits = {name: release for name, (sign, release) in members.items() if sign == "@"}
         if len(in_order) + len(commits) >= FEWEST:
-            found.append(Series(contender, package, {**in_order, **commits}))
-    return found
+            series.append(Series(contender, package, {**in_order, **commits}))
+    return series
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
@@ -76,8 +76,9 @@ def _versions(result: CellResult) -> Iterator[tuple[str, str]]:
             yield canonicalize_name(key.removeprefix("version_")), str(version)
 
 
-def _place(release: str) -> Version:
+def place(release: str) -> tuple[bool, Version]:
+    """Return a key that orders releases by their versions; commits are after them."""
     try:
-        return Version(release.partition(" ")[0])
+        return False, Version(release.partition(" ")[0])
     except InvalidVersion:
-        return Version("0")
+        return True, Version("0")

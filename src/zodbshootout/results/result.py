@@ -239,7 +239,7 @@ class CellResult:
         """The seconds from the start of the first slice to the end of the last run."""
         if not self.starts:
             return 0.0
-        last = float(self.facts[-1].get("duration", 0.0))
+        last = float(self.runs[-1].get_metadata().get("duration", 0.0))
         return self.starts[-1][0] - self.starts[0][0] + last
 
     @cached_property
@@ -383,7 +383,7 @@ class CellResult:
     @property
     def precision(self) -> float:
         """The half width that was asked for, as a fraction of the mean; 0 if none was."""
-        return float(self.facts[-1].get("precision", 0)) if self.runs else 0.0
+        return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
 
     @property
     def is_imprecise(self) -> bool:

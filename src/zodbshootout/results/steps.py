@@ -10,7 +10,7 @@ from itertools import pairwise
 from zodbshootout.model.costs import COSTS
 from zodbshootout.results.releases import Series, series_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Pair, Verdict, figures_of, pairs_of
+from zodbshootout.results.verdicts import SIGNIFICANT, Pair, figures_of, pairs_of
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,14 @@ class Step:
     @property
     def between(self) -> list[str]:
         """The releases between them, which have no figure and may have made the change."""
-        releases = list(self.series.releases.values())
-        return releases[releases.index(self.before) + 1 : releases.index(self.since)]
+        names = list(self.series.releases)
+        first, last = (names.index(one.cell.contender) for one in (self.pair.base, self.pair.new))
+        return [self.series.releases[name] for name in names[first + 1 : last]]
 
     @property
     def is_significant(self) -> bool:
         """Whether it is not due to chance; at most :data:`~.verdicts.FALSE_CALLS` of these are."""
-        return self.pair.verdict in {Verdict.FASTER, Verdict.SLOWER}
+        return self.pair.verdict in SIGNIFICANT
 
 
 def steps_of(results: Sequence[CellResult]) -> list[Step]:

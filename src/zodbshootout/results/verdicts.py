@@ -80,6 +80,9 @@ class Verdict(Enum):
     UNDECIDED = "undecided"
 
 
+SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
+
+
 @dataclass(frozen=True)
 class Pair:
     """The results of both sides that are compared, and their comparison."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from zodbshootout.results.anchor import Accepted
-from zodbshootout.results.drift import drift_of
+from zodbshootout.results.drift import FEWEST_POINTS, drift_of
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.history import (
     ANCHOR,
@@ -23,9 +23,8 @@ from zodbshootout.results.history import (
     Point,
     PointCell,
 )
-from zodbshootout.results.verdicts import FALSE_CALLS, Ratio, Verdict, verdicts
+from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
-SIGNIFICANT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
 """The ratios on which there are verdicts, with the roles that the candidate is compared with."""
 FOUND = 0.95
@@ -127,7 +126,9 @@ def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str,
             continue
         if change.point == finding.point:
             return change.reason
-        if finding.base == ANCHOR and not _is_farther(finding, points.get(change.point)):
+        then, now = points.get(change.point), points.get(finding.point)
+        is_same = then and now and then.packages.get(ANCHOR) == now.packages.get(ANCHOR)
+        if finding.base == ANCHOR and is_same and not _is_farther(finding, then):
             return change.reason
     return ""
 
@@ -252,8 +253,9 @@ class MachineHistory:
         compared = [
             (cell.name, earlier[cell.name].ratios[POSITION], cell.ratios[CLOSURE])
             for cell in point.cells
-            if CLOSURE in cell.ratios and POSITION in earlier.get(cell.name, cell).ratios
-            and cell.name in earlier and earlier[cell.name].series == cell.series
+            if CLOSURE in cell.ratios and cell.name in earlier
+            and POSITION in earlier[cell.name].ratios
+            and earlier[cell.name].series == cell.series
         ]  # fmt: skip
         differences = [Ratio(chain.log - direct.log, chain.runs) for _, direct, chain in compared]
         return {
@@ -288,16 +290,15 @@ class MachineHistory:
         stretches = {
             name: stretch
             for name, series in self.series.items()
-            if len(stretch := self._undisturbed(series[-1])) > 1
+            if len(stretch := self._undisturbed(series[-1])) >= FEWEST_POINTS
         }
         hints = []
-        for name, stretch in stretches.items():
+        for stretch in stretches.values():
             drift = drift_of([position.log.mean for position in stretch], len(stretches))
             if drift is not None:
                 cell = stretch[-1].cell
                 since = stretch[drift.start].point.name
                 hints.append(Hint(cell, since, math.exp(drift.difference)))
-                assert cell.name == name
         return hints
 
     @cached_property

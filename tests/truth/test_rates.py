@@ -121,9 +121,10 @@ def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
     service: float, part: float
 ) -> None:
     # Each of the clients has a server of its own, and its iterations are due every 3 seconds.
-    shaped: dict[str, Any] = {"size": 300, "even_arrivals": True}
-    loops = loops_at_rate(parameters(rate=100.0, **shaped))
-    sample = measure_requests(100.0, loops, lambda clock: clock.spend(service), **shaped)
+    # More clients than these take turns for minutes on a busy machine: their servers never block.
+    shaped: dict[str, Any] = {"size": 30, "even_arrivals": True}
+    loops = loops_at_rate(parameters(rate=10.0, **shaped))
+    sample = measure_requests(10.0, loops, lambda clock: clock.spend(service), **shaped)
 
     assert sample.part_of_schedule == pytest.approx(part)
     assert summarize([sample], [0])["part_of_schedule"] == pytest.approx(part)

@@ -24,7 +24,7 @@ from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, ForkServers, TimeLimit
 
 PATIENCE = 5.0
-"""Seconds of opening a contender after which a message names it."""
+"""Seconds of opening a contender after which a message names it; half of a short time limit."""
 
 
 def open_all(
@@ -101,7 +101,8 @@ def _check_section(section: Section, failure: Failure) -> None:
 @contextmanager
 def _message_if_slow(name: str, limit: TimeLimit, observer: Observer) -> Iterator[None]:
     message = f"{name}: waiting for it to open, {limit.seconds:g} s at most ({limit.option})"
-    timer = threading.Timer(PATIENCE, observer.relay, [message])
+    patience = min(PATIENCE, limit.seconds / 2)
+    timer = threading.Timer(patience, observer.relay, [message])
     timer.daemon = True
     timer.start()
     try:

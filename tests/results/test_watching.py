@@ -278,7 +278,7 @@ def test_changed_packages_are_named_with_both_versions() -> None:
     commit = {"RelStorage": Package("4.2.0", "0123456789abcdef", "file:///x", modified=True)}
     second = replace(second, packages={**second.packages, CANDIDATE: commit}, python="cpython 3.14")
     assert changed_packages(second, first) == [
-        "RelStorage 4.0.0 → 4.2.0 (git 0123456789ab), modified",
+        "RelStorage 4.0.0 → 4.2.0 (git 0123456789ab, modified)",
         "Python cpython 3.13 → cpython 3.14",
     ]
     assert changed_packages(first, None) == []

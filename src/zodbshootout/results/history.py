@@ -58,8 +58,8 @@ class Package:
     """Whether the checkout differed from its commit."""
 
     def __str__(self) -> str:
-        commit = f" (git {self.commit[:12]})" if self.commit else ""
-        return f"{self.version}{commit}{', modified' if self.modified else ''}"
+        modified = ", modified" if self.modified else ""
+        return f"{self.version} (git {self.commit[:12]}{modified})" if self.commit else self.version
 
 
 Packages = Mapping[str, Package]

@@ -21,6 +21,7 @@ from packaging.version import Version
 
 from zodbshootout.cli import options
 from zodbshootout.cli.main import command_in, parser_of
+from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.contenders import releases
@@ -157,6 +158,11 @@ def test_a_page_documents_exactly_the_options_of_its_command(page: str, command:
         name for synopsis in described for name in re.findall(r"(?<![\w-])-[\w-]+", synopsis)
     }
     assert documented | {"-h", "--help"} == set(parser_of(command).option_names)
+
+
+def test_the_page_of_benchmarks_says_how_many_there_are() -> None:
+    text = (DOCS / "benchmarks.rst").read_text(encoding="utf-8")
+    assert f"There are {len(benchmarks())}." in text
 
 
 def test_the_configuration_page_lists_exactly_the_files_in_etc() -> None:

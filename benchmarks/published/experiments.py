@@ -329,7 +329,7 @@ EXAMPLES = Experiment(
                     "-threads",
                     "four threads",
                     "add update cold prefetch_cold -c 4 --threads",
-                    10,
+                    20,
                 ),
             )
         ),

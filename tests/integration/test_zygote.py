@@ -3,24 +3,96 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.integration.command import SOURCES, TESTS, environment, run, start
+from tests.integration.command import (
+    QUICK,
+    SOURCES,
+    TESTS,
+    Done,
+    cells,
+    environment,
+    left_behind,
+    run,
+    start,
+)
+from tests.integration.sections import contender, filestorage
 from tests.integration.zygote import zygote
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere commands are started")
 
 
-def test_a_forked_command_prints_and_returns_what_a_started_one_does(tmp_path: Path) -> None:
-    for words in (("--version",), ("no.conf",), ("show", "no.json")):
-        with start(tmp_path, *words) as process:
-            out, err = process.communicate()
-        done = run(tmp_path, *words)
-        assert (done.status, done.out, done.err) == (process.returncode, out, err)
+WORKLOAD = str(TESTS.parent / "etc" / "workloads" / "plone.workload")
+
+
+def started(place: Path, *words: str) -> Done:
+    with start(place, *words) as process:
+        out, err = process.communicate()
+    return Done(process.returncode, out, err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--version",), ("no.conf",), ("show", "no.json"), ("history", "."), ("workload", WORKLOAD)],
+)
+def test_a_forked_command_prints_and_returns_what_a_started_one_does(
+    words: Sequence[str], tmp_path: Path
+) -> None:
+    assert run(tmp_path, *words) == started(tmp_path, *words)
+
+
+def test_a_forked_run_measures_and_leaves_as_much_as_a_started_one(tmp_path: Path) -> None:
+    outcomes = []
+    for name, measure in (("forked", run), ("started", started)):
+        (place := tmp_path / name).mkdir()
+        (place / "x.conf").write_text(contender("fs", filestorage("$scratch/x.fs")))
+        done = measure(place, "x.conf", "add", "-c", "1", *QUICK, "-o", "a.json")
+        reported = measure(place, "report", "a.json", "-o", "a.md")
+        measured = cells(place / "a.cells.jsonl")
+        progress = re.sub(r"[\d,]+$", "FIGURE", done.err.rstrip())
+        outcomes.append((done.status, progress, measured, left_behind(place), reported))
+    forked, by_interpreter = outcomes
+    assert forked == by_interpreter
+    assert forked[2] == {("fs", "add"): ("measured", "")}
+
+
+ENDINGS = (
+    "",
+    "sys.exit()",
+    "sys.exit(3)",
+    "sys.exit('a reason')",
+    "atexit.register(print, 'the end')",
+    "threading._register_atexit(print, 'the end of threads')",
+    "print('\\udc80', file=sys.stderr)",
+    "print('first', file=sys.stderr); os.write(2, b'second')",
+)
+PROGRAM = "import atexit, os, sys, threading\n"
+FORKED = f"""{PROGRAM}
+from tests.integration.zygote import become
+from zodbshootout import __main__ as program
+program.run = lambda: exec(sys.argv[1])
+become(sys.argv[1:], ".", os.environ, [os.dup(number) for number in range(3)])
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_forked_command_ends_as_an_interpreter_does(ending: str, tmp_path: Path) -> None:
+    expected, outcome = (
+        subprocess.run(
+            [sys.executable, "-c", *words], cwd=TESTS.parent, env=environment(tmp_path),
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        )
+        for words in ([f"{PROGRAM}{ending}"], [FORKED, ending])
+    )  # fmt: skip
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (
+        expected.returncode, expected.stdout, expected.stderr,
+    )  # fmt: skip
 
 
 def test_a_command_that_takes_too_long_is_killed_and_answers_no_later_order(

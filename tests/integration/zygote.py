@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 MAX_BYTES = 2**16
+STREAMS = (("r", -1, "strict"), ("w", -1, "strict"), ("w", 1, "backslashreplace"))
+"""Mode, buffering and errors of standard input, output and error: a line on error is not kept."""
 
 
 class Zygote:
@@ -121,8 +123,8 @@ def become(
         os.dup2(descriptor, number)
         os.close(descriptor)
     sys.stdin, sys.stdout, sys.stderr = (
-        open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
-        for number in range(3)
+        open(number, mode, buffering, "utf-8", errors, closefd=False)  # noqa: SIM115
+        for number, (mode, buffering, errors) in enumerate(STREAMS)
     )
     os.chdir(directory)
     os.environ.clear()
@@ -131,19 +133,29 @@ def become(
     tempfile.tempdir = None
     sys.path[0] = directory
     sys.argv = [str(program.__file__), *words]
-    status: object = 1
+    status = 1
     try:
         program.run()
+        status = 0
     except SystemExit as end:
-        status = end.code
+        status = status_of(end.code)
     except BaseException:  # noqa: BLE001 - as an interpreter does
         traceback.print_exc()
     finally:
         # Taking down all that was imported would take longer than some commands.
         threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status if isinstance(status, int) else 1)
+        os._exit(status)
+
+
+def status_of(code: object) -> int:
+    """Return the exit status for the argument of ``sys.exit``, and print it if it is a text."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    sys.stderr.write(f"{code}\n")
+    return 1
 
 
 def load() -> None:

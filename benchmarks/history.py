@@ -14,6 +14,7 @@ import hashlib
 import io
 import os
 import random
+import re
 import secrets
 import subprocess
 import sys
@@ -50,7 +51,7 @@ from zodbshootout.results.history import (
     write_point,
 )
 from zodbshootout.results.result import CellResult
-from zodbshootout.versions import git, installed_versions
+from zodbshootout.versions import git
 
 PACKAGE = "zodbshootout"
 ROUNDS = 10
@@ -112,11 +113,8 @@ def add_point(directory: Path, anchor: str | None, rounds: int) -> Point:
     """
     machine, known = machine_facts(), read_anchor(directory)
     points = by_machine(read_points(directory)).get(str(machine["name"]), [])
-    candidate = Package(
-        installed_versions([PACKAGE])[PACKAGE].partition(" ")[0],
-        _commit("HEAD"),
-        modified=bool(git(ROOT, "status", "--porcelain", "--untracked-files=no", "--", "src")),
-    )
+    changes = git(ROOT, "status", "--porcelain", "--untracked-files=no", "--", "src")
+    candidate = _package(_commit("HEAD"), modified=bool(changes))
     named = known.requirements[0] if known is not None else candidate.commit
     chosen = named if anchor is None else _commit(anchor)
     packages = {CANDIDATE: candidate, ANCHOR: _package(chosen)}
@@ -156,8 +154,11 @@ def _commit(name: str) -> str:
     return commit
 
 
-def _package(commit: str) -> Package:
-    return Package(installed_versions([PACKAGE])[PACKAGE].partition(" ")[0], commit)
+def _package(commit: str, *, modified: bool = False) -> Package:
+    """Return the package at a commit, with the version that it had there."""
+    written = git(ROOT, "show", f"{commit}:pyproject.toml") or ""
+    version = re.search('^version = "(.+)"$', written, re.MULTILINE)
+    return Package(version[1] if version else "", commit, modified=modified)
 
 
 def _sides(

@@ -51,6 +51,8 @@ RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.js
 COMPARISONS = 2000
 SLOWER = 1.05
 """The time of the slower contender, as a multiple of that of the other one."""
+FEWEST_HISTORIES = 20
+"""The number of histories of each kind in a quick try, so that one point is 0.1 % of them."""
 FEWEST = 4
 """The minimum number of rounds of a row, which is the command's default."""
 DRIFT = 0.01
@@ -201,7 +203,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from steps.figures(list(shapes().values()), comparisons // 4)
     yield from trends.figures(comparisons, most)
     yield from trends.shared_figures(comparisons, most)
-    yield from histories.figures(comparisons // 20)
+    yield from histories.figures(max(comparisons // 20, FEWEST_HISTORIES))
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:

@@ -147,9 +147,11 @@ def figures(times: int) -> Iterator[Figure]:
 def _steady(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
     points = [point for history in histories for point in history.findings.values()]
     hints = sum(bool(history.hints) for history in histories)
-    yield at_most("histories: steady, points with a verdict", _part(points), 0.015, "{:.2%}")
-    yield at_most("histories: steady, series of 50 with a hint", hints / len(histories), 0.03,
-                  "{:.1%}")  # fmt: skip
+    yield at_most(
+        "error_rates: history, steady, points with a verdict", _part(points), 0.015, "{:.2%}"
+    )
+    hinted = hints / len(histories)
+    yield at_most("error_rates: history, steady, series of 50 with a hint", hinted, 0.03, "{:.1%}")
 
 
 def _stepping(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
@@ -165,8 +167,12 @@ def _stepping(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
         for point, findings in history.findings.items()
         if point != history.points[25].name
     ]
-    yield at_least("histories: step of 5 %, found at its point", _part(detected), 0.95, "{:.1%}")
-    yield at_most("histories: step of 5 %, found at others", _part(wrong), 0.01, "{:.2%}")
+    yield at_least(
+        "error_rates: history, step of 5 %, found at its point", _part(detected), 0.95, "{:.1%}"
+    )
+    yield at_most(
+        "error_rates: history, step of 5 %, found at others", _part(wrong), 0.01, "{:.2%}"
+    )
 
 
 def _drifting(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
@@ -187,18 +193,31 @@ def _drifting(histories: Sequence[MachineHistory]) -> Iterator[Figure]:
                for findings in history.findings.values() for one in findings)
         for history in histories
     ]  # fmt: skip
-    yield info("histories: drift of 0.5 % a point, steps with a verdict", _part(of_previous),
-               "{:.2%}")  # fmt: skip
-    yield info("histories: drift, points until the anchor tells", sum(first) / len(first), "{:.1f}")
-    yield at_least("histories: drift, hint or step after 30 points", _part(noticed), 0.95, "{:.1%}")
+    yield info(
+        "error_rates: history, drift of 0.5 % a point, steps with a verdict",
+        _part(of_previous),
+        "{:.2%}",
+    )
+    yield info(
+        "error_rates: history, drift, points until the anchor tells",
+        sum(first) / len(first),
+        "{:.1f}",
+    )
+    yield at_least(
+        "error_rates: history, drift, hint or step after 30 points", _part(noticed), 0.95, "{:.1%}"
+    )
 
 
 def _canaries(points: int) -> Iterator[Figure]:
     equal, off = Simulated("canary"), Simulated("canary off")
     kept_out = [canary_differs(equal.add()) for _ in range(points)]
     caught = [canary_differs(off.add(canary=0.05)) for _ in range(points)]
-    yield at_most("histories: canary, left out by chance", _part(kept_out), 0.015, "{:.2%}")
-    yield at_least("histories: canary that is 5 % off, left out", _part(caught), 0.95, "{:.1%}")
+    yield at_most(
+        "error_rates: history, canary, left out by chance", _part(kept_out), 0.015, "{:.2%}"
+    )
+    yield at_least(
+        "error_rates: history, canary that is 5 % off, left out", _part(caught), 0.95, "{:.1%}"
+    )
 
 
 def _replaced(times: int) -> Iterator[Figure]:
@@ -210,8 +229,12 @@ def _replaced(times: int) -> Iterator[Figure]:
             point = history.add(new_anchor=True, gap=gap)
             outcomes.append(bool(history.history.open_chains[point.name]))
     closed, opened = open_chains.values()
-    yield at_most("histories: anchor replaced, said not to close", _part(closed), 0.015, "{:.2%}")
-    yield at_least("histories: anchor changed by 5 %, said so", _part(opened), 0.95, "{:.1%}")
+    yield at_most(
+        "error_rates: history, anchor replaced, said not to close", _part(closed), 0.015, "{:.2%}"
+    )
+    yield at_least(
+        "error_rates: history, anchor changed by 5 %, said so", _part(opened), 0.95, "{:.1%}"
+    )
 
 
 def _part(outcomes: Sequence[object]) -> float:

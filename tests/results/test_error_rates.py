@@ -31,6 +31,11 @@ def figures() -> dict[str, Figure]:
         "equal releases, called different",
         "release 5 % slower, found",
         "found at another release",
+        "shared, 12 %, drifting, found",
+        "shared, 12 %, drifting, others blamed",
+        "history, steady, points with a verdict",
+        "history, step of 5 %, found at its point",
+        "history, anchor changed by 5 %, said so",
     ],
 )
 def test_an_error_rate_reaches_its_goal(figures: dict[str, Figure], name: str) -> None:

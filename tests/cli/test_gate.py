@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.test_compare import run, side, write
+from tests.generated import examples
 from tests.reports.test_rates import result as at_a_rate
 from tests.results.test_verdicts import in_rounds, noisy
 from tests.runs import cell, failed, unsupported
@@ -47,7 +48,7 @@ BREAKS: Sequence[Callable[[CellResult], CellResult | None]] = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300, 2000)
 @given(chance=st.integers(0, 2**64).map(random.Random))
 def test_breaking_a_cell_never_opens_the_gate(chance: random.Random) -> None:
     base = some_side("a", [1.0] * 4)

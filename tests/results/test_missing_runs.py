@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.generated import examples
 from tests.runs import cell, run
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import CellResult
@@ -18,7 +19,7 @@ from zodbshootout.results.verdicts import Ratio, Verdict, compare, ratio_of
 
 DIFFERENT = {Verdict.FASTER, Verdict.SLOWER}
 SLICES = 4
-RESULTS = settings(max_examples=400, deadline=None)
+RESULTS = examples(400, 2000)
 SEEDS = given(chance=st.integers(0, 2**64).map(random.Random))
 
 

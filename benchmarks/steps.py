@@ -99,15 +99,15 @@ def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Figure]:
     share = statistics.fmean(called)
     yield at_most("error_rates: equal releases, called different", share, 0.01, "{:.2%}")
     yield info("error_rates: runs with such a release", any_called / runs, "{:.2%}")
-    found, elsewhere = [], []
+    detected, elsewhere = [], []
     for number in range(max(2, runs // 20)):
         released = _released(storages[number % len(storages)], chance, SLOWER)
         for change in _known(released):
             if change.since == str(STEP):
-                found.append(change.is_significant and change.pair.speed.value < 1)
+                detected.append(change.is_significant and change.pair.speed.value < 1)
             else:
                 elsewhere.append(change.is_significant)
-    share = statistics.fmean(found)
+    share = statistics.fmean(detected)
     yield at_least("error_rates: release 5 % slower, found", share, 0.95, "{:.1%}")
     share = statistics.fmean(elsewhere)
     yield at_most("error_rates: found at another release", share, 0.01, "{:.2%}")

@@ -31,9 +31,9 @@ def make_library(path: Path, size: int = 1000) -> str:
 def has_books(path: Path) -> bool:
     database: Any = ZODB.DB(str(path))
     with database.transaction() as connection:
-        found = "books" in connection.root()
+        has_it = "books" in connection.root()
     database.close()
-    return found
+    return has_it
 
 
 @pytest.mark.parametrize(("name", "keys"), [("pack", IN_PACK), ("copy", IN_COPY)])
@@ -44,11 +44,11 @@ def test_a_process_that_fails_in_its_upkeep_fails_its_cell_alone(
     (tmp_path / "x.conf").write_text(f"%import faulty\n{GOOD}{bad}")
     done = run(tmp_path, "x.conf", name, "-c", "1", *QUICK, "--retries", "0", "-o", "a.json")
     assert done.status == 3, done.out + done.err
-    found = outcomes(tmp_path)
-    assert found.pop(f"good {name}") == ("measured", "")
-    assert {state for state, _ in found.values()} == {"failed"}
-    assert "was killed by SIGKILL" in found[f"killed {name}"][1]
-    assert "the disk is on fire" in found[f"burnt {name}"][1]
+    states = outcomes(tmp_path)
+    assert states.pop(f"good {name}") == ("measured", "")
+    assert {state for state, _ in states.values()} == {"failed"}
+    assert "was killed by SIGKILL" in states[f"killed {name}"][1]
+    assert "the disk is on fire" in states[f"burnt {name}"][1]
     assert "Traceback" not in done.out + done.err
     assert left_behind(tmp_path) == []
 
@@ -88,9 +88,9 @@ def failures_of(place: Path, *words: str, **variables: str) -> set[str]:
     done = run(place, "x.conf", *words, "-o", "a.json", **variables)
     assert done.status == 3, done.out + done.err
     assert "Traceback" not in done.out + done.err
-    found = outcomes(place)
-    assert {state for state, _ in found.values()} == {"failed"}
-    return {reason for _, reason in found.values()}
+    states = outcomes(place)
+    assert {state for state, _ in states.values()} == {"failed"}
+    return {reason for _, reason in states.values()}
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,10 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     """Return environment variables that put temporary files and user data in *directory*."""
     temporary = directory / "tmp"
     temporary.mkdir(exist_ok=True)
+    # With this variable, hundreds of processes would compile all sources.
     ours = {name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **ours,  # hundreds of processes would compile all sources
+        **ours,
         "TMPDIR": str(temporary),
         "XDG_DATA_HOME": str(directory / "data"),
         "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}",

@@ -220,8 +220,8 @@ def test_a_round_trip_time_that_was_not_delivered_is_told_with_its_cells() -> No
         report = make_report([ResultSet([timed("pg [0]", NEAR), far, also, exact])])
         return [note for note in map(str, report.notes) if "took" in note]
 
-    told = "round trips of 2 ms took 2.3 to 2.6 ms: the machine was too slow or too busy"
-    assert notes(rtt_delivered_s=0.0023) == [f"pg, zeo: {told} to deliver them"]
+    reason = "round trips of 2 ms took 2.3 to 2.6 ms: the machine was too slow or too busy"
+    assert notes(rtt_delivered_s=0.0023) == [f"pg, zeo: {reason} to deliver them"]
     assert notes(rtt_delivered_s=0.00209)[0].startswith("zeo: round trips of 2 ms took 2.6 ms: ")
     assert notes()[0].startswith("zeo: ")  # a file of a release that did not note it
 

@@ -416,8 +416,8 @@ def test_a_replay_is_compared_with_that_of_another_contender_alone() -> None:
         return replace(result, cell=replace(result.cell, parameters=parameters))
 
     assert judged(replayed("slow", 3.0))["slow"].trend is None
-    beside = judged(replayed("slow", 3.0), replayed("fs", 1.0))
-    assert [name for name, result in beside.items() if result.trend] == ["slow"]
+    compared = judged(replayed("slow", 3.0), replayed("fs", 1.0))
+    assert [name for name, result in compared.items() if result.trend] == ["slow"]
 
 
 def test_latencies_of_one_that_cannot_keep_up_are_not_tested() -> None:

@@ -81,25 +81,25 @@ def restarted(
         exactly_started(crew)
         for number in range(6):
             crew.measure(15, 15 * number, 1e-9, continues=True)
-        (found,) = crew.call("recovered", 0.0)
+        (recovered,) = crew.call("recovered", 0.0)
         crew.verify()
     assert storage.refused == FAILING
-    result: Recovered = found
+    result: Recovered = recovered
     return result
 
 
 @pytest.mark.parametrize("name", ["update", "add", "store"])
 def test_iterations_that_fail_are_repeated_and_no_commit_is_lost(name: str) -> None:
-    found = restarted(name, lose_nothing)
-    assert (found.failed, found.lost) == (FAILING, 0)
-    assert found.acknowledged >= 90
-    assert len(found.ends) == 90
+    recovered = restarted(name, lose_nothing)
+    assert (recovered.failed, recovered.lost) == (FAILING, 0)
+    assert recovered.acknowledged >= 90
+    assert len(recovered.ends) == 90
 
 
 @pytest.mark.parametrize("name", ["update", "store"])
 def test_a_server_that_loses_the_last_acknowledged_commit_is_found_out(name: str) -> None:
-    found = restarted(name, lose_the_last_commit)
-    assert (found.failed, found.lost) == (FAILING, 1)
+    recovered = restarted(name, lose_the_last_commit)
+    assert (recovered.failed, recovered.lost) == (FAILING, 1)
 
 
 def test_cold_reads_go_on_with_other_sets_in_the_next_slice() -> None:
@@ -146,9 +146,9 @@ def test_a_client_that_fails_does_not_wait_for_those_who_share_its_db() -> None:
         exactly_started(crew)
         storage.is_restarting = True
         crew.measure(5, 0, 1e-9, continues=True)
-        found = crew.call("recovered", 0.0)
+        clients = crew.call("recovered", 0.0)
         crew.verify()
-    assert sorted(client.failed for client in found) == [0, 1]
+    assert sorted(client.failed for client in clients) == [0, 1]
 
 
 def test_connections_are_noted_when_they_are_seen_for_the_first_time(
@@ -163,8 +163,8 @@ def test_connections_are_noted_when_they_are_seen_for_the_first_time(
         return frozenset({(1, "a")} if len(times) < 3 else {(2, "a")})
 
     monkeypatch.setattr(recovery, "sockets", sockets)
-    found = restarted("update", lose_nothing, clock=clock)
-    assert found.connected == {(1, "a"): times[0], (2, "a"): times[2]}
+    recovered = restarted("update", lose_nothing, clock=clock)
+    assert recovered.connected == {(1, "a"): times[0], (2, "a"): times[2]}
     assert len(times) == 6 + 1 + 1  # stretches, a repetition, the end
 
 

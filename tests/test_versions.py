@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from zodbshootout import versions
-from zodbshootout.versions import installed_versions
+from zodbshootout.versions import Origin, installed_versions, origin_of
 
 
 class Installed:
@@ -75,6 +75,21 @@ def test_a_package_from_a_repository_has_its_commit(monkeypatch: pytest.MonkeyPa
         "vcs_info": {"vcs": "git", "commit_id": "0123456789" * 4},
     }
     assert version(monkeypatch, origin) == "4.3.0 (git 012345678901)"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("ssh://git@example.org/x", "ssh://git@example.org/x"),
+     ("https://me:token@example.org/x", "https://example.org/x"),
+     ("https://token@example.org/x", "https://example.org/x"),
+     ("https://git:token@example.org/x", "https://example.org/x")],
+)  # fmt: skip
+def test_the_origin_of_a_package_has_no_credentials_but_the_user_of_ssh(
+    url: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = {"url": url, "vcs_info": {"vcs": "git", "commit_id": "0123456789" * 4}}
+    monkeypatch.setattr(versions, "distribution", lambda _: Installed(written))
+    assert origin_of("x") == Origin(shown, "0123456789" * 4)
 
 
 def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,8 +10,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from benchmarks.histories import Simulated, simulated, step
 
+from tests.commands import outcome
 from tests.results.test_watching import FIRST, with_trips
-from zodbshootout.cli.main import command_in, main
+from zodbshootout.cli.main import command_in
 from zodbshootout.reports.history_report import ATOM
 from zodbshootout.results.history import write_point
 
@@ -20,9 +20,8 @@ SLOWER = f"{FIRST} takes 1.05"
 
 
 def run(*arguments: str | Path) -> tuple[int, str, str]:
-    stdout, stderr = io.StringIO(), io.StringIO()
-    status = main(["history", *map(str, arguments)], stdout, stderr)
-    return status, " ".join(stdout.getvalue().split()), stderr.getvalue()
+    status, out, err = outcome("history", *arguments)
+    return status, " ".join(out.split()), err
 
 
 def written(directory: Path, history: Simulated) -> Path:
@@ -106,9 +105,9 @@ def test_machines_are_side_by_side(slower: Path) -> None:
 
 
 def test_csv_and_json_have_each_cell_of_each_point(slower: Path) -> None:
-    stdout = io.StringIO()
-    assert main(["history", str(slower), "--format", "csv"], stdout) == 0
-    rows = list(csv.DictReader(io.StringIO(stdout.getvalue())))
+    status, out, _ = outcome("history", slower, "--format", "csv")
+    assert status == 0
+    rows = list(csv.DictReader(out.splitlines()))
     assert len(rows) == 4 * 8
     changed = [(row["point"], row["cell"]) for row in rows if row["changed"] == "True"]
     assert changed == [("2026-01-01T0003", FIRST)]
@@ -121,9 +120,9 @@ def test_csv_and_json_have_each_cell_of_each_point(slower: Path) -> None:
 def test_exports_are_what_github_action_benchmark_takes(
     slower: Path, name: str, value: float
 ) -> None:
-    stdout = io.StringIO()
-    assert main(["history", str(slower), "--format", name], stdout) == 0
-    first, *others = json.loads(stdout.getvalue())
+    status, out, _ = outcome("history", slower, "--format", name)
+    assert status == 0
+    first, *others = json.loads(out)
     assert set(first) == {"name", "unit", "value", "range", "extra"}
     assert (first["name"], len(others)) == (FIRST, 7)
     assert first["value"] == pytest.approx(value, abs=0.02)
@@ -161,3 +160,4 @@ def test_history_without_a_directory_is_the_benchmark(tmp_path: Path) -> None:
     assert command_in(["history", str(tmp_path)])[0] == "history"
     assert command_in(["history", "missing"])[0] == "history"
     assert command_in(["history", "--help"])[0] == "history"
+    assert command_in(["history", "-h"])[0] == "history"

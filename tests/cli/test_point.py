@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from benchmarks.histories import simulated
 
+from tests.results.test_verdicts import in_rounds, noisy
 from zodbshootout.cli import point as point_module
 from zodbshootout.cli.options import parse
-from zodbshootout.cli.point import installed_packages, plan_point
+from zodbshootout.cli.output import Streams, console_on
+from zodbshootout.cli.point import PlannedPoint, add_point, installed_packages, plan_point
 from zodbshootout.errors import UserError
 from zodbshootout.results.anchor import Anchor, read_anchor, write_anchor
 from zodbshootout.results.history import (
@@ -24,12 +28,14 @@ from zodbshootout.results.history import (
     Package,
     write_point,
 )
-from zodbshootout.versions import Origin
+from zodbshootout.versions import Origin, git
 
 MACHINE = {"name": "machine"}
 NOW = {"ZODB": Package("6.4"), "RelStorage": Package("4.3.0")}
 BEFORE = {"ZODB": Package("6.4"), "RelStorage": Package("4.2.0")}
 PINNED = ["ZODB==6.4", "RelStorage==4.0.0"]
+REPOSITORY = "git+https://example.org/r.git"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +47,22 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "history"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    directory = tmp_path / "checkout"
+    directory.mkdir()
+    (directory / "setup.py").touch()
+    author = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for words in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "first"]):
+        assert git(directory, *words) is not None
+    return directory
+
+
+def with_candidate(monkeypatch: pytest.MonkeyPatch, **packages: Package) -> None:
+    """Let other packages be installed."""
+    monkeypatch.setattr(point_module, "installed_packages", lambda _: {**NOW, **packages})
 
 
 def with_a_point(directory: Path, candidate: Mapping[str, Package] = BEFORE) -> Path:
@@ -66,12 +88,78 @@ def test_against_names_the_anchor(directory: Path) -> None:
         plan_point(directory, ["RelStorage==4.0.0", "RelStorage==4.1.0"])
 
 
-def test_an_anchor_that_may_change_is_refused(directory: Path, tmp_path: Path) -> None:
-    checkout = tmp_path / "checkout"
-    checkout.mkdir()
-    (checkout / "setup.py").touch()
+@pytest.mark.parametrize(
+    "word",
+    ["{checkout}", REPOSITORY, f"{REPOSITORY}@main", f"RelStorage @ {REPOSITORY}@v4.2.0",
+     f"ZEO==6.0 RelStorage @ {REPOSITORY}#subdirectory=x", f"{REPOSITORY}@{COMMIT[:12]}"],
+)  # fmt: skip
+def test_an_anchor_that_may_change_is_refused(word: str, directory: Path, checkout: Path) -> None:
     with pytest.raises(UserError, match="has to stay the same; name a release"):
-        plan_point(directory, [str(checkout)])
+        plan_point(directory, [word.format(checkout=checkout)])
+
+
+@pytest.mark.parametrize("end", ["", "#subdirectory=x"])
+def test_a_commit_of_a_repository_can_be_the_anchor(end: str, directory: Path) -> None:
+    word = f"RelStorage @ {REPOSITORY}@{COMMIT}{end}"
+    planned = plan_point(directory, [word])
+    assert planned.environments[ANCHOR].requirements == (word,)
+
+
+def test_a_commit_of_a_checkout_can_be_the_anchor(directory: Path, checkout: Path) -> None:
+    planned = plan_point(directory, [f"{checkout}@HEAD"])
+    commit = git(checkout, "rev-parse", "HEAD")
+    assert planned.environments[ANCHOR].requirements == (f"git+{checkout.as_uri()}@{commit}",)
+    assert planned.anchor.word == f"{checkout}@HEAD"
+
+
+@pytest.mark.parametrize("words", [[], ["RelStorage==4.0.0"]])
+def test_an_anchor_is_refused_before_the_run_if_a_package_cannot_be_installed_again(
+    words: list[str], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_candidate(monkeypatch, ZODB=Package("6.4", COMMIT, "file:///zodb", modified=True))
+    with pytest.raises(UserError, match=r"ZODB 6\.4 from file:///zodb had changes that are in no"):
+        plan_point(directory, words)
+
+
+def test_a_mistake_in_accepted_toml_is_found_before_the_run(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "accepted.toml").write_text("[change]\n")
+    with pytest.raises(UserError, match=r"accepted.toml: write \[\[change\]\]"):
+        plan_point(directory, [])
+
+
+def measured(planned: PlannedPoint, **metadata: str) -> Anchor:
+    """Add a planned point with the results of all its roles; return the anchor as written."""
+    contenders: list[Any] = [SimpleNamespace(name="zeo", variant_of="", environment=None)]
+    contenders += [
+        SimpleNamespace(name=f"zeo@{role}", variant_of="zeo", environment=environment)
+        for role, environment in planned.environments.items()
+    ]
+    results = [
+        in_rounds(contender.name, noisy(seed), benchmark_code="abc", durability="synced",
+                  python_version="3.13.1", **metadata)
+        for seed, contender in enumerate(contenders)
+    ]  # fmt: skip
+    streams = Streams(console_on(io.StringIO()), console_on(io.StringIO()), None)
+    add_point(planned, contenders, results, streams)
+    anchor = read_anchor(planned.directory)
+    assert anchor is not None
+    return anchor
+
+
+def test_packages_that_an_anchor_does_not_name_are_pinned(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_candidate(monkeypatch, ZODB=Package("6.4", COMMIT, "file:///zodb"))
+    anchor = measured(plan_point(directory, ["RelStorage==4.0.0"]))
+    assert anchor.requirements == [f"ZODB @ git+file:///zodb@{COMMIT}", "RelStorage==4.0.0"]
+    assert anchor.word == "RelStorage==4.0.0"
+
+
+def test_a_commit_that_an_anchor_names_is_not_pinned_twice(directory: Path) -> None:
+    word = f"{REPOSITORY}@{COMMIT}"
+    anchor = measured(plan_point(directory, [word]), version_RelStorage="4.1 (git 0123456789ab)")
+    assert anchor.requirements == [word, "ZODB==6.4"]
 
 
 def test_the_next_point_has_the_recorded_anchor_and_the_previous_candidate(directory: Path) -> None:
@@ -138,7 +226,7 @@ def test_the_packages_that_matter_are_recorded(monkeypatch: pytest.MonkeyPatch) 
 def test_an_anchor_is_read_as_it_was_written(directory: Path) -> None:
     directory.mkdir()
     assert read_anchor(directory) is None
-    anchor = Anchor('it\'s "quoted"', ["a @ git+file:///x y@1", "b==1"], "p")
+    anchor = Anchor('it\'s "quoted" ü 🦆', ["a @ git+file:///x y@1", "b==1"], "p")
     write_anchor(anchor, directory)
     assert read_anchor(directory) == anchor
     (directory / "history.toml").write_text("[anchor]\n")
@@ -148,9 +236,9 @@ def test_an_anchor_is_read_as_it_was_written(directory: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "reason"),
-    [(["--fail-above", "5%"], "--fail-above cannot be combined with --history"),
-     (["--for", "5"], "--for cannot be combined with --history"),
-     (["--append", "x.json"], "--append cannot be combined with --history"),
+    [(["--fail-above", "5%"], "--fail-above cannot be combined with --history; its gate is"),
+     (["--for", "5"], "--for cannot be combined with --history, whose points are runs by"),
+     (["--append", "x.json"], "--append cannot be combined with --history, whose points are runs"),
      (["--track-memory", "--threads"], "leave it out with --history"),
      (["--rtt", "0,2ms"], "--rtt with several times and --against or --history")],
 )  # fmt: skip

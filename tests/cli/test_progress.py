@@ -256,6 +256,7 @@ def test_a_pipe_gets_a_line_for_each_row_and_each_minute() -> None:
     never = unsupported(cell("add", "pg"), "never")
     lines.row_done([measured(cell("add", "fs"), [0.02]), broken, never])
     lines.row_done([never])
+    lines.row_done([never])  # to confirm what a gate has found
     assert stream.getvalue().splitlines() == [
         "about 3 minutes left",
         "about 2 minutes left",
@@ -263,6 +264,7 @@ def test_a_pipe_gets_a_line_for_each_row_and_each_minute() -> None:
         "zeo: add 1000x300B threads-shared-2: failed: broken",
         "[1/2] add 1000x300B threads-shared-2: fs 100,000",
         "[2/2] add 1000x300B threads-shared-2: no figures",
+        "[again] add 1000x300B threads-shared-2: no figures",
     ]
 
 

@@ -77,6 +77,35 @@ def test_no_password_is_shown(login: str) -> None:
     assert "token" not in environment.description
 
 
+def test_the_user_of_a_repository_is_shown() -> None:
+    url = f"git+ssh://git@example.org/zodb/relstorage@{'0' * 40}"
+    (environment,) = environments_of_words([url])
+    assert environment.requirements == (url,)
+    assert url in environment.description
+
+
+def releases(word: str) -> list[Environment]:
+    """Return the environments of some releases for a requirement that admits several."""
+    return [
+        Environment(f"RelStorage=={one}", "", (f"RelStorage=={one}",), True, one_of_several=True)
+        for one in ("4.1.0", "4.2.0")
+        if ">=" in word
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [(["RelStorage==4.2.0", "RelStorage>=4"], ["4.2.0", "4.1.0"]),
+     (["RelStorage>=4", "RelStorage==4.2.0"], ["4.1.0", "4.2.0"]),
+     (["RelStorage>=4", "RelStorage>=4.0"], ["4.1.0", "4.2.0"])],
+)  # fmt: skip
+def test_a_release_that_is_also_one_of_several_is_taken_once(
+    words: list[str], names: list[str]
+) -> None:
+    environments = environments_of_words(words, releases)
+    assert [one.name for one in environments] == [f"relstorage=={name}" for name in names]
+
+
 def test_every_environment_has_a_unique_name(tmp_path: Path) -> None:
     for name in ("a-2", "a", "x/a"):
         (tmp_path / name).mkdir(parents=True)

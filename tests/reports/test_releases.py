@@ -132,6 +132,20 @@ def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -
     assert [row.entries[0].text for row in figures_of(update).rows] == IN_ORDER
 
 
+def test_the_releases_of_two_files_are_in_one_order() -> None:
+    measured = {one.cell.contender: one for one in all_releases()}
+    later, earlier = (
+        ResultSet([measured[name_of(release)] for release in releases], label)
+        for label, releases in (("a", IN_ORDER[2:]), ("b", IN_ORDER[:4]))
+    )
+    report = whole_report([later, earlier])
+    (section,) = [part for part in report.parts if part.title == RELEASES]
+    (chart,) = section.charts
+    assert {point.part: point.x for point in chart.points} == {
+        release: number for number, release in enumerate(IN_ORDER)
+    }
+
+
 def test_a_cost_with_a_step_has_a_chart() -> None:
     charts = charts_of(counted())
     assert [chart.y_title for chart in charts] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -114,10 +115,10 @@ def test_another_contender_is_compared_with_the_oldest_release_of_the_first() ->
 
 
 def test_a_step_of_5_percent_is_found_at_its_release() -> None:
-    (found,) = [step for step in steps_of(all_releases(v4_2_0=0.105)) if step.is_significant]
-    assert (found.before, found.since, found.between) == ("4.1.0", "4.2.0", [])
-    assert found.pair.speed.value == pytest.approx(1 / 1.05, rel=0.01)
-    low, high = found.pair.speed.interval
+    (change,) = [step for step in steps_of(all_releases(v4_2_0=0.105)) if step.is_significant]
+    assert (change.before, change.since, change.between) == ("4.1.0", "4.2.0", [])
+    assert change.pair.speed.value == pytest.approx(1 / 1.05, rel=0.01)
+    low, high = change.pair.speed.interval
     assert low < 1 / 1.05 < high
 
 
@@ -135,8 +136,16 @@ def test_equal_releases_have_no_step() -> None:
 def test_a_release_without_a_figure_is_passed_over_and_named(absent: Any) -> None:
     results = all_releases(v4_1_0=0.2)
     results[2] = absent(results[2].cell, "a reason")
-    (found,) = [step for step in steps_of(results) if step.is_significant]
-    assert (found.before, found.since, found.between) == ("4.0.0", "4.2.0", ["4.1.0"])
+    (change,) = [step for step in steps_of(results) if step.is_significant]
+    assert (change.before, change.since, change.between) == ("4.0.0", "4.2.0", ["4.1.0"])
+
+
+def test_the_installed_release_is_not_between_itself_and_the_next_if_it_is_named_as_well() -> None:
+    results = all_releases(v4_10_0=0.2)
+    named = in_release(INSTALLED, variant_of="pg")
+    results.append(replace(named, cell=cell("update", f"pg@relstorage=={INSTALLED}")))
+    (change,) = [step for step in steps_of(results) if step.is_significant]
+    assert (change.before, change.since, change.between) == (INSTALLED, "4.10.0", [])
 
 
 def test_releases_that_were_measured_at_other_times_have_no_steps() -> None:
@@ -160,7 +169,7 @@ def test_the_false_discovery_rate_is_that_over_all_releases_and_benchmarks() -> 
 def test_a_round_trip_more_is_a_step() -> None:
     counts = {release: 12 if release in RELEASES[:2] else 13 for release in IN_ORDER}
     results = [in_release(release, trips=f"{number}") for release, number in counts.items()]
-    (found,) = [step for step in steps_of_costs(results) if step.is_significant]
-    assert found.pair.base.cost is not None
-    assert found.pair.base.cost.name == "trips"
-    assert (found.since, found.pair.base.mean, found.pair.new.mean) == ("4.2.0", 12, 13)
+    (change,) = [step for step in steps_of_costs(results) if step.is_significant]
+    assert change.pair.base.cost is not None
+    assert change.pair.base.cost.name == "trips"
+    assert (change.since, change.pair.base.mean, change.pair.new.mean) == ("4.2.0", 12, 13)

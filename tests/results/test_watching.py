@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from zodbshootout.results.history import (
     Package,
     Point,
     PointCell,
+    named_now,
     point_cells,
     read_point,
     with_aliases,
@@ -200,6 +203,46 @@ def test_an_accepted_change_is_silent_until_the_cell_is_even_farther_away() -> N
     other = replace(change, benchmark="", cell="zeo: benchmark1")
     watched = MachineHistory("machine", history.points, [other])
     assert not any(one.accepted for one in watched.findings[history.points[2].name])
+
+
+def test_an_accepted_change_says_nothing_of_the_distance_to_another_anchor() -> None:
+    def course(point: int, cell: int) -> float:
+        return -0.05 * (point >= 2) - 0.05 * (point >= 4) if cell == 0 else 0.0
+
+    history = Simulated("another anchor", course)
+    for number in range(6):
+        history.add(new_anchor=number == 3)
+    change = Accepted("benchmark0", "", history.points[2].name, "more checks")
+    watched = MachineHistory("machine", history.points, [change])
+    said = [
+        [(one.base, bool(one.accepted)) for one in watched.findings[point.name]]
+        for point in history.points[2:]
+    ]
+    assert said == [
+        [(PREVIOUS, True), (ANCHOR, True)],
+        [],
+        [(PREVIOUS, False), (ANCHOR, False)],
+        [(ANCHOR, False)],
+    ]
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the time zone be the one that is farthest from UTC."""
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_point_has_its_time_in_utc_so_that_machines_are_in_order() -> None:
+    before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    name, date = named_now({"name": "machine"})
+    after = datetime.datetime.now(datetime.timezone.utc)
+    assert before <= datetime.datetime.fromisoformat(date) <= after
+    assert date == f"{name[:19].replace('.', ':')}+00:00"
 
 
 def test_the_smallest_change_is_found_in_most_points() -> None:

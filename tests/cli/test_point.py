@@ -112,6 +112,25 @@ def test_a_commit_of_a_checkout_can_be_the_anchor(directory: Path, checkout: Pat
     assert planned.anchor.word == f"{checkout}@HEAD"
 
 
+def test_changes_of_a_checkout_do_not_keep_one_of_its_commits_from_being_the_anchor(
+    directory: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = Package("4.3.1", COMMIT, checkout.as_uri(), modified=True)
+    with_candidate(monkeypatch, RelStorage=changed)
+    planned = plan_point(directory, [f"{checkout}@HEAD"])
+    assert planned.packages[CANDIDATE]["RelStorage"] == changed
+    assert plan_point(directory, ["RelStorage==4.2.0"]).anchor.word == "RelStorage==4.2.0"
+
+
+def test_the_installed_commit_of_a_checkout_can_be_the_anchor(
+    directory: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = git(checkout, "rev-parse", "HEAD") or ""
+    with_candidate(monkeypatch, RelStorage=Package("4.3.1", commit, checkout.as_uri()))
+    anchor = measured(plan_point(directory, [f"{checkout}@HEAD"]))
+    assert anchor.requirements == [f"git+{checkout.as_uri()}@{commit}", "ZODB==6.4"]
+
+
 @pytest.mark.parametrize("words", [[], ["RelStorage==4.0.0"]])
 def test_an_anchor_is_refused_before_the_run_if_a_package_cannot_be_installed_again(
     words: list[str], directory: Path, monkeypatch: pytest.MonkeyPatch

@@ -94,9 +94,8 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
-    names = {_name(one) for one in named[0].requirements}
     # It fails now, not after the run, if what is not named cannot be installed again.
-    _requirements({name: one for name, one in candidate.items() if name not in names})
+    _requirements(_not_named(named[0].requirements, candidate))
     return Anchor(words[0], named[0].requirements, "")
 
 
@@ -157,6 +156,17 @@ def _environment(
         keeps_installed=True,
         one_of_several=may_be_gone,
     )
+
+
+def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
+    """Return the packages that no requirement names, by its name or by the URL of its commit."""
+    names = {_name(one) for one in requirements}
+    return {
+        name: package
+        for name, package in packages.items()
+        if name not in names
+        and not (package.url and any(f"git+{package.url}@" in one for one in requirements))
+    }
 
 
 def _check_is_fixed(word: str, environment: Environment) -> None:
@@ -300,12 +310,11 @@ def _pinned(requirements: Sequence[str], packages: Packages) -> list[str]:
     Those that say where to find their package stay as they are.
     """
     direct = [one for one in requirements if is_direct(one)]
-    names = {_name(one) for one in direct}
     return [
         *direct,
         *(
             _requirement(name, package)
-            for name, package in packages.items()
-            if name not in names and (package.url or not package.commit)
+            for name, package in _not_named(direct, packages).items()
+            if package.url or not package.commit
         ),
     ]

@@ -166,6 +166,11 @@ def measured(planned: PlannedPoint, **metadata: str) -> Anchor:
     return anchor
 
 
+def test_the_name_of_a_package_can_be_spelled_in_small_letters(directory: Path) -> None:
+    anchor = measured(plan_point(directory, ["relstorage==4.0.0"]))
+    assert anchor.requirements == ["ZODB==6.4", "RelStorage==4.0.0"]
+
+
 def test_packages_that_an_anchor_does_not_name_are_pinned(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from zodbshootout.cli.output import Streams
 from zodbshootout.config.pythons import Environment, environments_of_words, is_direct
@@ -139,11 +140,16 @@ def installed_packages(named: Iterable[Environment] = ()) -> Packages:
 
 
 def _name(requirement: str) -> str:
-    """Return the name of a requirement's package, empty for a path or a URL alone."""
+    """Return the name of a requirement's package, empty for a path or a URL alone.
+
+    A package of :data:`WATCHED` may be spelled in any way.
+    """
     try:
-        return Requirement(requirement).name
+        name = Requirement(requirement).name
     except InvalidRequirement:
         return ""
+    canonical = canonicalize_name(name)
+    return next((one for one in WATCHED if canonicalize_name(one) == canonical), name)
 
 
 def _environment(

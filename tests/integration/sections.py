@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
+
 
 def filestorage(path: str) -> str:
     return f"<filestorage>\npath {path}\n</filestorage>\n"
@@ -23,6 +26,17 @@ def slowing(storage: str, milliseconds: int, *settings: str) -> str:
     """Return a storage whose commits sleep, and *settings* that make them sleep longer."""
     lines = "".join(f"{line}\n" for line in (f"milliseconds {milliseconds}", *settings))
     return f"<slowing>\n{lines}{storage}</slowing>\n"
+
+
+def with_blobs(configuration: str) -> str:
+    """Return a configuration in which each storage has a directory of its own for blobs."""
+    numbers = count()
+    return re.sub(
+        "^(path|server|keep-history) .*$",
+        lambda line: f"{line[0]}\nblob-dir $scratch/blobs-{next(numbers)}",
+        configuration,
+        flags=re.MULTILINE,
+    )
 
 
 ZEO_SERVER = f"<zeoserver main>\n{filestorage('$scratch/zeo.fs')}</zeoserver>\n"

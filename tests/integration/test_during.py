@@ -27,6 +27,7 @@ from tests.integration.sections import (
     ZEO_SERVER,
     contender,
     filestorage,
+    with_blobs,
     zeo,
 )
 
@@ -86,16 +87,11 @@ SMALL = (
 
 
 def test_real_databases_are_copied_by_a_process_beside_their_clients(place: Path) -> None:
-    keeping = WITH_SQLITE.replace(
-        "path $scratch/zeo.fs", "path $scratch/zeo.fs\nblob-dir $scratch/z"
-    )
-    for number, section in enumerate(("<zeoclient>", "<relstorage>")):
-        keeping = keeping.replace(section, f"{section}\nblob-dir $scratch/blobs-{number}")
-    (place / "x.conf").write_text(keeping)
-    words = ("--during", "copy", "--only", "zeo,sqlite", "--blobs")
+    (place / "x.conf").write_text(with_blobs(WITH_SQLITE))
+    words = ("--during", "copy", "--only", "zeo,postgresql,sqlite", "--blobs")
     done = run(place, "x.conf", "hot", *SMALL, *words)
     assert done.status == 0, done.out + done.err
-    for name in ("zeo", "sqlite"):
+    for name in ("zeo", "postgresql", "sqlite"):
         facts = metadata_of(place / "a.d" / f"{name}.json", "hot after copy")
         assert facts["operation_records"] > 150
     assert left_behind(place) == []
@@ -162,15 +158,17 @@ def _is_measuring(place: Path) -> bool:
     return sum("fork_server" in words for words in processes_in(place).values()) >= 4
 
 
+RESTARTED = ("--rate", "30", "--object-counts", "5", "-p", "1", "-o", "a.json")
+
+
 @pytest.mark.parametrize(
     ("name", "how"),
     [("zeo", "restart"), ("zeo", "restart:clean"), ("postgresql", "restart")],
 )
 def test_no_commit_is_lost_when_a_real_server_restarts(name: str, how: str, place: Path) -> None:
     (place / "x.conf").write_text(CONF)
-    effort = ("--rate", "30", "--object-counts", "5", "-p", "1", "-o", "a.json")
     words = ("update", "-c", "2", "--during", how, "--only", f"{name},fs")
-    done = run(place, "x.conf", *words, *effort)
+    done = run(place, "x.conf", *words, *RESTARTED)
     assert done.status == 0, done.out + done.err
     state, reason = cells(place / "a.cells.jsonl")["fs", "update"]
     assert (state, "no server of its own to restart" in reason) == ("not supported", True)
@@ -179,4 +177,18 @@ def test_no_commit_is_lost_when_a_real_server_restarts(name: str, how: str, plac
     assert facts["lost_commits"] == 0
     assert facts["reconnections"] == {"zeo": 2, "postgresql": 4}[name]
     assert facts["hundredth_transaction_s"] > facts["first_transaction_s"] > 0
+    assert left_behind(place) == []
+
+
+def test_cold_reads_go_on_after_real_servers_restart_with_empty_caches(place: Path) -> None:
+    (place / "x.conf").write_text(WITH_SQLITE)
+    names = ("postgresql", "mariadb")
+    words = ("cold", "-c", "2", "--during", "restart:clean", "--only", ",".join(names))
+    done = run(place, "x.conf", *words, *RESTARTED)
+    assert done.status == 0, done.out + done.err
+    for name in names:
+        facts = metadata_of(place / "a.d" / f"{name}.json", "cold after restart:clean")
+        assert (facts["acknowledged_commits"], facts["lost_commits"]) == (0, 0)
+        assert facts["reconnections"] >= 2
+        assert facts["hundredth_transaction_s"] > facts["first_transaction_s"] > 0
     assert left_behind(place) == []

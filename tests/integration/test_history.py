@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.command import open_directory, run
+from tests.integration.sections import contender, filestorage
 from zodbshootout.results.anchor import read_anchor
 from zodbshootout.results.history import ANCHOR, CANARY, PREVIOUS, read_points
 
@@ -16,13 +17,14 @@ QUICK = (
     "--object-counts", "5", "-p", "3", "-n", "1", "--min-time", "0.001", "-c", "1", "-q",
     "-o",
 )  # fmt: skip
-STORAGE = "<zodb fs>\n<filestorage>\npath $scratch/x.fs\n</filestorage>\n</zodb>\n"
 
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
     with open_directory() as path:
-        (path / "fs.conf").write_text(STORAGE, encoding="utf-8")
+        (path / "fs.conf").write_text(
+            contender("fs", filestorage("$scratch/x.fs")), encoding="utf-8"
+        )
         yield path
 
 
@@ -52,4 +54,4 @@ def test_a_point_follows_the_one_before_even_if_that_cannot_be_installed_any_mor
     assert set(second.cells[0].ratios) == {"candidate/anchor", CANARY}
     shown = run(directory, "history", "watched")
     assert (shown.status, shown.err) == (0, "")
-    assert "no ratio to the previous one: environment previous cannot be made" in shown.out
+    assert "no ratio to the previous point: environment previous cannot be made" in shown.out

@@ -12,19 +12,19 @@ from ZODB.blob import Blob
 from ZODB.FileStorage import FileStorage
 
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
-from tests.integration.sections import RELSTORAGE, SQLITE, ZEO_SERVER, contender, filestorage, zeo
+from tests.integration.sections import (
+    RELSTORAGE,
+    SQLITE,
+    ZEO_SERVER,
+    contender,
+    filestorage,
+    with_blobs,
+    zeo,
+)
 
 CONF = (
     f"{RELSTORAGE}{ZEO_SERVER}{contender('zeo', zeo())}{contender('sqlite', SQLITE)}"
     f"{contender('fs', filestorage('$scratch/fs.fs'))}"
-)
-CONF_WITH_BLOBS = CONF.replace("path $scratch/fs.fs", "path $scratch/fs.fs\nblob-dir $scratch/fsb")
-CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace("zeo.fs", "zeo.fs\nblob-dir $scratch/zb")
-CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace(
-    "server $main", "server $main\nblob-dir $scratch/zb\nshared-blob-dir true"
-)
-CONF_WITH_BLOBS = CONF_WITH_BLOBS.replace(
-    "keep-history false", "keep-history false\nblob-dir $scratch/sb"
 )
 NEEDING_HISTORY = {("sqlite", "undo"), ("sqlite", "history"), ("sqlite", "load_before")}
 WITHOUT_START_FILES = {("sqlite", "open_cold"), ("zeo", "open_cold")}
@@ -60,20 +60,7 @@ def test_a_zeo_client_with_a_persistent_cache_is_measured(place: Path) -> None:
     assert "open_stale: the persistent cache (client) served " in done.out
 
 
-SQLITE = """
-<zodb {0}>
-    <relstorage>
-        keep-history {1}
-        {2}
-        <sqlite3>
-            data-dir $scratch/{0}
-        </sqlite3>
-    </relstorage>
-</zodb>
-"""
-KEEPING = (
-    "<zodb keeping>\n<filestorage>\npath $scratch/k.fs\npack-gc false\n</filestorage>\n</zodb>\n"
-)
+KEEPING = contender("keeping", filestorage("$scratch/k.fs\npack-gc false"))
 WAYS = {
     "free": ("false", "pack-gc true"),
     "history": ("true", "pack-gc true"),
@@ -84,9 +71,15 @@ WAYS = {
 }
 
 
+def packed(name: str, history: str, option: str) -> str:
+    """Return a contender on SQLite with options for its history and for packing it."""
+    storage = SQLITE.replace("$scratch/sqlite", f"$scratch/{name}")
+    return contender(name, storage.replace("false", f"{history}\n{option}"))
+
+
 def test_each_way_of_packing_removes_what_it_should(place: Path) -> None:
-    sections = "".join(SQLITE.format(name, *way) for name, way in WAYS.items())
-    (place / "x.conf").write_text(f"%import relstorage\n{sections}{KEEPING}")
+    sections = "".join(packed(name, *way) for name, way in WAYS.items())
+    (place / "x.conf").write_text(f"{RELSTORAGE}{sections}{KEEPING}")
     done = run(place, "x.conf", "pack", *QUICK, "--min-objects", "1200", "-o", "a.json")
     assert done.status == 0, done.out + done.err
     found = cells(place / "a.cells.jsonl")
@@ -104,7 +97,6 @@ def test_each_way_of_packing_removes_what_it_should(place: Path) -> None:
 
 
 def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) -> None:
-    (place / "x.conf").write_text(CONF)
     storage = FileStorage(str(place / "App.fs"), blob_dir=str(place / "files"))
     database: Any = ZODB.DB(storage)
     for number in range(30):
@@ -114,7 +106,7 @@ def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) ->
     database.close()
     before = hashlib.sha256((place / "App.fs").read_bytes()).hexdigest()
     words = ("copy", "-p", "1", "--data", "App.fs,files", "-o", "a.json")
-    (place / "x.conf").write_text(CONF_WITH_BLOBS)
+    (place / "x.conf").write_text(with_blobs(CONF))
     done = run(place, "x.conf", *words)
     assert done.status == 0, done.out + done.err
     metadata = metadata_of(place / "a.d" / "fs.json", "copy")

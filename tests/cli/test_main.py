@@ -285,7 +285,10 @@ def test_one_client_is_the_default_if_a_benchmark_leaves_the_database_to_one() -
     status, out, err = outcome("x.conf", "add", "pack", "--list")
     reason = "one client at a time can pack a database"
     assert status == 0
-    assert err.endswith(f"zodbshootout: 1 client instead of 2: {reason}\n")
+    *opening, note = err.splitlines()
+    assert note == f"zodbshootout: 1 client instead of 2: {reason}"
+    # A busy machine takes long enough for these.
+    assert all("waiting for it to open" in line for line in opening)
     assert "n/a" not in out
     _, out, err = outcome("x.conf", "pack", "--list", "-c", "2")
     assert (err, f"{reason}; use -c 1" in out) == ("", True)

@@ -72,7 +72,7 @@ def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
     check_fills_the_table(home, two_hosts.address, *kind)
     metadata = metadata_of(home / "a.d" / "zeo.json", "cold")
     assert metadata["host_1"] == "beta (127.0.0.1)"
-    wait_until(lambda: not two_hosts.clients())
+    wait_until(lambda: not two_hosts.clients(), seconds=5)
     assert {process.poll() for process in two_hosts.workers.values()} == {None}
 
 
@@ -87,7 +87,7 @@ def test_each_host_has_a_relay_of_its_own(home: Path, two_hosts: DaskCluster) ->
     trips = set(metadata["trips"].split())
     assert trips == {"2"}  # by one client on this host
     assert metadata["latency_p50_s"] > 2 * 0.0045
-    wait_until(lambda: not two_hosts.clients())
+    wait_until(lambda: not two_hosts.clients(), seconds=5)
     assert left_behind(home) == []
 
 

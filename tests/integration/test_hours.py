@@ -35,7 +35,8 @@ def test_one_that_slows_down_while_its_clients_stay_is_told_from_a_steady_one(pl
     assert [line for line in lines if line.startswith("growing: gets slower: ")], done.out
     assert not [line for line in lines if line.startswith("steady: gets slower")], done.out
     # On a busy machine it may change too much to be called steady.
-    assert [line for line in lines if line.startswith("steady: ")], done.out
+    (line,) = [line for line in lines if line.startswith("steady: ")]
+    assert "would have been seen" in line or "changes too much" in line
     shown = run(place, "show", "a.json", "--over-time")
     assert "Objects per second, update" in shown.out
     assert "Size of the database, update" in shown.out

@@ -28,6 +28,7 @@ from ZODB.utils import z64
 from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
 from zodbshootout.client.data.datasets import TOP, Dataset, contents, find, grown_tree
+from zodbshootout.client.data.filler import CHUNK, CHUNKS_AT_ONCE
 from zodbshootout.client.data.objects import Item
 from zodbshootout.model.specification import CrewShape, MappingType, Parameters
 
@@ -352,6 +353,14 @@ def test_min_objects_creates_loadable_objects_of_the_requested_size(filled: Path
             assert {type(item) for item in some} == {Item}
             assert len({item.content for item in some}) == len(some)
             assert {len(connection._storage.load(item._p_oid)[0]) for item in some} == {128}
+
+
+def test_min_objects_creates_more_objects_than_are_written_at_once(place: Path) -> None:
+    total = CHUNKS_AT_ONCE * CHUNK + 500
+    measure(place, "steamin", "--only", "fs", *FILLED, "--min-objects", str(total))
+    with connected(place, "fs") as connection:
+        assert filler_in(connection).total == total
+        assert len({item._p_oid for item in filling_objects(connection)}) == total
 
 
 @shares("filled")

@@ -22,7 +22,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.datasets import Dataset, sets_to_read
 from zodbshootout.client.preparation import populate
 from zodbshootout.client.recovery import Recovered
-from zodbshootout.model.outcome import Failed
+from zodbshootout.model.outcome import CheckFailed, Failed, Unsupported
 from zodbshootout.workers.measuring import Measuring
 
 FAILING = 4
@@ -100,6 +100,50 @@ def test_iterations_that_fail_are_repeated_and_no_commit_is_lost(name: str) -> N
 def test_a_server_that_loses_the_last_acknowledged_commit_is_found_out(name: str) -> None:
     recovered = restarted(name, lose_the_last_commit)
     assert (recovered.failed, recovered.lost) == (FAILING, 1)
+
+
+def test_a_failed_client_is_supplied_for_the_iterations_that_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    supplied: list[int] = []
+    add: Any = benchmarks()["add"]
+    supply = add.supply
+
+    def noted(benchmark: Any, iterations: int) -> Any:
+        supplied.append(iterations)
+        return supply(benchmark, iterations)
+
+    monkeypatch.setattr(add, "supply", noted)
+    restarted("add", lose_nothing)
+    assert supplied == [15] * 3 + [15 - 5] * FAILING + [15] * 3
+
+
+@pytest.mark.parametrize("error", [CheckFailed("it is wrong"), Unsupported("it has none")])
+@pytest.mark.parametrize("sound", [0, 1])
+def test_what_no_server_is_to_blame_for_is_not_repeated(
+    error: Exception, sound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "PATIENCE", 0.1)
+    raised = iter([StorageError("the server is gone")] * sound + [error] * 99)
+    attempts: list[int] = []
+
+    class Wrong(benchmarks()["cold"]):  # type: ignore[misc]
+        def run(self) -> None:
+            attempts.append(1)
+            raise next(raised)
+
+    clock = FakeClock()
+    params = parameters(objects=3, rate=1e-9, during="before restart", even_arrivals=True)
+    storage = FakeStorage(clock)
+    with database_of(storage) as database:
+        populate(database, Dataset.READ, params)
+    with (
+        pytest.raises(Failed, match=str(error)),
+        plan(Wrong, storage, params, clock).started() as crew,
+    ):
+        exactly_started(crew)
+        crew.measure(5, 0, 1e-9, continues=True)
+    assert len(attempts) == 1 + sound
 
 
 def test_cold_reads_go_on_with_other_sets_in_the_next_slice() -> None:

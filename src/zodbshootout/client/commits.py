@@ -20,8 +20,13 @@ class CommitLog:
         """The IDs of the transactions that are no longer there."""
 
     def watch(self, storage: Any) -> None:
-        """Note what is committed through the storage of a connection from now on."""
-        if getattr(storage, "commit_log", None) is self:
+        """Note what is committed through the storage of a connection from now on.
+
+        Another log no longer does: connections of a pool pass from client to client.
+        """
+        is_watched = hasattr(storage, "commit_log")
+        storage.commit_log = self
+        if is_watched:
             return
         store: Any = storage.store
         store_blob: Any = getattr(storage, "storeBlob", None)
@@ -39,22 +44,24 @@ class CommitLog:
         def noted_finish(*arguments: Any) -> Any:
             tid = finish(*arguments)
             if stored:
-                self.acknowledged.append((stored.pop(), tid))
+                storage.commit_log.acknowledged.append((stored.pop(), tid))
             return tid
 
         storage.store, storage.tpc_finish = noted_store, noted_finish
         if store_blob is not None:
             storage.storeBlob = noted_store_blob
-        storage.commit_log = self
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
         """Look for the *newest* commits, or for all, in a connection that was opened just now."""
-        count = len(self.acknowledged)
-        first = 0 if newest is None else max(0, count - newest)
-        for oid, tid in self.acknowledged[first:]:
-            try:
-                _, serial = connection._storage.load(oid)
-            except POSKeyError:
-                serial = b""
-            if serial < tid:
-                self.lost.add(tid)
+        commits = self.acknowledged[-newest:] if newest else self.acknowledged
+        serials = {oid: _serial(connection, oid) for oid in dict(commits)}
+        self.lost.update(tid for oid, tid in commits if serials[oid] < tid)
+
+
+def _serial(connection: Any, oid: bytes) -> bytes:
+    """Return the ID of the transaction that wrote an object last, ``b""`` if it is not there."""
+    try:
+        serial: bytes = connection._storage.load(oid)[1]
+    except POSKeyError:
+        return b""
+    return serial

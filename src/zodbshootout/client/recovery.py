@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Unsupported
 from zodbshootout.client.client import Neighbours
 from zodbshootout.client.commits import CHECKED_AT_ONCE, CommitLog
 from zodbshootout.client.connections import Socket, sockets
@@ -28,7 +28,7 @@ class Recovered(NamedTuple):
     lost: int
     """Those that are not there any more."""
     ends: list[float]
-    """The instants at which the first iterations ended when the server was gone."""
+    """The instants at which the first iterations ended after the server was gone."""
     connected: Mapping[Socket, float]
     """The instants at which connections of its process were seen for the first time."""
 
@@ -36,11 +36,11 @@ class Recovered(NamedTuple):
 class Recovery:
     """Does a benchmark's iterations, and each one again that fails."""
 
-    def __init__(self, benchmark: Benchmark) -> None:
+    def __init__(self, benchmark: Benchmark, supply: Callable[[], int]) -> None:
+        """Do the iterations of a stretch that has a *supply* for so many of them in all."""
         self._benchmark = benchmark
+        self._supply = supply
         self._log = benchmark.client.commit_log = CommitLog()
-        self.supply = 0
-        """The iterations for which to prepare after a failure."""
         self.since = 0
         """The iterations of the stretch that were done before the latest failure, which the
         benchmark's check leaves out."""
@@ -50,15 +50,20 @@ class Recovery:
         self._ends: list[float] = []
         self._connected: dict[Socket, float] = {}
 
-    def begin(self, supply: int) -> None:
+    def begin(self) -> None:
         """Begin a stretch."""
         self._note_connections()
-        self.supply, self.since, self.done = supply, 0, 0
+        self.since = self.done = 0
 
     def run(self) -> None:
-        """Do an iteration, again and again if it fails."""
+        """Do an iteration, again and again if it fails.
+
+        :raises CheckFailed: if what the storage did is wrong; this is not repeated
+        """
         try:
             self._benchmark.run()
+        except (CheckFailed, Unsupported):
+            raise
         except Exception as error:  # noqa: BLE001 - storages raise those of their drivers
             self._repeat(error)
         self.done += 1
@@ -74,6 +79,8 @@ class Recovery:
             try:
                 self._start_over()
                 self._benchmark.run()
+            except (CheckFailed, Unsupported):
+                raise
             except Exception as another:  # noqa: BLE001
                 error = another
             else:
@@ -92,7 +99,7 @@ class Recovery:
             self._log.look_for(connection, CHECKED_AT_ONCE)
         self._prepare_alone()
         client.transfers()
-        benchmark.supply(self.supply)
+        benchmark.supply(self._supply() - self.done)
         self.since = self.done
 
     def _prepare_alone(self) -> None:

@@ -31,13 +31,7 @@ POLL_INTERVAL = 0.0005
 """Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""
 MAX_NOTED = 2**17
 """The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
-CALLS = frozenset(
-    {
-        "verify", "audit", "disk_size", "memory", "peers",
-        "recovered",
-        "leave",
-    }
-)  # fmt: skip
+CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
 
@@ -76,7 +70,7 @@ class Session:
         """Seconds from the instant at which the latest iteration was due to its end."""
         self._has_left = False
         restarts = benchmark.client.parameters.operation in RESTARTS
-        self._recovery = Recovery(benchmark) if restarts else None
+        self._recovery = Recovery(benchmark, lambda: self._supply) if restarts else None
 
     def follow_orders(self) -> None:
         """Carry out orders, up to and including the one to leave."""
@@ -113,7 +107,7 @@ class Session:
         benchmark = self._benchmark
         benchmark.first = order.first
         if self._recovery is not None:
-            self._recovery.begin(2 * (self._lead + order.iterations))
+            self._recovery.begin()
         benchmark.prepare()
         benchmark.client.transfers()
         benchmark.counts.clear()

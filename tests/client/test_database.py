@@ -9,10 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from transaction import TransactionManager
 from ZODB.blob import Blob
 from ZODB.MappingStorage import MappingStorage
 
+from tests.fakes import parameters
 from zodbshootout.client import storage_types as storages
+from zodbshootout.client.client import Client
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import inspect
 from zodbshootout.model.outcome import CheckFailed, Unsupported
@@ -29,6 +32,25 @@ OURS = {name: version(name) for name in ("ZODB", "persistent", "BTrees", "transa
 FS = "ZODB.FileStorage.FileStorage.FileStorage"
 MAPPING = "ZODB.MappingStorage.MappingStorage"
 DEMO = "ZODB.DemoStorage.DemoStorage"
+
+
+@pytest.mark.parametrize("call", ["begin", "abort"])
+def test_a_connection_is_closed_even_if_its_transaction_cannot_begin_or_end(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: TransactionManager) -> None:
+        raise OSError("the server is gone")
+
+    with opened("<mappingstorage/>\n", Path()) as database:
+        client = Client(0, parameters(), database)
+        client.connect()
+        monkeypatch.setattr(TransactionManager, call, fail)
+        with pytest.raises(OSError, match="gone"), database.connected():
+            pass
+        client.start_over()
+        monkeypatch.undo()
+        assert client.connection is None
+        assert [one["opened"] for one in database.db.connectionDebugInfo()] == [None] * 2
 
 
 def opened(storage: str, place: Path, imports: str = "") -> Database:

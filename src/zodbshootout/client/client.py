@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from typing import Any
 
 from transaction import TransactionManager
@@ -87,16 +87,15 @@ class Client:
         """End the transaction and give the connection back."""
         if self.connection is None:
             return
-        self.abort()
-        self._note_transfers()
-        self.connection.close()
-        self.connection = None
+        with closing(self.connection):
+            self._note_transfers()
+            self.connection = None
+            self.abort()
 
     def start_over(self) -> None:
         """Drop the connection and its transaction, whatever state an error has left them in."""
         with suppress(Exception):
             self.disconnect()
-        self.connection = None
         self.transactions = TransactionManager(explicit=True)
 
     def transfers(self) -> tuple[int, int]:

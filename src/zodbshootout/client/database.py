@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -200,15 +200,14 @@ class Database:
     def connected(self) -> Iterator[Any]:
         """Open a connection with a transaction manager of its own, and begin a transaction."""
         transactions = TransactionManager(explicit=True)
-        connection = self.db.open(transactions)
-        transactions.begin()
-        try:
-            yield connection
-        finally:
-            with suppress(NoTransaction):
-                transactions.abort()
-            connection.getTransferCounts(clear=True)
-            connection.close()
+        with closing(self.db.open(transactions)) as connection:
+            try:
+                transactions.begin()
+                yield connection
+            finally:
+                connection.getTransferCounts(clear=True)
+                with suppress(NoTransaction):
+                    transactions.abort()
 
     def info(self) -> StorageInfo:
         """Return everything that is known about the open storage."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.scheduling.benchmark_code import code_hash
 
 SOURCE = '''
@@ -19,6 +20,7 @@ class Some(Benchmark):
 
     def run(self, number):
         # the work
+        self.note("# some")  # of it
         return self.client.session.commit()
 '''
 
@@ -38,13 +40,36 @@ def hash_of(path: Path, source: str) -> str:
 def test_only_code_changes_the_hash(tmp_path: Path) -> None:
     original = hash_of(tmp_path / "some_a.py", SOURCE)
     for number, (old, new) in enumerate(
-        [("# the work", "# other words"), ("A benchmark.", "One\n    more line."), ("\n\n", "\n")]
+        [
+            ("# the work", "# other words"),
+            ("  # of it", ""),
+            ("A benchmark.", "One\n    more line."),
+            ("\n\n", "\n"),
+        ]
     ):
         changed = SOURCE.replace(old, new)
         assert changed != SOURCE
         assert hash_of(tmp_path / f"some_{number}.py", changed) == original
-    changed = SOURCE.replace("commit", "abort")
-    assert hash_of(tmp_path / "some_z.py", changed) != original
+    for number, (old, new) in enumerate([("commit", "abort"), ("# some", "# more")]):
+        changed = SOURCE.replace(old, new)
+        assert hash_of(tmp_path / f"some_other_{number}.py", changed) != original
+
+
+def test_lines_of_a_text_and_an_ellipsis_are_code(tmp_path: Path) -> None:
+    of_lines = [
+        hash_of(tmp_path / f"some_{number}.py", f'{SOURCE}\n    QUERY = """\n{line}\n"""\n')
+        for number, line in enumerate(["# a", "# b"])
+    ]
+    of_bodies = [
+        hash_of(tmp_path / f"some_{number}.py", f"{SOURCE}\n    def stop(self):\n        {body}\n")
+        for number, body in enumerate(["...", "pass"], 2)
+    ]
+    assert len({*of_lines, *of_bodies}) == 4
+
+
+def test_a_benchmark_whose_source_is_not_there_has_no_hash(tmp_path: Path) -> None:
+    assert hash_of(tmp_path / "some_a.py", SOURCE)
+    assert code_hash(type("Some", (Benchmark,), {"__module__": "nowhere"})) == ""
 
 
 def test_all_benchmarks_have_different_hashes() -> None:

@@ -6,7 +6,9 @@ import ast
 import functools
 import hashlib
 import inspect
+import io
 import textwrap
+import tokenize
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 
@@ -14,10 +16,14 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 def code_hash(benchmark: type[Benchmark]) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
 
-    Comments, docstrings and blank lines have no effect on it, and neither has the Python.
+    Comments, docstrings and blank lines have no effect on it, and neither has the Python.  It is
+    empty if a source is not available.
     """
     kinds = (kind for kind in inspect.getmro(benchmark) if issubclass(kind, Benchmark))
-    code = "".join(_code(inspect.getsource(kind)) for kind in kinds)
+    try:
+        code = "".join(_code(inspect.getsource(kind)) for kind in kinds)
+    except (OSError, TypeError):
+        return ""
     return hashlib.sha256(code.encode()).hexdigest()[:12]
 
 
@@ -28,11 +34,18 @@ def _code(source: str) -> str:
     documentation = {
         number
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            number, column = token.start
+            lines[number - 1] = lines[number - 1][:column]
     return "".join(
         f"{line.rstrip()}\n"
-        for number, line in enumerate(source.splitlines(), 1)
-        if not line.strip().startswith("#") and line.strip() and number not in documentation
+        for number, line in enumerate(lines, 1)
+        if line.strip() and number not in documentation
     )

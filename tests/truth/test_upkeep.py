@@ -6,6 +6,7 @@ import itertools
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import transaction
 import ZODB
 from ZODB.blob import Blob
 from ZODB.FileStorage import FileStorage
+from ZODB.POSException import POSKeyError
 
 from tests.fakes import LOAD, POLL, SYNC, FakeClock, FakeStorage, measure, parameters, plan
 from zodbshootout.client import session
@@ -423,6 +425,18 @@ def test_open_stale_changes_another_third_each_time(blobs: bool, tmp_path: Path)
     assert sample.iterations == 5
 
 
+@pytest.mark.parametrize("objects", [1, 2])
+def test_open_stale_changes_one_of_few_objects_each_time(objects: int, tmp_path: Path) -> None:
+    written = []
+    for loops in (2, 6):
+        place = tmp_path / str(loops)
+        place.mkdir()
+        measure_files(place, "open_stale", loops, objects=objects)
+        with Database(of_files(place)) as database, closing(database.db.storage.iterator()) as all_:
+            written.append(len(list(all_)))
+    assert written[1] - written[0] == 4
+
+
 def test_open_stale_is_open_if_nothing_is_kept_for_the_next_opening(storage: FakeStorage) -> None:
     assert failure_on(storage, "open_stale").startswith("it has neither an index nor a persistent")
 
@@ -492,6 +506,25 @@ def test_copy_fails_if_a_record_is_left_out(
 ) -> None:
     copying(monkeypatch, lambda at, data: None if at == number else data)
     with pytest.raises(Failed, match=r"revision \w+ of object \w+ was (not copied|copied as)"):
+        copied(tmp_path, loops=1, objects=20, revisions=2)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_copy_fails_if_a_former_revision_cannot_be_loaded(
+    raises: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = FileStorage.loadBefore
+
+    def load_before(storage: Any, oid: bytes, tid: bytes) -> Any:
+        loaded = load(storage, oid, tid)
+        if raises and loaded is None:  # as ZEO does
+            raise POSKeyError(oid)
+        return loaded
+
+    monkeypatch.setattr(FileStorage, "loadBefore", load_before)
+    monkeypatch.setattr(FileStorage, "prefetch", lambda *_: None, raising=False)
+    copying(monkeypatch, lambda at, data: None if at == 3 else data)
+    with pytest.raises(Failed, match=r"^revision \w+ of object \w+ was not copied$"):
         copied(tmp_path, loops=1, objects=20, revisions=2)
 
 

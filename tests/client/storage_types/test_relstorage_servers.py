@@ -356,7 +356,7 @@ def test_a_server_vacuums_outside_of_transactions() -> None:
 def test_all_tables_of_mysql_are_optimized_and_its_refusal_is_reported() -> None:
     adapter = vacuumed("MySQLAdapter")
     vacuum(adapter)
-    assert adapter.did[1:] == ["OPTIMIZE TABLE object_state"]
+    assert adapter.did[1:] == ["OPTIMIZE TABLE `object_state`"]
     with pytest.raises(CheckFailed, match="OPTIMIZE TABLE object_state: disk full"):
         vacuum(vacuumed("MySQLAdapter", "Error", "disk full"))
 

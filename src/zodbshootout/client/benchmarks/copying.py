@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import filecmp
 import itertools
+import math
 import random
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -37,6 +38,7 @@ class Copy(Benchmark):
     title = "Copy {objects} Objects with Their Revisions"
     legend = "copy the transactions of a FileStorage into an empty database"
     topic = UPKEEP
+    assured = True
     counted = "records"
     dataset = None
     alone = "one client at a time can copy into a database"
@@ -98,9 +100,8 @@ class Copy(Benchmark):
             self.source = sources.open_users(parameters.copied)
         else:
             self.source = sources.open_made(parameters, self._place())
-        self.transactions = parameters.copied.transactions or parameters.revisions * -(
-            -parameters.objects // sources.TRANSACTION_SIZE
-        )
+        a_revision = math.ceil(parameters.objects / sources.TRANSACTION_SIZE)
+        self.transactions = parameters.copied.transactions or parameters.revisions * a_revision
 
     def _place(self) -> Path:
         parameters = self.client.parameters
@@ -157,7 +158,8 @@ class Copy(Benchmark):
                 former = []
                 for record in batch:
                     if record.tid == newest[record.oid]:
-                        self._check(record, *_loaded(connection._storage, record))
+                        load = connection._storage.load
+                        self._check(record, *_loaded(record, load, record.oid))
                     elif record.data:
                         former.append(record)
                     elif newest[record.oid] is None:
@@ -183,13 +185,14 @@ class Copy(Benchmark):
         storage = self.client.database.db.storage
         if not hasattr(storage, "prefetch") or IMVCCStorage.providedBy(storage):
             for record in records:
-                self._check(record, _loaded_serial(storage, record), record.tid)
+                data = _loaded(record, storage.loadSerial, record.oid, record.tid)
+                self._check(record, data, record.tid)
             return
         for tid, together in itertools.groupby(records, attrgetter("tid")):
             alike, after = list(together), p64(u64(tid) + 1)
             storage.prefetch([record.oid for record in alike], after)
             for record in alike:
-                self._check(record, *(storage.loadBefore(record.oid, after) or (b"", b""))[:2])
+                self._check(record, *_loaded(record, storage.loadBefore, record.oid, after)[:2])
 
     def _check(self, record: Any, data: bytes, tid: bytes) -> None:
         """Compare what was loaded with a *record* of the source."""
@@ -219,20 +222,18 @@ def _name(record: Any) -> str:
     return f"revision {record.tid.hex()} of object {record.oid.hex()}"
 
 
-def _loaded(storage: Any, record: Any) -> tuple[bytes, bytes]:
-    try:
-        data, tid = storage.load(record.oid)
-    except POSKeyError:
-        raise CheckFailed(f"{_name(record)} was not copied") from None
-    return data, tid
+def _loaded(record: Any, load: Callable[..., Any], *revision: bytes) -> Any:
+    """Return what *load* returns for the copy of a record.
 
-
-def _loaded_serial(storage: Any, record: Any) -> bytes:
+    :raises CheckFailed: if there is none
+    """
     try:
-        data: bytes = storage.loadSerial(record.oid, record.tid)
+        loaded = load(*revision)
     except POSKeyError:
-        raise CheckFailed(f"{_name(record)} was not copied") from None
-    return data
+        loaded = None
+    if loaded is None:
+        raise CheckFailed(f"{_name(record)} was not copied")
+    return loaded
 
 
 def _check_is_gone(storage: Any, record: Any) -> None:

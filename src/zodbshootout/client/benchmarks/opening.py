@@ -25,6 +25,7 @@ class Open(Reading):
     title = "Open and Load an Object"
     legend = "open the DB and a connection, load an object"
     topic = UPKEEP
+    assured = True
     counted = "openings"
 
     @classmethod
@@ -151,7 +152,8 @@ class OpenStale(Open):
         super().prepare()
         kept = [path.rename(f"{path}.kept") for path in self.start_files]
         database.open()
-        places = range(self.revision % CHANGED, self.client.parameters.objects, CHANGED)
+        objects = self.client.parameters.objects
+        places = range(self.revision % min(CHANGED, objects), objects, CHANGED)
         with self.client.second_connection() as connection:
             self._change(connection, places)
         self.changed = len(places)

@@ -145,7 +145,7 @@ def _optimize_tables(_: Any, cursor: Any) -> None:
     """
     cursor.execute(_MYSQL_TABLES)
     for (table,) in cursor.fetchall():
-        cursor.execute(f"OPTIMIZE TABLE {_text(table)}")
+        cursor.execute(f"OPTIMIZE TABLE `{_text(table)}`")
         for _, _, kind, message in cursor.fetchall():
             if _text(kind).lower() == "error":
                 raise CheckFailed(f"OPTIMIZE TABLE {_text(table)}: {_text(message)}")

@@ -92,5 +92,13 @@ def test_runs_that_are_made_whatever_the_limit_is_are_estimated_by_their_work() 
     plan = plan_of("a", ["pack"], precision=0.05)
     (cell,) = plan.cells
     work = benchmarks()["pack"].work(cell.parameters)
-    assert plan.estimated_seconds() == plan.limit + MIN_RUNS * work / LENGTHY_RATE
+    assert plan.estimated_seconds() == plan.limit + MIN_RUNS * (1 + work / LENGTHY_RATE)
     assert plan_of("a", ["pack"], precision=0.05, limit=60.0).estimated_seconds() == 60.0
+
+
+def test_the_estimate_includes_all_runs_that_are_made_whatever_the_limit_is() -> None:
+    plan = plan_of("a", ["add", "open"], precision=0.05, values=0)
+    assert list(map(plan.assured_runs, plan.rows)) == [0, MIN_RUNS]
+    assert plan.assured_seconds == MIN_RUNS * (1 + plan.effort.run_time)
+    assert plan.estimated_seconds() == plan.limit + plan.assured_seconds
+    assert plan_of("a", ["open"], precision=0.05, limit=60.0).assured_seconds == 0

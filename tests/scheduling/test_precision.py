@@ -20,6 +20,7 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import State
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.trend import FEWEST_RUNS
+from zodbshootout.scheduling.calibration import MIN_VALUES
 from zodbshootout.scheduling.plan import Plan
 
 
@@ -169,6 +170,22 @@ def test_upkeep_has_three_runs_whatever_the_limit_is() -> None:
     outcome = run_shootout(plan_of("a", ["add", "open"], precision=0.01, cell_limit=1e-9))
     runs = {result.cell.benchmark: len(result.runs) for result in outcome.results}
     assert runs == {"add": 0, "open": MIN_RUNS}
+
+
+def test_rows_whose_slices_were_not_chosen_leave_them_to_the_others() -> None:
+    class SlowPack(Site):
+        def note(self, call: str, benchmark: str, name: str, detail: Any = None) -> None:
+            self.now += 30.0 if (call, benchmark) == ("slice", "pack") else 0.0
+            super().note(call, benchmark, name, detail)
+
+    plan = plan_of(
+        "a", ["pack", "cold"], values=0, loops=0, min_time=0.1, precision=0.05, cell_limit=10.0
+    )
+    site = SlowPack()
+    run_shootout(plan, site)
+    slices = Counter(event.benchmark for event in site.did("slice"))
+    assert slices["pack"] == 3
+    assert slices["cold"] > 3 * MIN_VALUES
 
 
 def test_a_limit_of_the_users_holds_for_a_lengthy_benchmark() -> None:

@@ -145,5 +145,25 @@ def test_assured_rounds_are_made_beyond_the_limit_and_leave_it_to_the_others() -
     assured = {"long": 3, "short": 0}
     order = machine.rounds(lambda row: 1000, limit=10.0, assured=assured.__getitem__)
     assert (order.count("long"), order.count("short")) == (3, 10)
-    assert machine.expected[2] == 3
+    assert machine.expected == [1000, 1000, 3, 10, 3, 10, *[10] * 7]
     assert machine.left[2] == 2 * 100 + 9
+
+
+def test_assured_rounds_take_nothing_of_what_the_others_can_afford() -> None:
+    now = [0.0]
+    effort = Effort(3, 0, 0, 0, 0.1, precision=0.05)
+    assured = {"long": 3, "a": 0, "b": 0}
+    rounds = Rounds(
+        list(assured), effort, 60.0, lambda _: 3, clock=lambda: now[0],
+        assured=assured.__getitem__,
+    )  # fmt: skip
+    shares = {}
+    for row, number in rounds:
+        now[0] += 100.0 if row == "long" else 1.0
+        if number == 0:
+            rounds.spend_once(row, 90.0 if row == "long" else 0.0)
+            shares[row] = rounds.affordable(row)
+    # The rounds of both others have the same shares, and those of a take a second.
+    assert shares["a"] == pytest.approx(0.9 * 59 / 6)
+    assert shares["b"] == pytest.approx(0.9 * (58 - 2) / 3)
+    assert rounds.made == {"long": 3, "a": 3, "b": 3}

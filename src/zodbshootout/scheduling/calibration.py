@@ -120,6 +120,11 @@ class RowCalibration(Generic[C]):
         """The number of turns of a run, warm-ups included."""
         return self.effort.warmups + self.turns
 
+    @property
+    def turns_chosen(self) -> bool:
+        """Whether the number of turns was chosen so that they take the run time of the effort."""
+        return bool(self.turns) and not self.effort.values
+
     def values(self, key: C) -> int:
         """Return the number of a contender's values in a run."""
         return -(-self.turns // self.stride.get(key, 1))

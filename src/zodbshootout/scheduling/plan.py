@@ -139,35 +139,43 @@ class Plan:
             max(usual, min_seconds(cell.parameters)) for cell in self._measurable
         )
 
+    def assured_runs(self, cells: Sequence[Cell]) -> int:
+        """Return the number of runs that each cell of a row has however long they take.
+
+        They are no part of the limit, unless the user has set it.
+        """
+        has_limit = self.effort.limit or not self.effort.precision
+        is_assured = benchmarks()[cells[0].benchmark].assured and not has_limit
+        return MIN_RUNS if is_assured else 0
+
     @property
     def assured_seconds(self) -> float:
         """A rough estimate of the seconds of all runs that are made whatever the limit is."""
-        if self.effort.limit or not self.effort.precision:
-            return 0.0
-        return MIN_RUNS * self._lengthy_seconds
+        return sum(
+            self.assured_runs([cell]) * self._seconds_of_run(cell) for cell in self._measurable
+        )
 
-    @property
-    def _lengthy_seconds(self) -> float:
-        """A rough estimate of the seconds of a run of each lengthy benchmark."""
-        kinds = ((benchmarks()[cell.benchmark], cell) for cell in self._measurable)
-        work = sum(kind.work(cell.parameters) for kind, cell in kinds if kind.lengthy)
-        return work / LENGTHY_RATE
-
-    def estimated_seconds(self) -> float:
-        """Return a rough estimate of the duration; with a precision, its limit is part of it.
+    def _seconds_of_run(self, cell: Cell) -> float:
+        """Return a rough estimate of the seconds that a cell adds to a round.
 
         The figures are those of the embedded default: a worker takes about a second besides its
         slices, and a slice twice its minimum time, time off the clock included.
         """
+        effort, benchmark = self.effort, benchmarks()[cell.benchmark]
+        if benchmark.lengthy:
+            return 1.0 + benchmark.work(cell.parameters) / LENGTHY_RATE
+        slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
+        return 1.0 + (slices if effort.values else effort.run_time)
+
+    def estimated_seconds(self) -> float:
+        """Return a rough estimate of the duration; with a precision, its limit is part of it."""
         effort = self.effort
         if effort.precision:
             return self.limit + self.assured_seconds
         if effort.duration:
             measurable = set(self._measurable)
             return effort.duration * sum(not measurable.isdisjoint(row) for row in self.rows)
-        slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
-        a_run = 1.0 + (slices if effort.values else effort.run_time)
-        return effort.processes * (a_run * len(self._measurable) + self._lengthy_seconds)
+        return effort.processes * sum(map(self._seconds_of_run, self._measurable))
 
 
 def make_plan(

@@ -59,6 +59,7 @@ class Rounds(Generic[R]):
         while waiting:
             row = waiting.popleft()
             if not self._left[row] or not self._fits(row):
+                self._left[row] = 0
                 self.closed(row)
                 continue
             started, once = self.clock(), self._once.get(row, 0.0)
@@ -68,7 +69,7 @@ class Rounds(Generic[R]):
             self.made[row] = number + 1
             self.took[row] = self.clock() - started - (self._once.get(row, 0.0) - once)
             if is_assured:
-                self._began += self.took[row]
+                self._began += self.clock() - started
             self._left[row] = self._rounds_left(row)
             if self.effort.precision:
                 waiting.append(row)
@@ -84,17 +85,20 @@ class Rounds(Generic[R]):
 
         It is asked in the first round of the row.  The rounds of others that had one take as long
         again; the rest have equal shares of what is left, and spend as much once as is usual.
+        Assured rounds take nothing of it.
         """
         seconds = self.limit - (self.clock() - self._began)
+        spent_once = [once for other, once in self._once.items() if not self.assured(other)]
         rounds = 0
         for other in self.rows:
-            missing = min(self._left[other], self._fewest - self.made.get(other, 0))
+            assured = self._assured_left(other)
+            missing = min(self._left[other], self._fewest - self.made.get(other, 0)) - assured
             if other in self.took:
                 seconds -= max(0, missing) * self.took[other]
-            elif self._left[other]:
+            elif missing > 0 or (self._left[other] and not assured):
                 rounds += max(1, missing)
-                if other != row and self._once:
-                    seconds -= sum(self._once.values()) / len(self._once)
+                if other != row and spent_once:
+                    seconds -= sum(spent_once) / len(spent_once)
         return max(0.0, PLANNED * seconds / max(1, rounds))
 
     @property
@@ -115,11 +119,17 @@ class Rounds(Generic[R]):
     def expected(self, row: R) -> int:
         """Return the number of rounds that a row takes in all, as far as there is time."""
         left = self._left[row]
-        if self.effort.precision and self.took:
-            usual = sum(self.took.values()) / len(self.took)
-            others = (self.took.get(other, usual) for other in self.rows if self._left[other])
+        sharing = [
+            other
+            for other in self.rows
+            if self._left[other]
+            and (other == row or (self._fits(other) and not self._assured_left(other)))
+        ]
+        known = [self.took[other] for other in sharing if other in self.took]
+        if self.effort.precision and known:
+            a_turn = sum(known) / len(known) * len(sharing)
             seconds = self.limit - (self.clock() - self._began)
-            left = min(left, math.ceil(seconds / max(sum(others), 1e-9)))
+            left = min(left, math.ceil(seconds / max(a_turn, 1e-9)))
         return self.made.get(row, 0) + max(1, left, self._assured_left(row))
 
     def _assured_left(self, row: R) -> int:

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.benchmarks.benchmark import UPKEEP
 from zodbshootout.client.reachability import printable
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import BEFORE, PHASES, RESTARTS, Address, Interpreter
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
@@ -152,22 +150,15 @@ class Shootout:
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
         rounds = Rounds(
-            rows, effort, limit, self._rounds_needed, self._close, self.clock, made, self._assured
-        )
+            rows, effort, limit, self._rounds_needed, self._close, self.clock, made,
+            assured=self.plan.assured_runs,
+        )  # fmt: skip
         self._rounds = rounds
         for row, number in rounds:
             self._left = rounds.seconds_left
             self.store.observer.left(self._left)
             self._stage = f"run {number + 1} of {rounds.expected(row)}"
             self._measure_round(row, self._calibrations[row], number)
-
-    def _assured(self, row: Row) -> int:
-        """Return the number of rounds that a row has if the user has set no limit.
-
-        Nobody knows how long upkeep takes; its databases may have to be filled first.
-        """
-        is_upkeep = benchmarks()[row[0].benchmark].topic == UPKEEP
-        return MIN_RUNS if is_upkeep and not self.plan.effort.limit else 0
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row has from the run that is resumed."""
@@ -213,6 +204,7 @@ class Shootout:
         overheads = [
             seconds / len(self._measurable(other)) - self._calibrations[other].effort.run_time
             for other, seconds in self._rounds.took.items()
+            if self._calibrations[other].turns_chosen
         ]
         overhead = max(0.0, statistics.fmean(overheads)) if overheads else OVERHEAD
         affordable = self._rounds.affordable(row) / len(self._measurable(row)) - overhead

@@ -77,8 +77,12 @@ class Benchmark:
     lengthy: ClassVar[bool] = False
     """Whether each iteration takes long, and has to be prepared anew, which takes longer still.
 
-    A run has a single one.
+    A run has a single one unless the user asks for more.
     """
+
+    assured: ClassVar[bool] = False
+    """Whether it has enough runs for an interval however long they take, unless the user has set a
+    limit: nobody knows how long upkeep takes, and its databases may have to be filled first."""
 
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number.

@@ -43,6 +43,7 @@ class Pack(Benchmark):
     title = "Pack {objects} Objects and Garbage"
     legend = "remove old revisions and garbage"
     topic = UPKEEP
+    assured = True
     dataset = None
     alone = "one client at a time can pack a database"
     lengthy = True
@@ -180,11 +181,11 @@ class Pack(Benchmark):
         self._check_garbage(sorted(self.random.sample(range(total), sampled)))
         number = max(1, SAMPLED_OBJECTS // filler.CHUNK)
         chosen = self.random.sample(range(len(self.serials)), min(number, len(self.serials)))
-        self._check_objects(chosen, each=True)
+        self._check_objects(chosen, every=True)
 
     def verify(self) -> None:
         self._check_garbage(range(garbage_objects(self.client.parameters)))
-        self._check_objects(range(len(self.serials)), each=False)
+        self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
         """Check the garbage at these places: all of it has been removed, or none may be."""
@@ -200,8 +201,8 @@ class Pack(Benchmark):
         if not left:
             self.count(freed_objects=garbage_objects(self.client.parameters))
 
-    def _check_objects(self, chosen: Container[int], *, each: bool) -> None:
-        """Check the chunks with these numbers, former revisions of *each* object or of the first.
+    def _check_objects(self, chosen: Container[int], *, every: bool) -> None:
+        """Check the chunks with these numbers, former revisions of *every* object or of the first.
 
         :raises CheckFailed: if an object is missing or wrong, or a former revision is not removed
         """
@@ -215,7 +216,7 @@ class Pack(Benchmark):
                     self._check_newest(storage, oid, content, self.serials[number])
                 if self.client.database.only_prepacks():
                     continue
-                for oid in oids if each else oids[:1]:
+                for oid in oids if every else oids[:1]:
                     _check_is_removed(storage, oid, self.former[number])
 
     def _check_newest(self, storage: Any, oid: bytes, content: bytes, serial: bytes) -> None:

@@ -181,7 +181,7 @@ def test_an_operation_of_another_process_is_at_the_distance_of_clients(tmp_path:
             ask("start_operation")
             while ask("operation_times") is None:
                 time.sleep(0.01)
-            assert ask("finish_operation")["freed_objects"] > 0
+            assert ask("finish_operation")["operation_freed_objects"] > 0
             ours.close()
             operating.result()
     assert addresses

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pyperf
 import pytest
 
 from tests.runs import contender, run
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import CrewShape, Parameters, Specification, Storage
 from zodbshootout.model.storage_facts import Limit, Sharing
 from zodbshootout.scheduling.operations import (
     MOST_AFTER,
     Phases,
+    Restart,
     is_elsewhere,
     loops_of_phase,
     operation_refusal,
     slices_before,
 )
+from zodbshootout.servers import ServerFailed
 from zodbshootout.workers.measuring import Slice
 
 AT_A_RATE = Parameters(CrewShape(2), rate=100.0, during="before pack")
@@ -54,7 +58,7 @@ class Stalling:
             ended = self.began + self.lasts
             return (self.began, ended) if ended <= self.now else None
         elif name == "finish_operation":
-            return {"freed_objects": 7}
+            return {"operation_freed_objects": 7}
         return None
 
     def attempt(self, loops: int) -> None:
@@ -148,6 +152,53 @@ def test_a_slice_lasts_two_seconds_and_there_are_enough_of_them(
 ) -> None:
     parameters = Parameters(CrewShape(clients), rate=rate)
     assert (loops_of_phase(parameters), slices_before(parameters)) == (loops, before)
+
+
+class SlowServers:
+    """Servers that need some time to end, after which an error may be raised."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.did: list[str] = []
+        self._error = error
+
+    def halt_for(self, contender: str, *, by_force: bool) -> None:
+        time.sleep(0.05)
+        self.did.append(f"{'kill' if by_force else 'halt'} {contender}")
+        if self._error is not None:
+            raise self._error
+
+    def resume_for(self, contender: str) -> None:
+        self.did.append(f"resume {contender}")
+
+
+def restart(servers: SlowServers) -> Restart:
+    return Restart(cast("Any", servers), "a", cast("Any", None), by_force=True)
+
+
+def test_a_restart_that_was_begun_ends_before_it_is_left() -> None:
+    servers = SlowServers()
+    with restart(servers):
+        pass
+    assert servers.did == []
+    with pytest.raises(Failed), restart(servers) as operator:
+        operator.call("start_operation")
+        raise Failed(Failure("a client"))
+    assert servers.did == ["kill a", "resume a"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ServerFailed("it is on fire"), "it is on fire"),
+        (OSError("disk full"), "OSError: disk full"),
+    ],
+)
+def test_whatever_a_restart_raises_is_its_failure(error: Exception, reason: str) -> None:
+    with restart(SlowServers(error)) as operator:
+        operator.call("start_operation")
+    with pytest.raises(Failed) as caught:
+        operator.call("operation_times")
+    assert caught.value.failure.cause == reason
 
 
 ONE_AT_A_TIME = Limit("its cache serves one process", databases=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,8 +22,10 @@ from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
+    Parameters,
 )
 from zodbshootout.model.storage_facts import Sharing
+from zodbshootout.scheduling.operations import slices_before
 
 DURING = {"rate": 20.0, "during": "pack", "garbage": 0.3, "revisions": 3}
 
@@ -103,6 +106,12 @@ def test_a_storage_that_one_db_at_a_time_can_open_is_packed_by_its_clients_proce
     assert [event.contender for event in outcome.site.did("start_operation")] == ["a"]
 
 
+def test_what_is_prepared_once_is_not_taken_for_the_time_of_later_rounds() -> None:
+    outcome = run_shootout(plan_of("a", shaped=DURING, processes=2), Site(costs={"prepare": 900}))
+    assert len(outcome.site.did("prepare")) == 1
+    assert outcome.observer.estimates[-1] < 900
+
+
 def restarted(how: str, site: Site | None = None) -> FakedShootout:
     server = SimpleNamespace(kind="zeoserver")
     served = replace(contender("a"), servers={"main": cast("Any", server)})
@@ -119,6 +128,19 @@ def test_private_servers_are_restarted_while_clients_go_on(how: str, ended: str)
     (event,) = outcome.site.did("recovered")
     assert event.contender == "a"
     assert outcome.site.did("start_operation") == []
+
+
+def test_a_restart_ends_before_the_clients_do_if_one_of_them_fails() -> None:
+    class SlowSite(Site):
+        def halt_for(self, contender: str, *, by_force: bool) -> None:
+            time.sleep(0.05)
+            super().halt_for(contender, by_force=by_force)
+
+    before = 1 + slices_before(Parameters(CrewShape(1), rate=20.0))
+    outcome = restarted("restart", SlowSite(failing("slice", "a", nth=before)))
+    assert states_of_phases(outcome)["a"] == ["failed"] * 3
+    ends = [event.call for event in outcome.site.did("kill", "resume", "end")]
+    assert ends == ["kill", "resume", "end"]
 
 
 def test_a_server_that_does_not_come_up_again_fails_all_phases() -> None:

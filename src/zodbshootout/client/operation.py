@@ -26,6 +26,44 @@ OPERATION_CALLS = frozenset(
 """The methods of an :class:`Operation` that another process may call."""
 
 
+class TimedCall:
+    """A call in a thread of its own, with the instants at which it began and ended.
+
+    They are those of the clock by which clients are timed.
+    """
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._thread = threading.Thread(target=self._run, name="operation", daemon=True)
+        self._error: BaseException | None = None
+        self.began = self.ended = 0.0
+
+    def start(self) -> None:
+        """Begin the call, and return at once."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.began = time.perf_counter()
+        try:
+            self._call()
+        except BaseException as error:  # noqa: BLE001 - raised where the end is waited for
+            self._error = error
+        self.ended = time.perf_counter()
+
+    def times(self) -> tuple[float, float] | None:
+        """Return when the call began and ended, ``None`` while it lasts; raise what it raised."""
+        if self._thread.is_alive():
+            return None
+        if self._error is not None:
+            raise self._error
+        return self.began, self.ended
+
+    def wait(self) -> None:
+        """Wait until the call has ended, if it was started."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+
 class Operation:
     """Carries out a single iteration of a benchmark, in a thread of its own.
 
@@ -35,8 +73,6 @@ class Operation:
     def __init__(self, open_database: Callable[[], Database]) -> None:
         """Operate on what *open_database* returns: another DB, or that of clients who share it."""
         self._open_database = open_database
-        self._failure: BaseException | None = None
-        self._began = self._ended = 0.0
 
     def prepare_operation(self, specification: Specification) -> None:
         """Create what the operation of a *specification* works on.
@@ -48,39 +84,27 @@ class Operation:
         self._benchmark.set_up()
         self._benchmark.prepare()
         self._benchmark.supply(1)
-        self._thread = threading.Thread(target=self._run, name="operation", daemon=True)
+        self._running = TimedCall(self._benchmark.run)
 
     def start_operation(self) -> None:
         """Begin the operation, and return at once."""
-        self._thread.start()
-
-    def _run(self) -> None:
-        self._began = time.perf_counter()
-        try:
-            self._benchmark.run()
-        except BaseException as error:  # noqa: BLE001 - raised where the end is waited for
-            self._failure = error
-        self._ended = time.perf_counter()
+        self._running.start()
 
     def operation_times(self) -> tuple[float, float] | None:
-        """Return when the operation began and ended, ``None`` while it lasts.
-
-        Times are those of the clock by which clients are timed.  What the operation has raised is
-        raised here.
-        """
-        if self._thread.is_alive():
-            return None
-        if self._failure is not None:
-            raise self._failure
-        return self._began, self._ended
+        """Return when the operation began and ended; see :meth:`TimedCall.times`."""
+        return self._running.times()
 
     def finish_operation(self) -> dict[str, int]:
-        """Check what the operation has done, and close its DB; return what the benchmark counts.
+        """Check what the operation has done, and close its DB.
+
+        Return the metadata about it: what the benchmark counts.
 
         :raises CheckFailed: if it did not do what it should have
         """
-        self._benchmark.check(1)
-        counts = dict(self._benchmark.counts)
-        self._benchmark.verify()
-        self._benchmark.tear_down()
-        return counts
+        try:
+            self._benchmark.check(1)
+            counts = dict(self._benchmark.counts)
+            self._benchmark.verify()
+        finally:
+            self._benchmark.tear_down()
+        return {f"operation_{name}": number for name, number in counts.items()}

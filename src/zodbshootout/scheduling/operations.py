@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from zodbshootout.client.operation import BENCHMARK_OF
+from zodbshootout.client.operation import BENCHMARK_OF, TimedCall
 from zodbshootout.client.storage_types import promise_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.arrivals import MIN_ITERATIONS
-from zodbshootout.model.outcome import Failed, Failure
+from zodbshootout.model.outcome import Failed, Failure, failure_of
 from zodbshootout.model.specification import (
     AFTER,
     BEFORE,
@@ -109,25 +108,31 @@ def _restart_refusal(contender: Contender) -> str | None:
 
 
 class Restart:
-    """Restarts the private servers of a contender, in a thread: an operation as a worker has it."""
+    """Restarts the private servers of a contender: an operation as a worker has it.
 
-    def __init__(self, servers: RunningServers, contender: str, *, by_force: bool) -> None:
-        self._thread = threading.Thread(target=self._run, daemon=True)
+    A context manager: a restart that was begun ends before it is left.
+    """
+
+    def __init__(
+        self, servers: RunningServers, contender: str, worker: Worker, *, by_force: bool
+    ) -> None:
+        """Restart the servers of *worker*, which has the clients."""
         self._servers, self._contender, self._by_force = servers, contender, by_force
-        self._failure: ServerFailed | None = None
-        self._began = self._ended = 0.0
-        self.gone = 0.0
+        self._worker = worker
+        self._running = TimedCall(self._restart)
+        self._gone = 0.0
         """The instant at which the servers had ended."""
 
-    def _run(self) -> None:
-        self._began = time.perf_counter()
-        try:
-            self._servers.halt_for(self._contender, by_force=self._by_force)
-            self.gone = time.perf_counter()
-            self._servers.resume_for(self._contender)
-        except ServerFailed as error:
-            self._failure = error
-        self._ended = time.perf_counter()
+    def __enter__(self) -> Restart:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._running.wait()
+
+    def _restart(self) -> None:
+        self._servers.halt_for(self._contender, by_force=self._by_force)
+        self._gone = time.perf_counter()
+        self._servers.resume_for(self._contender)
 
     def call(self, name: str, *args: object) -> Any:  # noqa: ARG002
         """Do what a call to :class:`~zodbshootout.client.operation.Operation` does.
@@ -135,12 +140,20 @@ class Restart:
         :raises Failed: if a server does not come up again
         """
         if name == "start_operation":
-            self._thread.start()
+            self._running.start()
         elif name == "operation_times":
-            if self._failure is not None:
-                raise Failed(Failure(str(self._failure)))
-            return None if self._thread.is_alive() else (self._began, self._ended)
-        return {}
+            return self._times()
+        elif name == "finish_operation":
+            return self._worker.call("recovered", self._running.began, self._gone)
+        return None
+
+    def _times(self) -> tuple[float, float] | None:
+        try:
+            return self._running.times()
+        except ServerFailed as error:
+            raise Failed(Failure(str(error))) from error
+        except Exception as error:
+            raise Failed(failure_of(error)) from error
 
 
 @dataclass
@@ -183,10 +196,7 @@ class Phases:
         self._begin()
         recovered = self._recover(usual, ended)
         finished = self.operator.call("finish_operation")
-        counts = {f"operation_{name}": number for name, number in finished.items()}
-        if isinstance(self.operator, Restart):
-            counts = self.worker.call("recovered", began, self.operator.gone)
-        yield AFTER, self._run({**recovered, **counts}, is_last=True)
+        yield AFTER, self._run({**recovered, **finished}, is_last=True)
 
     def _during(self) -> tuple[float, float]:
         """Take slices while the operation lasts; return when it began and ended."""

@@ -10,12 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.reachability import printable
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, State
-from zodbshootout.model.specification import BEFORE, PHASES, RESTARTS, Address, Interpreter
+from zodbshootout.model.specification import (
+    BEFORE,
+    PHASES,
+    RESTARTS,
+    Address,
+    Interpreter,
+    Specification,
+)
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
@@ -107,7 +115,8 @@ class Shootout:
         """The number of this round, as the observer shows it."""
         self._left = 0.0
         """The seconds left when this round began."""
-        self._rounds = Rounds[Row]([], self.plan.effort, 0.0, self._rounds_needed)
+        self._rounds: Rounds[Row]
+        """Those of the rows that take turns now."""
         self._calibrations: dict[Row, RowCalibration[Cell]] = {}
 
     def run(self) -> None:
@@ -149,16 +158,15 @@ class Shootout:
         self._calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
-        rounds = Rounds(
+        self._rounds = Rounds(
             rows, effort, limit, self._rounds_needed, self._close, self.clock, made,
             assured=self.plan.assured_runs,
         )  # fmt: skip
-        self._rounds = rounds
-        for row, number in rounds:
-            self._left = rounds.seconds_left
+        for row, number in self._rounds:
+            self._left = self._rounds.seconds_left
             self.store.observer.left(self._left)
-            self._stage = f"run {number + 1} of {rounds.expected(row)}"
-            self._measure_round(row, self._calibrations[row], number)
+            self._stage = f"run {number + 1} of {self._rounds.expected(row)}"
+            self._measure_round(row, number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row has from the run that is resumed."""
@@ -229,32 +237,28 @@ class Shootout:
         effort = replace(effort, values=effort.values or usual)
         return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
 
-    def _measure_round(
-        self, row: Sequence[Cell], calibration: RowCalibration[Cell], number: int
-    ) -> None:
+    def _measure_round(self, row: Row, number: int) -> None:
         """Make one run of each cell of a row, and repeat those in which a process has crashed."""
         # A cell may have its run of this round already, from the run that is resumed.
         cells = self._without_run(self.store.unsettled(row), number)
-        first = number * calibration.all_turns
+        first = number * self._calibrations[row].all_turns
         self._tries = dict.fromkeys(cells, 0)
         while cells:
             self._again = []
-            first = self._make_runs(cells, calibration, number, first)
+            first = self._make_runs(row, cells, number, first)
             cells = self._again
 
-    def _make_runs(
-        self, cells: Sequence[Cell], calibration: RowCalibration[Cell], number: int, first: int
-    ) -> int:
+    def _make_runs(self, row: Row, cells: Sequence[Cell], number: int, first: int) -> int:
         """Make a run of each cell, with slices numbered from *first* on; return the next number."""
         waiting = self._groups(cells)
         while waiting:
             group = waiting.pop(0)
             if group[0].parameters.during:
-                self._measure_phases(group, number)
+                self._measure_phases(row, group, number)
                 continue
-            later = self._measure_together(calibration, group, number, first)
+            later = self._measure_together(row, group, number, first)
             waiting += [[cell] for cell in later]
-            first += calibration.all_turns  # slices of equal numbers are taken in turn
+            first += self._calibrations[row].all_turns  # slices of equal numbers are taken in turn
         return first
 
     def _fork_server(self, interpreter: Interpreter | None, number: int) -> ForkServer:
@@ -297,21 +301,18 @@ class Shootout:
         return all(self.plan.contender(other).place != place for other in group)
 
     def _measure_together(
-        self,
-        calibration: RowCalibration[Cell],
-        group: Sequence[Cell],
-        number: int,
-        first: int,
+        self, row: Row, group: Sequence[Cell], number: int, first: int
     ) -> list[Cell]:
-        """Make a run of each cell; the cells take slices, numbered from *first* on, in turn.
+        """Make a run of each cell of a *group*, whose slices are taken in turn.
+
+        Slices are numbered from *first* on.
 
         Return the cells that could not be set up together with the others but may succeed alone:
         two contenders may use the same file.
         """
-        parameters = group[0].parameters
+        calibration, parameters = self._calibrations[row], group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         later: list[Cell] = []
-        row = next(row for row in self._rounds.rows if group[0] in row)
         prepared = self._prepared(row, group, number)
         with ExitStack() as stack:
             workers, failures = self._set_up(prepared, number, stack)
@@ -364,40 +365,28 @@ class Shootout:
             self._rounds.spend_once(row, self.clock() - began)
         return prepared
 
-    def _measure_phases(self, cells: Sequence[Cell], number: int) -> None:
+    def _measure_phases(self, row: Row, cells: Sequence[Cell], number: int) -> None:
         """Measure a contender before, during and after an operation, in one run each."""
         by_phase = {cell.parameters.phase: cell for cell in cells}
         cell = cells[0]
-        if not (self._prepare(cell, number) and self._count_traffic(cell, number)):
+        if not self._prepared(row, [cell], number):
             return
-        restarts = cell.parameters.operation in RESTARTS
-        operation = None if restarts else self.tasks.operation(cell)
         # While servers restart, there is nothing to be read.
+        restarts = cell.parameters.operation in RESTARTS
         meter = ServerMeter(RunningServers() if restarts else self.servers)
         name, load_before = f"{self._name}-{number + 1}", load_now()
-        with ExitStack() as stack:
-            workers, failures = self._set_up([cell], number, stack)
-            for failed, failure in failures.items():
-                self._fail(failed, failure)
-            if not workers:
-                return
-            self.store.observer.working_on([cell], self._stage)
-            try:
-                runs = Phases(
-                    workers[cell],
-                    self._operator(cell, workers[cell], number, stack),
-                    operation,
-                    cell.parameters,
-                    take=lambda phase, take: meter.take(by_phase.get(phase, cell), take),
-                    number=number * SLICES_OF_A_RUN,
-                ).runs()
-                made = [(by_phase[phase], run) for phase, run in runs if phase in by_phase]
-            except Failed as error:
-                self._fail(cell, error.failure)
-                return
+
+        def take(phase: str, take_slice: Callable[[], Slice]) -> Slice:
+            return meter.take(by_phase.get(phase, cell), take_slice)
+
+        try:
+            runs = self._runs_of_phases(cell, number, take)
+        except Failed as error:
+            self._fail(cell, error.failure)
+            return
         if self._has_lost_server(cell):
             return
-        for measured, run in made:
+        for measured, run in ((by_phase[phase], runs[phase]) for phase in by_phase):
             warmups = 1 if measured.parameters.phase == BEFORE else 0
             run.update_metadata({"round": name, **load_now().since(load_before)})
             run.update_metadata(measured.metadata())
@@ -405,18 +394,47 @@ class Shootout:
             run.update_metadata(self._traffic.get(_alone(cell), {}))
             self.store.add_run(measured, run)
 
+    def _runs_of_phases(
+        self, cell: Cell, number: int, take: Callable[[str, Callable[[], Slice]], Slice]
+    ) -> dict[str, Any]:
+        """Return the run of each phase, by its name; *take* is called to take each slice.
+
+        :raises Failed: if a client or the operation has failed; nothing of them goes on
+        """
+        restarts = cell.parameters.operation in RESTARTS
+        operation = None if restarts else self.tasks.operation(cell)
+        with ExitStack() as stack:
+            workers, failures = self._set_up([cell], number, stack)
+            if failures:
+                raise Failed(failures[cell])
+            self.store.observer.working_on([cell], self._stage)
+            phases = Phases(
+                workers[cell],
+                self._operator(cell, operation, workers[cell], number, stack),
+                operation,
+                cell.parameters,
+                take,
+                number * SLICES_OF_A_RUN,
+            )
+            return dict(phases.runs())
+
     def _operator(
-        self, cell: Cell, worker: Worker, number: int, stack: ExitStack
+        self,
+        cell: Cell,
+        operation: Specification | None,
+        worker: Worker,
+        number: int,
+        stack: ExitStack,
     ) -> Worker | Restart:
-        """Return what carries out the operation of a cell."""
-        if cell.parameters.operation in RESTARTS:
+        """Return what carries out the *operation* of a cell; ``None`` is a restart."""
+        if operation is None:
             by_force = cell.parameters.operation == RESTARTS[0]
-            return Restart(self.servers, cell.contender, by_force=by_force)
+            restart = Restart(self.servers, cell.contender, worker, by_force=by_force)
+            return stack.enter_context(restart)
         contender = self.plan.contender(cell)
         if not is_elsewhere(contender, cell.parameters):
             return worker
         fork_server = self._fork_server(contender.storage.interpreter, number)
-        operation = self.tasks.operation(cell)
         return stack.enter_context(fork_server.operate(operation, self.tasks.calibrations))
 
     def _take(

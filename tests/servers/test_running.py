@@ -172,17 +172,17 @@ def test_servers_are_restarted_in_the_order_in_which_they_need_each_other(
 ) -> None:
     result = start()
     servers.events.clear()
-    result.halt_for("through_both")
+    result.halt_for("through_both", by_force=False)
     result.resume_for("through_both")
     assert servers.events == [
         "halt outer", "halt inner", "halt base", "resume base", "resume inner", "resume outer",
     ]  # fmt: skip
     servers.events.clear()
-    result.halt_for("through_one")
+    result.halt_for("through_one", by_force=False)
     result.resume_for("through_one")
     assert servers.events == ["halt inner", "halt base", "resume base", "resume inner"]
     servers.events.clear()
-    result.halt_for("alone")
+    result.halt_for("alone", by_force=False)
     result.resume_for("alone")
     assert servers.events == []
 
@@ -201,7 +201,7 @@ def test_all_other_servers_come_up_again_even_if_one_does_not(
 ) -> None:
     result = start()
     servers.failing.add("base")
-    result.halt_for("through_both")
+    result.halt_for("through_both", by_force=False)
     servers.events.clear()
     with pytest.raises(ServerFailed, match=r"^server base is on fire$"):
         result.resume_for("through_both")

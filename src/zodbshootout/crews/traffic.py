@@ -77,10 +77,10 @@ def crew_at_distance(
 
     :param calibrations: those of this machine, by their round-trip times in seconds
     :raises Failed: if a client fails, or the relay does
-    :raises Unsupported: if the storage has no server whose address is known
+    :raises Unsupported: if a relay cannot stand in for its servers
     """
     distances = distances_of(specification.storage)
-    with at_distance(specification.storage, calibrations) as (storage, relay):
+    with at_distance(specification.storage, distances, calibrations) as (storage, relay):
         specification = replace(specification, storage=storage)
         watch = relay.check if relay else None
         with plan_of(specification, profiles, clients, watch).started() as crew:
@@ -91,15 +91,18 @@ def crew_at_distance(
 
 @contextmanager
 def at_distance(
-    storage: Storage, calibrations: Mapping[float, Calibration]
+    storage: Storage,
+    distances: Mapping[Address, Distance],
+    calibrations: Mapping[float, Calibration],
 ) -> Iterator[tuple[Storage, Relay | None]]:
-    """Start a relay if a storage is to be at a distance; yield the storage to open instead.
+    """Start a relay for the servers of a storage that are to be at *distances*, if there are any.
 
+    Yield the storage to open instead.
+
+    :param distances: those of :func:`distances_of`
     :param calibrations: those of this machine, by their round-trip times in seconds
     :raises Failed: if the relay fails
-    :raises Unsupported: if the storage has no server whose address is known
     """
-    distances = distances_of(storage)
     if not distances:
         yield storage, None
         return

@@ -84,7 +84,7 @@ class RunningServers:
         all_of_them = (server.versions.items() for server in self._needed_by(contender))
         return dict(chain.from_iterable(all_of_them))
 
-    def halt_for(self, contender: str, *, by_force: bool = False) -> None:
+    def halt_for(self, contender: str, *, by_force: bool) -> None:
         """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
         for server in reversed(self._needed_by(contender)):
             (server.kill if by_force else server.halt)()

@@ -170,7 +170,7 @@ class Server(ABC):
         self._stop(_BY_FORCE)
 
     def resume(self) -> None:
-        """Start the server on the data that it had when it was halted."""
+        """Start the server on the data that it had when it was halted or killed."""
         with self._named_in_failures("started again"):
             self._launch()
 

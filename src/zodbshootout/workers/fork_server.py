@@ -56,7 +56,10 @@ def main() -> int:
 
 
 def _load() -> None:
-    """Load what every worker would load; it imports objects of other packages itself."""
+    """Load what every worker would load, except objects of other packages.
+
+    Workers import those themselves.
+    """
     benchmarks.ours()
     storage_types.ours()
     entries(benchmarks.ENTRY_POINTS)

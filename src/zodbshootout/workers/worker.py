@@ -27,7 +27,7 @@ from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import LEADING_CALLS, Leading
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.crews.traffic import at_distance, count, crew_at_distance
+from zodbshootout.crews.traffic import at_distance, count, crew_at_distance, distances_of
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.model.specification import Storage
@@ -112,7 +112,7 @@ def operate(
     connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> None:
     """Answer calls to an :class:`Operation` on a storage, at the distance of clients."""
-    with at_distance(storage, calibrations) as (routed, _):
+    with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 
 

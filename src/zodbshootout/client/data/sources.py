@@ -55,8 +55,8 @@ def facts_of(path: Path, blob_dir: Path | None) -> CopiedData:
     """
     transactions = records = 0
     has_blobs = False
-    with closing(Source(path)) as source, closing(source.iterator()) as found:
-        for transaction in found:
+    with closing(Source(path)) as source, closing(source.iterator()) as iterator:
+        for transaction in iterator:
             transactions += 1
             for record in transaction:
                 records += 1

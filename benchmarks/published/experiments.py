@@ -337,7 +337,7 @@ EXAMPLES = Experiment(
             "upkeep",
             "Packing, opening and copying",
             "etc/website-sample.conf",
-            "pack open copy --min-objects 100k --garbage 30% --revisions 3",
+            "pack open copy --min-objects 100k --garbage 30% --revisions 3 -p 6",
             compared=[("zeo", "postgresql"), ("zeo", "mysql")],
             costs=True,
             seconds=True,

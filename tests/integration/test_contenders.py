@@ -60,6 +60,7 @@ CONTENDERS = {
     "pg_pg8000_hf": postgresql("pg_pg8000_hf", driver="pg8000"),
     "my_hp": mysql("my_hp", persistent("my_hp"), history=True),
     "my_hf": mysql("my_hf"),
+    "my_mc": mysql("my_mc", *MEMCACHED),
     "my_pymysql_hf": mysql("my_pymysql_hf", driver="PyMySQL"),
     "sqlite_hp": sqlite("sqlite_hp", history=True),
     "sqlite_hf": sqlite("sqlite_hf", persistent("sqlite_hf")),
@@ -88,8 +89,8 @@ GREENLETS = {
     "sqlite_gevent": sqlite("sqlite_gevent", driver="gevent sqlite3"),
 }
 PATCHED = {
-    "pg_pg8000": postgresql("pg_pg8000", driver="pg8000"),
-    "my_pymysql": mysql("my_pymysql", driver="PyMySQL"),
+    "pg_pg8000_hp": postgresql("pg_pg8000_hp", driver="pg8000", history=True),
+    "my_pymysql_hp": mysql("my_pymysql_hp", driver="PyMySQL", history=True),
 }
 """Drivers without support for gevent, which rely on its patches to Python."""
 
@@ -128,7 +129,7 @@ def test_every_server_driver_and_cache_is_measured(place: Path) -> None:
     results = place / "a.d"
     for name, driver in DRIVERS.items():
         assert fact(results / f"{name}.json", "cold", "driver") == driver
-    for name in ("pg_mc", "pg_mc_python"):
+    for name in ("pg_mc", "pg_mc_python", "my_mc"):
         assert "memcached" in str(fact(results / f"{name}.json", "cold", "cleared_caches"))
     for name, (cache, versions) in SERVERS.items():
         metadata = metadata_of(results / f"{name}.json", "cold")
@@ -165,13 +166,14 @@ def test_gevent_and_patched_drivers_are_measured_with_greenlets(
     assert left_behind(place) == []
 
 
-def test_a_large_crew_is_measured_on_each_server(place: Path) -> None:
+@pytest.mark.parametrize("words", [("conflicts",), ("cold", "--threads")])
+def test_a_large_crew_is_measured_on_each_server(words: tuple[str, ...], place: Path) -> None:
     how = ("-c", "10", "--object-counts", "1", *BRIEF[2:])
-    done = run(place, str(ETC / "sample.conf"), "conflicts", *how, "-o", "a.json")
+    done = run(place, str(ETC / "sample.conf"), *words, *how, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     check_all_measured(
         place / "a.cells.jsonl", dict.fromkeys(("postgresql", "mysql", "mysql_mc", "zeo"), ""),
-        ["conflicts"],
+        [words[0]],
     )  # fmt: skip
     assert left_behind(place) == []
 

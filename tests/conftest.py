@@ -11,6 +11,8 @@ from tests import generated
 
 LONG = {"integration", "faults", "browser", "truth"}
 """Directories of tests that start processes and take seconds each."""
+WITH_WHEELS = 900
+"""Seconds that a test may take in which wheels are fetched or built."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,8 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run long tests first, so that all CPUs are busy until the end.
 
-    Those that need wheels come after the other long ones: the wheels may be on their way.
+    Those that need wheels come after the other long ones, and may wait until these are fetched.
     """
+    for item in items:
+        if item.get_closest_marker("network") is not None:
+            item.add_marker(pytest.mark.timeout(WITH_WHEELS))
     items.sort(
         key=lambda item: (
             item.path.parent.name not in LONG, item.get_closest_marker("network") is not None

@@ -358,7 +358,6 @@ def pgjsonb_run(place: Path, *words: str) -> Done:
 
 @pytest.mark.network
 @pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
-@pytest.mark.timeout(900)  # making the environment and fetching its wheels included
 def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
     chosen = ("add", "cold", "store")
     done = pgjsonb_run(place, *chosen, "--zap", "force")

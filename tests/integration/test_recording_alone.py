@@ -45,7 +45,7 @@ def source_in(place: Path) -> Path:
 
 @pytest.mark.network
 def test_recording_works_with_only_zodb_installed(tmp_path: Path) -> None:
-    assert OLD.is_there(), "python tests/fetch_wheels.py has not fetched ZODB 5.8.1"
+    OLD.fetch()
     home, place = tmp_path / "venv", tmp_path / "main.workload"
     python = str(home / "bin" / "python")
     uv = str(Path(sys.executable).with_name("uv"))

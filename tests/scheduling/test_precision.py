@@ -179,8 +179,9 @@ def test_rows_whose_slices_were_not_chosen_leave_them_to_the_others() -> None:
             super().note(call, benchmark, name, detail)
 
     plan = plan_of(
-        "a", ["pack", "cold"], values=0, loops=0, min_time=0.1, precision=0.05, cell_limit=10.0
-    )
+        "a", ["pack", "cold"], {"min_objects": 10},
+        values=0, loops=0, min_time=0.1, precision=0.05, cell_limit=10.0,
+    )  # fmt: skip
     site = SlowPack()
     run_shootout(plan, site)
     slices = Counter(event.benchmark for event in site.did("slice"))

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 ALL_MEASURED = 0
 SLOWDOWN = 1
-"""``--fail-above`` has found a slowdown, or a cell that is no longer measured."""
+"""``--fail-above`` has found a slowdown or a cell that is no longer measured, or ``--require`` a
+limit that is not kept."""
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from tests.integration import command
+
 WORKFLOW = Path(__file__).parents[2] / "docs" / "examples" / "benchmark.yml"
 STORAGE = """
 %import relstorage
@@ -84,3 +86,20 @@ def test_a_run_is_a_gate_on_what_it_measures_against(tmp_path: Path) -> None:
     assert empty.returncode == 1
     assert empty.stderr.count("\n") == 1
     assert "failed, but the base has a figure: sqlite@empty: add" in empty.stderr
+
+
+QUICK = ("-c", "1", "-p", "3", "-n", "1", "--object-counts", "5", "--min-time", "0.001", "-q")
+
+
+def test_a_run_whose_limits_are_not_kept_ends_with_status_1(place: Path) -> None:
+    (place / "benchmarks.conf").write_text(STORAGE, encoding="utf-8")
+    words = ("benchmarks.conf", "add", *QUICK, "--require", "add objects > 0", "--require")
+    done = command.run(place, *words, "sqlite: add max <= 100s")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.count("kept: ") == 2
+    done = command.run(place, *words, "add max <= 0.0001ms")
+    assert (done.status, done.out.count("kept: ")) == (1, 1)
+    assert done.complaint.startswith("zodbshootout: broken: add max <= 0.0001ms: ")
+    refused = command.run(place, *words, "zeo: add max <= 1s")
+    assert (refused.status, refused.out) == (2, "")
+    assert "--require: no contender 'zeo'; there are sqlite" in refused.complaint

@@ -50,7 +50,8 @@ def status_of(
         names = [long_name(cell) for cell in findings(comparison, limit) if cell not in left]
         if names:
             streams.complain(f"not found again by a second run: {', '.join(dict.fromkeys(names))}")
-    words = "significantly slower"
+    costs = [pair.new.cost for pair in comparison.pairs if pair.new.cost]
+    words = f"significantly more {costs[0].name}" if costs else "significantly slower"
     for line in (
         *_lines(confirmed, f"{words}, confirmed by a second run,", limit),
         *_lines(slower, words if again is None else f"{words}, without a second figure,", limit),
@@ -80,14 +81,15 @@ def _lines(pairs: Iterable[Pair], finding: str, limit: float) -> Iterator[str]:
         yield f"{finding} by more than {100 * limit:g} %: {cells}{advice}"
 
 
+def lack(result: CellResult) -> str:
+    """Return why a cell has no figure, in words."""
+    if not result.keeps_up:
+        return "cannot keep up"
+    return "not measured" if result.state is State.NOT_RUN else result.state.value
+
+
 def _loss(result: CellResult) -> str:
     """Describe a cell that the new side has no figure of, or that failed there."""
-    if not result.keeps_up:
-        what = "cannot keep up"
-    elif result.state is State.NOT_RUN:
-        what = "not measured"
-    else:
-        what = result.state.value
-    return f"{what}, but the base has a figure: {long_name(result.cell)}" + (
+    return f"{lack(result)}, but the base has a figure: {long_name(result.cell)}" + (
         f": {result.reason}" if result.reason else ""
     )

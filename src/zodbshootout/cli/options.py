@@ -25,6 +25,7 @@ from zodbshootout.cli.parser import (
     run_parser,
 )
 from zodbshootout.cli.point import PlannedPoint, plan_point
+from zodbshootout.cli.requirement import Requirement
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
@@ -46,6 +47,7 @@ from zodbshootout.model.specification import (
     Parameters,
 )
 from zodbshootout.recording.recorded import Workload
+from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
 from zodbshootout.scheduling.orders import ZAPPED_BEFORE
@@ -76,6 +78,8 @@ class Options:
     """The slowdown that a variant of ``--against`` may have, as a fraction; ``None`` for any."""
     confirm: bool | None
     """Whether findings of ``--fail-above`` are measured again; ``None`` if that was not said."""
+    requirements: Sequence[Requirement]
+    """The limits of ``--require``."""
     point: PlannedPoint | None
     """The point to add to the history of ``--history``."""
     hosts: str | None
@@ -146,6 +150,7 @@ def parse(arguments: Sequence[str]) -> Options:
     chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
     _check_benchmarks(given, chosen)
     _check_data(given, chosen)
+    _check_requirements(given, chosen)
     threads = given.threads or ("shared" if given.gevent else None)
     has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
     sweep = _sweep(given, threads, clients=2 if has_file or threads else 1)
@@ -426,6 +431,19 @@ def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
             f"--data: {REPLAY} makes blobs of the recorded sizes; leave out the directory "
             f"{given.data[1]}"
         )
+
+
+def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> None:
+    """Refuse limits that no cell of the run has a figure for."""
+    if given.requirements:
+        _refuse(dict.fromkeys(given.memory, True), "cannot be combined with --require")
+    for one in given.requirements:
+        if one.benchmark not in chosen:
+            raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
+        if one.metric == OBJECTS.name and (given.rate or given.speed):
+            raise UserError(
+                f"--require: {one.text}: at a rate there are latencies; name one, such as p99"
+            )
 
 
 def _check_rates(names: Sequence[str], sweep: Sweep) -> None:

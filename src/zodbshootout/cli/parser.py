@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from zodbshootout.cli import values
+from zodbshootout.cli.requirement import Requirement
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.errors import UserError, close_to
 from zodbshootout.model.specification import (
@@ -289,6 +290,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--no-confirm", action="store_false", dest="confirm",
             help="report what --fail-above finds in the first run",
         ),
+        several(
+            "--require LIMIT", type=Requirement.parsed, dest="requirements",
+            help="exit with status 1 if a benchmark exceeds a limit, such as 'update p99 <= 50ms', "
+            "'update trips <= 12' or 'zeo: cold objects >= 10k', or has no figure (repeatable)",
+        ),
         option(
             "--history DIR", type=Path,
             help="add a point to the history in DIR: measure what is installed in turn with what "
@@ -479,9 +485,10 @@ def run_parser(**words: Any) -> Parser:
         "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
         "       zodbshootout history DIR [option ...]",
         description=_description(),
-        epilog="Exit status: 0 all was measured that is supported, 1 compare --fail-above found a\n"
-        "slowdown, 2 bad usage or configuration, 3 some cells failed or nothing was\n"
-        "measured, 70 a defect of zodbshootout, 130 interrupted.\n\n"
+        epilog="Exit status: 0 all was measured that is supported, 1 --fail-above found a\n"
+        "slowdown or --require a limit that is not kept, 2 bad usage or configuration,\n"
+        "3 some cells failed or nothing was measured, 70 a defect of zodbshootout,\n"
+        "130 interrupted.\n\n"
         "Completion in bash (or zsh): pip install 'zodbshootout[completion]', then source\n"
         "what this prints:\n"
         "  shtab -s bash --prog zodbshootout zodbshootout.cli.parser.completion_parser",

@@ -18,6 +18,7 @@ from zodbshootout.cli.output import Streams, print_line
 from zodbshootout.cli.point import add_point
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import format_for, name_output, write_report
+from zodbshootout.cli.requirement import status_of as status_of_requirements
 from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.benchmarks import benchmarks
@@ -151,6 +152,8 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
     named("--zap", _to_be_zapped(options), names)
+    required = [one.contender for one in options.requirements if one.contender]
+    named("--require", required, [name.lower() for name in names])
     option = "--leaks" if options.run.leaks else options.memory
     for contender in contenders:
         if option and contender.environment:
@@ -349,20 +352,23 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Compare the variants of ``--against`` with their originals as ``--fail-above`` says.
+    """Compare what was measured with ``--require`` and, as ``--fail-above`` says, its variants.
 
     *runs* are the results, then those of the second run of what the first has found.  Return the
     status of what is found, or else that of the run.  That one of several releases does not work
     here is not a finding.
     """
-    if options.fail_above is None or status == INTERRUPTED:
+    if status == INTERRUPTED:
         return status
+    required = status_of_requirements(options.requirements, runs[0], streams)
+    if options.fail_above is None:
+        return required or status
     first, second = (dict(_comparisons(results, plan)) if results else {} for results in runs)
     statuses = (
         status_of(comparison, options.fail_above, streams, second.get(variant))
         for variant, comparison in first.items()
     )
-    return max(statuses, default=ALL_MEASURED) or status
+    return max(required, *statuses) or status
 
 
 def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:

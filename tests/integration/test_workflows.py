@@ -1,0 +1,291 @@
+"""Run the steps of the documented workflows, as GitHub does, for a repository of ZEO."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import distribution, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+import ZEO
+
+import zodbshootout
+from tests.contenders.test_making import git
+from tests.integration.command import open_directory
+from zodbshootout.cli import options
+from zodbshootout.config.source import samples
+
+WORKFLOWS = Path(__file__).parents[2] / "docs" / "examples" / "workflows"
+REPOSITORY = "zopefoundation/ZEO"
+BRIEFLY = {
+    "--at-most 3": "-p 3 -n 1 --object-counts 5 --min-time 0.001",
+    "--at-most 5": "-p 3 -n 1 --object-counts 5 --min-time 0.001",
+    "add update cold hot": "update",
+    "5%": "10000%",  # the noise of three short runs cannot exceed it
+}
+"""What is replaced in steps and inputs, so that they take seconds and rest on no clock."""
+BACKEND = f"""
+import pathlib, zipfile
+def build_wheel(directory, *_, **__):
+    name = "ZEO-{version("ZEO")}-py3-none-any.whl"
+    with zipfile.ZipFile(f"{{directory}}/{{name}}", "w") as archive:
+        for path in pathlib.Path("ZEO").rglob("*"):
+            archive.write(path)
+        information = "ZEO-{version("ZEO")}.dist-info"
+        metadata = "Metadata-Version: 2.1\\nName: ZEO\\nVersion: {version("ZEO")}\\n"
+        archive.writestr(f"{{information}}/METADATA", metadata)
+        tags = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        archive.writestr(f"{{information}}/WHEEL", tags)
+        archive.writestr(f"{{information}}/RECORD", "")
+    return name
+"""
+GH = """#!/bin/bash
+# Stands in for GitHub's own gh: it has the comments in a directory.
+words="$*"
+echo "$words" >> "$COMMENTS/calls"
+case "$words" in
+    *--jq*) ls "$COMMENTS" | grep -x 7 || true ;;
+    *body=@*) cp "${words##*body=@}" "$COMMENTS/7" ;;
+esac
+"""
+PIP = """#!/bin/bash
+exec python -m pip "$@"
+"""
+OURS = re.compile(r"^zeo\b|zodbshootout", re.IGNORECASE)
+"""The names of what steps install."""
+VOTE = "        tbuf = self._check_trans(txn, 'tpc_vote')\n"
+"""The line of ZEO's client before which a change puts another query."""
+
+
+def workflow(name: str) -> Any:
+    return yaml.safe_load((WORKFLOWS / f"{name}.yml").read_text(encoding="utf-8"))
+
+
+def callers() -> list[str]:
+    return sorted(path.stem for path in WORKFLOWS.glob("benchmark-*.yml"))
+
+
+@dataclass
+class Runner:
+    """A directory in which the steps of a job run, with a Python that they install into."""
+
+    place: Path
+    server: Path
+    """The directory of the repositories."""
+    replaced: Mapping[str, str] = field(default_factory=lambda: BRIEFLY)
+    refused: list[str] = field(default_factory=list)
+    """The names of the steps that have failed."""
+    output: str = ""
+
+    def job(self, name: str, *only: str) -> None:
+        """Run the steps of a job, or those that are named, until one fails."""
+        called = workflow("zodbshootout")
+        inputs = workflow("benchmark-zeo")["jobs"]["benchmark"]["with"]
+        for step in called["jobs"][name]["steps"]:
+            if "run" in step and not self.refused and step["name"] in (only or [step["name"]]):
+                variables = self._substituted({**called["env"], **step.get("env", {})}, inputs)
+                self._run(step["name"], self._brief(step["run"]), variables)
+
+    def _brief(self, text: str) -> str:
+        for words, others in self.replaced.items():
+            text = text.replace(words, others)
+        return text
+
+    def _substituted(self, env: Mapping[str, str], inputs: Mapping[str, str]) -> dict[str, str]:
+        values = {
+            "github.token": "secret", "github.event.pull_request.number": "7",
+            "inputs.requirements": "", **{f"inputs.{key}": text for key, text in inputs.items()},
+        }  # fmt: skip
+        return {
+            name: self._brief(re.sub(r"\$\{\{ (.+?) \}\}", lambda match: values[match[1]], text))
+            for name, text in env.items()
+        }
+
+    def _run(self, name: str, step: str, variables: Mapping[str, str]) -> None:
+        assert "${{" not in step
+        programs = [self.place / "python" / "bin", self.server / "bin", Path(sys.executable).parent]
+        environment = {
+            **{key: text for key, text in os.environ.items() if not key.startswith("GIT")},
+            "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]]),
+            "HOME": str(self.place),
+            "COMMENTS": str(self.server / "comments"),
+            "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1",
+            "UV_NO_INDEX": "1", "UV_OFFLINE": "1", "UV_CACHE_DIR": str(self.server / "uv"),
+            "GITHUB_SERVER_URL": self.server.as_uri(), "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_RUN_ID": "42", "GITHUB_STEP_SUMMARY": str(self.place / "summary.md"),
+            **variables,
+            "ZODBSHOOTOUT": (self.server / wheel_name()).as_uri(),
+        }  # fmt: skip
+        done = subprocess.run(
+            ["bash", "-e", "-c", step],
+            check=False, capture_output=True, text=True, cwd=self.place, env=environment,
+            timeout=280,
+        )  # fmt: skip
+        self.output += done.stdout + done.stderr
+        if done.returncode:
+            self.refused.append(f"{name}: {done.returncode}")
+
+    def read(self, name: str) -> str:
+        return (self.place / name).read_text(encoding="utf-8")
+
+
+def wheel_name() -> str:
+    return f"zodbshootout-{version('zodbshootout')}-py3-none-any.whl"
+
+
+def write_wheel(directory: Path) -> None:
+    """Write a wheel of zodbshootout as it is here."""
+    package = Path(zodbshootout.__file__).parent
+    installed = distribution("zodbshootout")
+    information = f"zodbshootout-{installed.version}.dist-info"
+    with zipfile.ZipFile(directory / wheel_name(), "w") as archive:
+        for place, _, names in os.walk(package, followlinks=True):
+            for name in names:
+                if not name.endswith(".pyc"):
+                    path = Path(place) / name
+                    archive.write(path, path.relative_to(package.parent))
+        for name in ("METADATA", "entry_points.txt", "WHEEL"):
+            archive.writestr(f"{information}/{name}", installed.read_text(name) or "")
+        archive.writestr(f"{information}/RECORD", "")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """Make a server with a repository of ZEO, and all that the steps download."""
+    with open_directory() as place:
+        repository = place / REPOSITORY
+        ignored = shutil.ignore_patterns("__pycache__", "tests")
+        shutil.copytree(ZEO.__path__[0], repository / "ZEO", ignore=ignored)
+        (repository / "pyproject.toml").write_text(
+            "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path = ['.']\n"
+        )
+        (repository / "back.py").write_text(BACKEND)
+        git(repository, "init", "-q", "-b", "master")
+        git(repository, "add", ".")
+        git(repository, "commit", "-q", "-m", "ZEO")
+        (place / "bin").mkdir()
+        for name, text in (("gh", GH), ("pip", PIP)):
+            (place / "bin" / name).write_text(text)
+            (place / "bin" / name).chmod(0o755)
+        (place / "comments").mkdir()
+        write_wheel(place)
+        yield place
+
+
+def make_python(directory: Path) -> None:
+    """Make a virtual environment with all that is installed for the tests but what steps install.
+
+    uv sees only metadata that are in the environment itself, as a directory.
+    """
+    venv.create(directory, with_pip=False, symlinks=True)
+    (packages,) = directory.glob("lib/*/site-packages")
+    for place in (Path(path) for path in sys.path if path.endswith("site-packages")):
+        for path in place.iterdir():
+            if path.name.endswith("-info") and not OURS.search(path.name):
+                shutil.copytree(path, packages / path.name)
+            elif not OURS.search(path.name):
+                (packages / path.name).symlink_to(path)
+
+
+def runner(server: Path, name: str, change: str = "") -> Runner:
+    """Return a fresh directory with a checkout of the repository, or of a change merged into it."""
+    place = server / name
+    place.mkdir()
+    make_python(place / "python")
+    git(server, "clone", "-q", str(server / REPOSITORY), str(place / "head"))
+    if change:
+        client = place / "head" / "ZEO" / "ClientStorage.py"
+        text = client.read_text(encoding="utf-8")
+        assert text.count(VOTE) == 1
+        git(place / "head", "checkout", "-q", "-b", "change")
+        client.write_text(text.replace(VOTE, f"        {change}\n{VOTE}"), encoding="utf-8")
+        git(place / "head", "commit", "-q", "-a", "-m", "change")
+        git(place / "head", "checkout", "-q", "master")
+        git(place / "head", "merge", "-q", "--no-ff", "-m", "merge", "change")
+    return Runner(place, server)
+
+
+def test_a_pull_request_that_adds_no_query_passes(server: Path) -> None:
+    passing = runner(server, "passing", "pass  # nothing is asked here")
+    passing.job("change")
+    assert passing.refused == [], passing.output
+    comment = passing.read("comment.md")
+    assert comment.startswith("<!-- zodbshootout -->\n### Passed\n")
+    assert comment.count("| update |") == 2
+    assert passing.read("summary.md") == comment
+
+
+def test_a_pull_request_that_adds_a_query_is_refused_and_its_comment_is_replaced(
+    server: Path,
+) -> None:
+    adding = runner(server, "adding", "self._call('lastTransaction')")
+    adding.job("change")
+    assert adding.refused == ["Gate: 1"], adding.output
+    assert "significantly more trips by more than 0 %: zeo: update" in adding.output
+    comment = adding.read("comment.md")
+    assert comment.startswith("<!-- zodbshootout -->\n### Refused\n")
+    comments = server / "comments"
+    assert (comments / "7").read_text(encoding="utf-8") == comment
+    adding.refused.clear()
+    adding.job("change", "Comment")
+    written = [call.split()[2:5] for call in (comments / "calls").read_text().splitlines()]
+    assert written[-1] == ["--method", "PATCH", f"repos/{REPOSITORY}/issues/comments/7"]
+
+
+def test_a_comment_that_github_would_not_take_is_shortened(server: Path) -> None:
+    long = Runner(server / "long", server)
+    long.place.mkdir()
+    (long.place / "findings.txt").touch()
+    (long.place / "trips.md").write_text("| trips |\n")
+    (long.place / "speed.md").write_text("| update of ×× |\n" * 10_000, encoding="utf-8")
+    long.job("change", "Write the comment")
+    assert long.refused == [], long.output
+    comment = long.read("comment.md")
+    assert 50_000 < len(comment) <= 65_536
+    *lines, empty, notice = comment.splitlines()
+    assert lines[-1] == "| update of ×× |"
+    url = f"{server.as_uri()}/{REPOSITORY}/actions/runs/42"
+    assert (empty, notice) == ("", f"*Shortened: the [summary of the run]({url}) has all of it.*")
+    assert long.read("summary.md").count("update") == 10_000
+
+
+@pytest.mark.timeout(600)
+def test_each_night_adds_a_point_and_a_page_to_the_branch_of_pages(server: Path) -> None:
+    for number in (1, 2):
+        night = runner(server, f"night{number}")
+        night.job("history")
+        assert night.refused == [], night.output
+        pages = git(server / REPOSITORY, "ls-tree", "-r", "--name-only", "gh-pages").splitlines()
+        points = [name for name in pages if name.endswith(".json")]
+        assert len(points) == number
+        assert {*pages} - {*points} == {
+            ".nojekyll", "benchmarks/history.toml", "benchmarks/index.atom",
+            "benchmarks/index.html",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", callers())
+def test_a_caller_gives_what_the_called_workflow_takes(name: str) -> None:
+    called, caller = workflow("zodbshootout"), workflow(name)["jobs"]["benchmark"]
+    assert caller["uses"] == "./.github/workflows/zodbshootout.yml"
+    inputs = called[True]["workflow_call"]["inputs"]  # "on" is true in YAML 1.1
+    assert {key for key, how in inputs.items() if how.get("required")} <= caller["with"].keys()
+    assert caller["with"].keys() <= inputs.keys()
+    words = shlex.split(caller["with"]["measure"])
+    contenders = filter(None, ",".join(options.parse(words).only).split(","))
+    configurations = "".join(path.read_text() for path in samples().values() if path.stem in words)
+    assert all(f"<zodb {name}>" in configurations for name in contenders)
+    wanted = {scope for job in called["jobs"].values() for scope in job["permissions"].items()}
+    granted = {*caller["permissions"].items()}
+    assert {scope for scope in wanted if scope[1] == "write"} <= granted

@@ -368,7 +368,7 @@ def _gate(
         status_of(comparison, options.fail_above, streams, second.get(variant))
         for variant, comparison in first.items()
     )
-    return max(required, *statuses) or status
+    return max([required, *statuses]) or status
 
 
 def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:

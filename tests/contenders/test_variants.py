@@ -73,6 +73,19 @@ def test_a_variant_has_its_own_names_servers_and_scratch(read: Read) -> None:
     assert addresses[0] != addresses[1]
 
 
+def test_variants_may_be_compared_with_another_environment_than_the_installed_one(
+    tmp_path: Path,
+) -> None:
+    old = Environment("old", requirements=("ZODB==6.0",), keeps_installed=True)
+    options = VariantOptions([NEW], base=old)
+    source = Source(tmp_path / "x.conf", FILE)
+    with ExitStack() as places, Guardian() as guardian:
+        contenders = read_variants([source], options, places, guardian, Mask()).contenders()
+    assert names(contenders) == ["file", "file@new"]
+    assert [contender.environment for contender in contenders] == [old, NEW]
+    assert [contender.variant_of for contender in contenders] == ["", "file"]
+
+
 def test_a_private_zeo_server_is_in_the_environment_of_its_variant(read: Read) -> None:
     contenders = read(SERVER + ZEO + FILE, NEW).contenders()
     assert [contender.server_environments for contender in contenders] == [

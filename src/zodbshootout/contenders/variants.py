@@ -61,6 +61,8 @@ class Variant:
     """The round-trip time in seconds to add between clients and servers."""
     file: str = ""
     """A name for the file, if several are read."""
+    is_base: bool = False
+    """Whether the variants in other environments are compared with this one."""
 
     @property
     def title(self) -> str:
@@ -90,7 +92,7 @@ class Variant:
                     f"{contender.section.environment} already; choose others with --only"
                 )
         contenders = [contender.in_environment(self.environment) for contender in contenders]
-        if self.name == INSTALLED:
+        if self.is_base:
             return contenders
         return [
             replace(contender, name=f"{contender.name}@{self.name}", variant_of=contender.name)
@@ -287,6 +289,8 @@ class VariantOptions:
     """The values by name; every combination of them is measured."""
     rtts: Sequence[float] = ()
     """The round-trip times in seconds between clients and servers; each is measured."""
+    base: Environment = field(default_factory=lambda: Environment(INSTALLED))
+    """The environment in which it is measured first, if there are others."""
 
 
 def read_variants(
@@ -331,7 +335,7 @@ def _read_file(
     """Read a configuration once for each variant."""
     against, definitions = options.against, options.definitions
     variants = []
-    for environment in [Environment(INSTALLED), *against] if against else [None]:
+    for environment in [options.base, *against] if against else [None]:
         for values, rtt in product([*product(*definitions.values())], options.rtts or [0.0]):
             defined = dict(zip(definitions, values, strict=True))
             temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
@@ -340,7 +344,8 @@ def _read_file(
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)
             context = ServerContext(directory, own, configuration.names, guardian)
-            variants.append(Variant(context, configuration, environment, defined, rtt))
+            variant = Variant(context, configuration, environment, defined, rtt)
+            variants.append(replace(variant, is_base=environment is options.base))
     variants = [
         replace(variant, definitions=_shown(variant.definitions, definitions, mask))
         for variant in variants

@@ -1,0 +1,86 @@
+"""The commits between a good and a bad one, of which git chooses the next one to measure.
+
+``git bisect`` runs in a bare clone that shares the objects of the checkout, so that nothing is ever
+written to the checkout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from zodbshootout.contenders.releases import commit_of
+from zodbshootout.errors import UserError
+from zodbshootout.versions import git
+
+_BAD, _GOODS, _SKIPPED = "refs/bisect/bad", "--glob=refs/bisect/good-*", "--glob=refs/bisect/skip-*"
+_NEXT = "BISECT_HEAD"
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """The commits after a good one, up to a bad one."""
+
+    clone: Path
+    good: str
+    bad: str
+
+    @classmethod
+    def of(cls, checkout: Path, good: str, bad: str, directory: Path) -> Suspects:
+        """Return the commits of a checkout between two; the clone is made in *directory*.
+
+        :raises UserError: if the bad commit has none that the good one lacks
+        """
+        top, clone = git(checkout, "rev-parse", "--show-toplevel"), directory / "clone"
+        copied = ["clone", "--quiet", "--bare", "--shared", "--", top or "", str(clone)]
+        if not top or git(directory, *copied) is None:
+            raise UserError(f"--checkout: {checkout} is not a git checkout")
+        suspects = cls(clone, good, bad)
+        if git(clone, "bisect", "start", "--no-checkout", bad, good) is None:
+            raise UserError(f"--good: there is no commit after {good[:12]} up to {bad[:12]}")
+        return suspects
+
+    def mark(self, finding: str, commit: str) -> None:
+        """Tell git that a commit is ``good`` or ``bad``, or to ``skip`` it.
+
+        :raises UserError: if the change is not between good and bad
+        """
+        git(self.clone, "bisect", finding, commit)  # it fails if only skipped ones are left
+        if not self.left:
+            raise UserError(
+                f"{commit[:12]}, from which both {self.good[:12]} and {self.bad[:12]} descend, is "
+                "bad already; name a good commit before it"
+            )
+
+    @property
+    def left(self) -> list[str]:
+        """The commits of which one is the first bad one, newest first; skipped ones included."""
+        return self._listed(_BAD, "--not", _GOODS)
+
+    @property
+    def next(self) -> str:
+        """The commit that is measured next; empty if no other one can tell more."""
+        untested = {*self.left} - {*self._listed("--no-walk", _SKIPPED)}
+        bad = (git(self.clone, "rev-parse", _BAD) or "").strip()
+        return (git(self.clone, "rev-parse", _NEXT) or "") if untested - {bad} else ""
+
+    def subject(self, commit: str) -> str:
+        """Return the abbreviated hash of a commit and its subject line."""
+        return git(self.clone, "log", "--no-walk", "--format=%h %s", commit) or commit
+
+    def _listed(self, *words: str) -> list[str]:
+        return (git(self.clone, "rev-list", *words) or "").split()
+
+
+def good_commit(checkout: Path, name: str) -> str:
+    """Return the commit that ``--good`` names: a revision, or a release that has a tag.
+
+    :raises UserError: if there is none
+    """
+    try:
+        return commit_of(checkout, name, "--good")
+    except UserError as error:
+        try:
+            return commit_of(checkout, f"v{name}", "--good")
+        except UserError:
+            raise error from None

@@ -22,11 +22,12 @@ contender fails after a random number of rounds.
 
 Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one, and
 :mod:`benchmarks.steps` makes releases of the recorded rounds, :mod:`benchmarks.histories` makes
-the points of histories.
+the points of histories, and :mod:`benchmarks.bisections` searches for commits.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -38,7 +39,7 @@ from pathlib import Path
 
 import pyperf
 
-from benchmarks import histories, steps, trends
+from benchmarks import bisections, histories, steps, trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
@@ -118,7 +119,7 @@ class Row:
     def measure(self, precision: float, most: int) -> bool:
         """Make rounds, up to *most*, until all is known within *precision*; return if it is."""
         while len(self.logs) < most:
-            self._make_round()
+            self.make_round()
             if len(self.logs) >= FEWEST and self._is_known(precision):
                 return True
         return False
@@ -171,7 +172,8 @@ class Row:
             return False
         return all(self.own(side).half_width <= precision * self.own(side).mean for side in (0, 1))
 
-    def _make_round(self) -> None:
+    def make_round(self) -> None:
+        """Make one more round."""
         recorded = self.chance.choice(self.shape.rounds)
         pairs = self.chance.choices(recorded, k=len(recorded))
         if self.chance.random() < 1 / 2:
@@ -183,12 +185,19 @@ class Row:
             self.values[which].append(values)
 
 
+@functools.cache
 def shapes() -> dict[str, list[Shape]]:
     """Return the shapes of all benchmarks, by storage."""
     by_storage: dict[str, list[Shape]] = {}
     for name, runs in json.loads(RECORDED.read_text(encoding="utf-8")).items():
         by_storage.setdefault(name.split()[0], []).append(Shape(runs))
     return by_storage
+
+
+def row_of_any_shape(chance: random.Random, slower: float) -> Row:
+    """Return rounds of a benchmark of a storage that are drawn at random."""
+    every = [shape for storage in shapes().values() for shape in storage]
+    return Row(chance.choice(every), chance, slower)
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
@@ -204,6 +213,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from trends.figures(comparisons, most)
     yield from trends.shared_figures(comparisons, most)
     yield from histories.figures(max(comparisons // 20, FEWEST_HISTORIES))
+    yield from bisections.figures(comparisons // 20, row_of_any_shape)
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:

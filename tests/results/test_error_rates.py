@@ -36,6 +36,9 @@ def figures() -> dict[str, Figure]:
         "history, steady, points with a verdict",
         "history, step of 5 %, found at its point",
         "history, anchor changed by 5 %, said so",
+        "10 % slower, right commit named",
+        "10 % slower, others named",
+        "good and bad equal, a commit named",
     ],
 )
 def test_an_error_rate_reaches_its_goal(figures: dict[str, Figure], name: str) -> None:

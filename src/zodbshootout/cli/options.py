@@ -141,7 +141,14 @@ def parse(arguments: Sequence[str]) -> Options:
     :raises UserError: if an argument is wrong or contradicts another one
     :raises SystemExit: after ``--help``
     """
-    given = run_parser().parse_intermixed_args(spelled_out(arguments))
+    return checked(run_parser().parse_intermixed_args(spelled_out(arguments)), arguments)
+
+
+def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
+    """Return the options that were parsed from a command line.
+
+    :raises UserError: if one of them is wrong or contradicts another one
+    """
     _check_combinations(given)
     if given.workload is None:
         _refuse({"--speed": given.speed}, "needs --workload")
@@ -172,7 +179,7 @@ def parse(arguments: Sequence[str]) -> Options:
         sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),
-        run=_make(RunOptions, given, arguments=arguments, zapped=()),
+        run=_make(RunOptions, given, arguments=arguments, zapped=(), rounds=None),
         verbose=given.verbose and not given.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(given, name)],
         include_mapping=given.include_mapping in {"true", "yes", "on"},

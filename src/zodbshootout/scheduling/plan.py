@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -15,6 +15,7 @@ from zodbshootout.model.parameters import Parameter, with_values
 from zodbshootout.model.specification import PHASES, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
+from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.calibration import Effort, min_seconds
 from zodbshootout.scheduling.operations import operation_refusal, with_operation
 
@@ -91,6 +92,9 @@ class RunOptions:
     """A description of the run, for the metadata."""
     baseline: str | None = None
     """The contender that the others are compared with, ``None`` for the first."""
+    rounds: Callable[[Sequence[CellResult], int], int] | None = None
+    """Returns the number of rounds that a row takes in all, given the results of its cells and the
+    number of rows; ``None`` for as many as a precision needs."""
 
 
 Row = tuple[Cell, ...]

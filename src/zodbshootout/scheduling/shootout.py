@@ -181,6 +181,10 @@ class Shootout:
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
+        if self.options.rounds is not None:
+            return self.options.rounds(
+                [self.store.result(cell) for cell in unsettled], len(self.plan.rows)
+            )
         if not effort.precision:
             return effort.processes if unsettled else 0
         level = FALSE_TRENDS / 10 / len(self.plan.rows)

@@ -1,0 +1,61 @@
+"""Sequential decisions: whether a contender is like the good or like the bad side of a change.
+
+Results are looked at after fixed numbers of runs, and the probability of a wrong decision is
+divided equally over these looks.  So it is limited whatever they have in common (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zodbshootout.results.verdicts import Ratio
+
+LOOKS = (8, 16, 32, 64, 128, 256, 512)
+"""The numbers of runs after which results are looked at."""
+_BOUNDARY_OF_NONE = 1.0
+"""The boundary if one side of a cost is 0, and the logarithm of the ratio infinite."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that decides on which side of a boundary a ratio is."""
+
+    error: float
+    """The greatest probability of a wrong decision."""
+    boundary: float | None = None
+    """The logarithm of the ratio at the boundary; ``None`` for half of what is measured, of which
+    only that it is a change can be decided."""
+    looks: Sequence[int] = LOOKS
+
+    def is_changed(self, ratio: Ratio) -> bool | None:
+        """Return whether a ratio is beyond the boundary, seen from 1; ``None`` if undecided.
+
+        It is asked once at each look.
+        """
+        if not ratio.is_known:
+            return None
+        boundary = boundary_for(ratio) if self.boundary is None else self.boundary
+        distance = math.copysign(1.0, boundary) * (ratio.log.mean - boundary)
+        if abs(distance) <= self._half_width(ratio):
+            return None
+        return distance > 0
+
+    def next_look(self, runs: int) -> int:
+        """Return the number of runs at the look after *runs*, 0 if that was the last one."""
+        return next((look for look in self.looks if look > runs), 0)
+
+    def _half_width(self, ratio: Ratio) -> float:
+        if not ratio.log.variance:
+            return 0.0
+        from scipy.special import stdtrit  # the import takes a third of a second
+
+        quantile = float(stdtrit(ratio.log.df, 1 - self.error / len(self.looks)))
+        return quantile * math.sqrt(ratio.log.variance)
+
+
+def boundary_for(ratio: Ratio) -> float:
+    """Return the logarithm of the ratio halfway between 1 and *ratio*."""
+    half = ratio.log.mean / 2
+    return math.copysign(_BOUNDARY_OF_NONE, half) if math.isinf(half) else half

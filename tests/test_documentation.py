@@ -152,12 +152,20 @@ def test_every_command_line_can_be_parsed(
     ],
 )
 def test_a_page_documents_exactly_the_options_of_its_command(page: str, command: str) -> None:
+    assert options_on(page) | {"-h", "--help"} == set(parser_of(command).option_names)
+
+
+def options_on(page: str) -> set[str]:
+    """Return the options that a page describes."""
     text = (DOCS / page).read_text(encoding="utf-8")
     described = re.findall(r"^\.\. option:: (.+(?:\n {12}-.+)*)", text, re.MULTILINE)
-    documented = {
-        name for synopsis in described for name in re.findall(r"(?<![\w-])-[\w-]+", synopsis)
-    }
-    assert documented | {"-h", "--help"} == set(parser_of(command).option_names)
+    return {name for synopsis in described for name in re.findall(r"(?<![\w-])-[\w-]+", synopsis)}
+
+
+def test_the_page_about_commits_documents_what_bisect_has_beside_the_options_of_a_run() -> None:
+    own, of_run = (set(parser_of(command).option_names) for command in ("bisect", "run"))
+    documented = options_on("bisect.rst")
+    assert own - of_run <= documented <= own
 
 
 def test_the_page_of_benchmarks_says_how_many_there_are() -> None:

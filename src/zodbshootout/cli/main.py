@@ -25,7 +25,7 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS = ("show", "report", "compare", "history", "workload", "workload make")
+_COMMANDS = ("show", "report", "compare", "history", "workload", "workload make", "bisect")
 
 
 def main(
@@ -59,21 +59,23 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
     name, words = command_in(arguments)
-    if name in _COMMANDS:
+    if name in _COMMANDS and name != "bisect":
         with errors_of_files():
             status = _module_of(name).run(parser_of(name).parse_intermixed_args(words), streams)
         return streams.status_after(status)
-    # A run needs ZODB, and the other commands do not.
-    from zodbshootout.cli import run
-    from zodbshootout.cli.options import parse
+    # Those that measure need ZODB, and the other commands do not.
+    from zodbshootout.cli import bisect, options, run
     from zodbshootout.config.secrets import of_argument
 
     with errors_of_files():
         for word in arguments:
             streams.mask.hide(of_argument(word))
-        options = parse(arguments)
     with _termination_as_interrupt():
-        return run.run(options, streams)
+        if name == "bisect":
+            return bisect.run(parser_of(name), words, streams)
+        with errors_of_files():
+            parsed = options.parse(arguments)
+        return run.run(parsed, streams)
 
 
 def _module_of(command: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -469,7 +469,8 @@ def _description() -> str:
     )
 
 
-COMMANDS = ("show", "compare", "report", "workload", "help")  # history is a benchmark, too
+COMMANDS = ("show", "compare", "report", "bisect", "workload", "help")
+"""The first words that are commands; ``history`` is a benchmark, too."""
 
 
 def completion_parser() -> Parser:
@@ -483,7 +484,8 @@ def run_parser(**words: Any) -> Parser:
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
-        "       zodbshootout history DIR [option ...]",
+        "       zodbshootout history DIR [option ...]\n"
+        "       zodbshootout bisect [FILE|URI ...] [BENCHMARK ...] --good A --checkout DIR",
         description=_description(),
         epilog="Exit status: 0 all was measured that is supported, 1 --fail-above found a\n"
         "slowdown or --require a limit that is not kept, 2 bad usage or configuration,\n"
@@ -496,10 +498,16 @@ def run_parser(**words: Any) -> Parser:
         add_help=False,
         allow_abbrev=False,
     )
+    add_run_arguments(parser, **words)
+    return parser
+
+
+def add_run_arguments(parser: Parser, left_out: Collection[str] = (), **words: Any) -> None:
+    """Add the arguments of a run to a parser, except the options that are *left_out*."""
     parser.add_argument("words", nargs="*", **{"help": argparse.SUPPRESS, **words})
     parser.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
     for title, options in OPTIONS.items():
         group = parser.add_argument_group(title)
         for names, how in options:
-            group.add_argument(*names, **how)
-    return parser
+            if not {*names}.intersection(left_out):
+                group.add_argument(*names, **how)

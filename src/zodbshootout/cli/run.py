@@ -118,7 +118,8 @@ def run(options: Options, streams: Streams) -> int:
                 _show_log(cluster, options, observer, streams)
         if options.list_only:
             return _show_plan(plan, streams)
-        if message:
+        is_step = options.run.rounds is not None  # of a search, which has words of its own
+        if message and not is_step:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
         if options.point is not None and status != INTERRUPTED:

@@ -34,7 +34,7 @@ from zodbshootout.reports.ratios import interval, multiple, times
 from zodbshootout.results.releases import Series, place
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
-from zodbshootout.results.verdicts import ratio_of
+from zodbshootout.results.verdicts import Pair, ratio_of
 
 RELEASES = "Over releases"
 CHANGES = "Speed as a multiple of that of the release before"
@@ -218,22 +218,24 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
     for step, title in zip(steps, row_titles(bases), strict=True):
         words = [step.series.contender] if several_contenders else []
         words.append(f"{title}, {description(step.pair.base)}" if several_groups else title)
-        sentences.append(f"{', '.join(words)}{_change(step)}{_between(step)}")
+        sentences.append(
+            f"{', '.join(words)}{change(step.pair, f' since {step.since}')}{_between(step)}"
+        )
     return sentences
 
 
-def _change(step: Step) -> str:
-    """Return the change in words, after the name of the cell."""
-    base, new, ratio = step.pair.base, step.pair.new, step.pair.speed
+def change(pair: Pair, since: str = "") -> str:
+    """Return the change of a cell in words, after its name; *since* says from where on it is."""
+    base, new, ratio = pair.base, pair.new, pair.speed
     if base.cost:
-        before, since = (cost_text(base.cost, side.mean) for side in (base, new))
-        return f", {base.cost.title}: {since} since {step.since}, {before} before"
+        before, now = (cost_text(base.cost, side.mean) for side in (base, new))
+        return f", {base.cost.title}: {now}{since}, {before} before"
     is_faster = ratio.value > 1
     ratio = ratio if is_faster else ratio.inverse
     how = f"{times(ratio)} times as fast" if is_faster else f"takes {times(ratio)} times as long"
     if base.paced:
         how = f"{times(ratio)} times {'lower' if is_faster else 'higher'} latency"
-    return f": {how} since {step.since} {interval(ratio)}"
+    return f": {how}{since} {interval(ratio)}"
 
 
 def _between(step: Step) -> str:

@@ -136,7 +136,7 @@ def test_a_limit_that_cannot_be_read_is_refused_in_one_line(text: str, message: 
     [
         (["update", "--require", "update p99"], "argument --require: 'update p99' is not"),
         (["update", "--require", "cold p99 <= 1s"], "--require: cold is not measured; add it"),
-        (["update", "--require", "updat p99 <= 1s"], "--require: updat is not measured; add it"),
+        (["update", "--require", "updat p99 <= 1s"], "'updat'; did you mean update?"),
         (["update", "--rate", "20", "--require", "update objects >= 5"],
          "--require: update objects >= 5: at a rate there are latencies"),
         (["update", "--threads", "--tracemalloc", "--require", "update p99 <= 1s"],

@@ -445,6 +445,9 @@ def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> Non
     if given.requirements:
         _refuse(dict.fromkeys(given.memory, True), "cannot be combined with --require")
     for one in given.requirements:
+        if one.benchmark not in {*benchmarks(), *chosen}:
+            advice = suggestion(one.benchmark, chosen)
+            raise UserError(f"--require: unknown benchmark {one.benchmark!r}; {advice}")
         if one.benchmark not in chosen:
             raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
         if one.metric == OBJECTS.name and (given.rate or given.speed):

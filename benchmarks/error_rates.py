@@ -32,7 +32,7 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -201,19 +201,24 @@ def row_of_any_shape(chance: random.Random, slower: float) -> Row:
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the error rates of simulated comparisons of seven benchmarks each, then of trends."""
+    """Yield the error rates of comparisons, of trends, of steps, of histories and of searches."""
     comparisons = COMPARISONS // 20 if quick else COMPARISONS
+    for part in PARTS.values():
+        yield from part(comparisons)
+
+
+def of_comparisons(comparisons: int) -> Iterator[Figure]:
+    """Yield the error rates of simulated comparisons of seven benchmarks each."""
     chance = random.Random(1)  # noqa: S311
     yield from _equal(comparisons, chance)
     yield from _slower(comparisons // 10, chance)
-    yield from _covered(comparisons, chance, 0.025 if quick else 0.01)
-    most = 0.05 if quick else FALSE_TRENDS
-    yield from _steady(comparisons, chance, most)
-    yield from steps.figures(list(shapes().values()), comparisons // 4)
-    yield from trends.figures(comparisons, most)
-    yield from trends.shared_figures(comparisons, most)
-    yield from histories.figures(max(comparisons // 20, FEWEST_HISTORIES))
-    yield from bisections.figures(comparisons // 20, row_of_any_shape)
+    yield from _covered(comparisons, chance, 0.01 if comparisons == COMPARISONS else 0.025)
+    yield from _steady(comparisons, chance, _most(comparisons))
+
+
+def _most(comparisons: int) -> float:
+    """Return the share of false trends that so many comparisons must not exceed."""
+    return FALSE_TRENDS if comparisons == COMPARISONS else 0.05
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
@@ -307,3 +312,14 @@ def _alternating(comparisons: int) -> Iterator[list[Shape]]:
     storages = list(shapes().values())
     for number in range(comparisons):
         yield storages[number % len(storages)]
+
+
+PARTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
+    "comparisons": of_comparisons,
+    "releases": lambda comparisons: steps.figures(list(shapes().values()), comparisons // 4),
+    "trends": lambda comparisons: trends.figures(comparisons, _most(comparisons)),
+    "shared clients": lambda comparisons: trends.shared_figures(comparisons, _most(comparisons)),
+    "histories": lambda comparisons: histories.figures(max(comparisons // 20, FEWEST_HISTORIES)),
+    "searches": lambda comparisons: bisections.figures(comparisons // 20, row_of_any_shape),
+}
+"""The functions that measure error rates, given the number of simulated comparisons."""

@@ -2,47 +2,69 @@
 
 from __future__ import annotations
 
+import functools
 import random
 
 import pytest
-from benchmarks.error_rates import Row, measure, shapes
+from benchmarks.error_rates import COMPARISONS, PARTS, Row, shapes
 from benchmarks.figure import Figure
 
-
-@pytest.fixture(scope="module")
-def figures() -> dict[str, Figure]:
-    return {figure.name.partition(": ")[2]: figure for figure in measure(quick=True)}
-
-
-@pytest.mark.xdist_group("error rates")  # the figures are simulated together
-@pytest.mark.parametrize(
-    "name",
-    [
+GOALS = {
+    "comparisons": [
         "equal, called different",
         "equal, runs missing, called different",
         "5 % slower, found",
         "5 % slower, runs missing, found",
         "ratio in its interval",
         "steady, recorded",
+    ],
+    "trends": [
         "steady, correlated",
         "steady, heavy tails",
         "steady, missing, repeated",
         "6 times in 7 rounds, found",
+    ],
+    "releases": [
         "equal releases, called different",
         "release 5 % slower, found",
         "found at another release",
+    ],
+    "shared clients": [
         "shared, 12 %, drifting, found",
         "shared, 12 %, drifting, others blamed",
+    ],
+    "histories": [
         "history, steady, points with a verdict",
         "history, step of 5 %, found at its point",
         "history, anchor changed by 5 %, said so",
+    ],
+    "searches": [
         "10 % slower, right commit named",
         "10 % slower, others named",
         "good and bad equal, a commit named",
     ],
+}
+
+
+@functools.cache
+def figures_of(part: str) -> dict[str, Figure]:
+    """Return the figures of a part, which are simulated together, without their prefixes."""
+    made = PARTS[part](COMPARISONS // 20)
+    return {figure.name.partition(": ")[2]: figure for figure in made}
+
+
+@pytest.mark.timeout(900)  # the first test of a part simulates all of it
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        pytest.param(part, name, marks=pytest.mark.xdist_group(f"error rates of {part}"))
+        for part, names in GOALS.items()
+        for name in names
+    ],
 )
-def test_an_error_rate_reaches_its_goal(figures: dict[str, Figure], name: str) -> None:
-    assert figures[name].reached, str(figures[name])
+def test_an_error_rate_reaches_its_goal(part: str, name: str) -> None:
+    figure = figures_of(part)[name]
+    assert figure.reached, str(figure)
 
 
 def test_a_simulated_row_has_the_given_means_and_ratio() -> None:

@@ -95,7 +95,7 @@ def _title(histories: Sequence[MachineHistory]) -> str:
 def _facts(history: MachineHistory) -> Iterator[str]:
     first, newest = history.points[0], history.newest
     count = len(history.points)
-    yield (f"{history.name}: {counted(count, 'point')}, {first.date[:10]} to {newest.date[:10]}")
+    yield f"{history.name}: {counted(count, 'point')}, {first.date[:10]} to {newest.date[:10]}"
     for role in (CANDIDATE, ANCHOR):
         packages = (f"{name} {package}" for name, package in newest.packages[role].items())
         yield f"{role}: {newest.python}, {', '.join(packages)}"

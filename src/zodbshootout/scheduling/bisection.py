@@ -48,11 +48,6 @@ class Search:
                 self.suspects.mark(step.finding.value, commit)
 
     @property
-    def is_over(self) -> bool:
-        """Whether no step is left."""
-        return not self._next
-
-    @property
     def first_bad(self) -> Sequence[str]:
         """The commits of which one is the first bad one; none if there is no change."""
         has_changed = bool(self.steps) and self.steps[0].finding is Finding.BAD

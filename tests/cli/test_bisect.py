@@ -177,9 +177,9 @@ def test_a_commit_that_is_undecided_after_the_most_runs_is_skipped(runs: Runs) -
 @pytest.mark.parametrize(
     ("broken", "words", "message"),
     [
-        (9, (), "--bad: it cannot be measured: it is broken"),
-        (0, (), "--good: it cannot be measured: it is broken"),
-        (None, ("--metric", "written"), "--bad: it cannot be measured: it has no written"),
+        (9, (), "--bad cannot be measured: it is broken"),
+        (0, (), "--good cannot be measured: it is broken"),
+        (None, ("--metric", "written"), "--bad cannot be measured: it has no written"),
     ],
 )
 def test_it_ends_if_good_or_bad_cannot_be_measured(
@@ -229,9 +229,9 @@ def test_another_search_has_another_file(runs: Runs, tmp_path: Path) -> None:
         (("--bad", "v1"), "--good: there is no commit after"),
         (("--against", "x"), "unknown option --against"),
         (("--precision", "2%"), "unknown option --precision"),
-        (("--define", "a=1,2"), "--define with several values: a search follows one figure; give"),
-        (("-c", "1,2"), "--concurrency with several values: a search follows one figure; give one"),
-        (("--rtt", "0,1ms"), "--rtt with several values: a search follows one figure; give one"),
+        (("--define", "a=1,2"), "--define has several values, but a search follows one; give"),
+        (("-c", "1,2"), "--concurrency has several values, but a search follows one; give one"),
+        (("--rtt", "0,1ms"), "--rtt has several values, but a search follows one; give one"),
         (("--metric", "beauty"), "argument --metric: invalid choice: 'beauty'"),
         (("nothing",), "unknown benchmark 'nothing'"),
     ],

@@ -155,7 +155,7 @@ def refusals(tmp_path: Path) -> Sequence[tuple[list[str | Path], str]]:
             [two, other],
             (
                 "compare: fs: add 1000x300B threads-shared-2 and fs: add 10x300B "
-                "threads-shared-2 differ in object-counts; to compare them all the same, add "
+                "threads-shared-2 differ in object-counts; to compare them anyway, add "
                 "--ignore object-counts"
             ),
         ),
@@ -166,7 +166,7 @@ def refusals(tmp_path: Path) -> Sequence[tuple[list[str | Path], str]]:
                 "compare two contenders, add --contender A B"
             ),
         ),
-        ([two, memory], f"{memory} holds memory, not time: compare it with pyperf compare_to"),
+        ([two, memory], f"{memory} holds memory, not times: compare it with pyperf compare_to"),
         (
             [two, other, "--fail-above", "much"],
             ("argument --fail-above: 'much' is not a percentage, such as 2%"),
@@ -200,7 +200,7 @@ def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
     new = write(tmp_path / "b.json", measured(there, *[[1.0]] * 3))
     status, _, err = run(base, new)
     assert status == 2
-    assert "differ in hosts; to compare them all the same, add --ignore hosts" in err
+    assert "differ in hosts; to compare them anyway, add --ignore hosts" in err
     status, out, _ = run(base, new, "--ignore", "hosts")
     assert status == 0
     assert "no significant difference (1.00 to 1.00)" in out
@@ -213,7 +213,7 @@ def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: P
     new = write(tmp_path / "b.json", measured(cells[1], *[[1.0]] * 3))
     status, _, err = run(base, new, "--ignore", "concurrency")
     assert status == 2
-    assert "differ in threads; to compare them all the same, add --ignore threads" in err
+    assert "differ in threads; to compare them anyway, add --ignore threads" in err
     status, out, _ = run(base, new, "--ignore", "threads")
     assert status == 0
     assert "no significant difference (1.00 to 1.00)" in out
@@ -308,7 +308,7 @@ def swept_caches(tmp_path: Path) -> Path:
 def test_values_without_a_common_cell_are_not_compared(swept_caches: Path) -> None:
     status, out, error = run(swept_caches, "--define", "cache", "--fail-above", "5%")
     assert (status, out, error.count("\n")) == (2, "", 1)
-    assert "differ in object-counts; to compare them all the same, add --ignore" in error
+    assert "differ in object-counts; to compare them anyway, add --ignore" in error
 
 
 def test_ignored_parameters_may_differ_between_values(swept_caches: Path) -> None:

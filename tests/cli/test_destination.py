@@ -126,7 +126,7 @@ def test_default_names_have_at_most_60_characters(here: Path) -> None:
 
 
 def test_last_is_the_newest_result_of_this_directory(here: Path) -> None:
-    with pytest.raises(ArgumentTypeError, match="no run that was started in this directory"):
+    with pytest.raises(ArgumentTypeError, match="no results of runs started in this directory"):
         result_to_read("last")
     default = result_files(parse([]), PLAN)
     for number, files in enumerate([ResultFiles(Path("a.json")), default]):

@@ -126,8 +126,8 @@ def second(base: Sequence[CellResult], new: Sequence[CellResult]) -> Comparison:
 @pytest.mark.parametrize(
     ("times", "status", "line"),
     [(1.12, 1, "significantly slower, confirmed by a second run, by more than 5 %: b: add"),
-     (1.0, 0, "not found again by a second run: b: add"),
-     (1.03, 0, "not found again by a second run: b: add")],
+     (1.0, 0, "not confirmed by a second run: b: add"),
+     (1.03, 0, "not confirmed by a second run: b: add")],
 )  # fmt: skip
 def test_a_slowdown_counts_if_a_second_run_finds_it_again(
     times: float, status: int, line: str

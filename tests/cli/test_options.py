@@ -99,13 +99,13 @@ def test_define_gives_a_name_one_or_more_values() -> None:
         (["--define", "a b=1"], "'a b=1' is not NAME=VALUE"),
         (["--define", "cache="], "'' is not a value"),
         (["--define", "cache=1,,2"], "'' is not a value"),
-        (["--define", "libs='a,b'"], r"libs: quotes do not keep a comma in a value; write"),
+        (["--define", "libs='a,b'"], r"libs: quotes do not protect a comma in a value; write"),
         (["--define", 'libs="a,b"'], r"write the comma as \,"),
-        (["--define", "cache=1,2,1"], "cache has one of its values twice"),
+        (["--define", "cache=1,2,1"], "cache has the same value twice"),
         (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
-        (["--define", "cache=1\n</zodb>"], "is not a value: some text on one line"),
+        (["--define", "cache=1\n</zodb>"], "is not a value: it has to be one line of text"),
         (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),
-        (["--define", "cache=1,2", "--against", "ZODB"], "--define with several values and"),
+        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; give one with"),
     ],
 )
 def test_an_invalid_definition_is_refused(words: list[str], message: str) -> None:
@@ -341,7 +341,7 @@ def test_other_units_are_refused(number: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rate", "50,400,50"], "--rate: 50 is given twice, and would be one row of the table"),
+        (["--rate", "50,400,50"], "--rate: 50 is given twice, but would be one row of the table"),
         (["--rate", "50", "--rate", "20,50"], "--rate: 50 is given twice"),
         (["-c", "2,2"], "--concurrency: 2 is given twice"),
         (["-c", "1..4,4"], "--concurrency: 4 is given twice"),
@@ -386,7 +386,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--log=nowhere.conf"], "--log: 'nowhere.conf' is neither a level"),
         (["--python", "no-such-python"], "--python: there is no program 'no-such-python'"),
         (["--tracemalloc", "-c2"], "--tracemalloc measures the worker"),
-        (["--leaks", "-c2"], "--leaks looks at the objects of one process"),
+        (["--leaks", "-c2"], "--leaks counts the objects of one process"),
         (["--data", "x.fs", "add"], "--data needs --workload, or the benchmark copy"),
         (["--zap", "-add"], "--zap destroys data right before add, which is not among"),
         (["--zap=force", "cold"], "--zap destroys data right before add, which is not among"),
@@ -402,7 +402,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--compressibility", "1.5"], "'1.5' is not a number from 0 to 1"),
         (["--min-objects", "none"], "'none' is not 0 or a positive number"),
         (["--min-objects", "10k,-1"], "'-1' is not 0 or a positive number"),
-        (["--min-objects", "0,1k,1000"], "--min-objects: 1000 is given twice, and"),
+        (["--min-objects", "0,1k,1000"], "--min-objects: 1000 is given twice, but"),
         (["--btree-leaf-size", "9"], "--btree-leaf-size and --btree-internal-size need --btrees"),
         (["--btrees", "--btree-leaf-size", "1"], "a node of a BTree holds at least 2"),
         (["--grown", "--btrees"], "--grown needs --btrees and --min-objects"),
@@ -415,7 +415,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--profile", "x.conf"], "--profile: x.conf is not a directory"),
         (["--collector", "mean"], "unknown option --collector"),
         (["--track-memory"], "--track-memory measures the worker"),
-        (["--leaks"], "--leaks looks at the objects of one process"),
+        (["--leaks"], "--leaks counts the objects of one process"),
         (["--compare-to", "python3"], "--compare-to is not available"),
         (["--worker"], "--worker is not available"),
         (["-add", "add"], "no benchmark is left to measure"),
@@ -476,7 +476,7 @@ def test_a_python_that_never_ends_is_refused_and_its_output_is_not_kept(
     python.write_text("#!/bin/sh\ntest -p /dev/stdout && exit 42\nexec sleep 9\n")
     python.chmod(0o755)
     monkeypatch.setattr(values, "PYTHON_TIMEOUT", 0.5)
-    with pytest.raises(UserError, match=r"python has not answered for 0\.5 s; it does not seem"):
+    with pytest.raises(UserError, match=r"python did not answer for 0\.5 s; it does not seem"):
         parse(["--python", "./python"])
 
 
@@ -517,7 +517,7 @@ def test_the_help_describes_values_and_shell_completion() -> None:
     text = " ".join(run_parser().format_help().split())
     for words in (
         "bytes of a stored record, such as 300, 1k or 1MB (default: 300)",
-        "stop measuring after MINUTES, or after 30s or 1h,",
+        "stop measuring after MINUTES (or a time such as 30s or 1h),",
         "pip install 'zodbshootout[completion]'",
         "shtab -s bash --prog zodbshootout zodbshootout.cli.parser.completion_parser",
     ):

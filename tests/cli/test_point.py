@@ -261,10 +261,10 @@ def test_an_anchor_is_read_as_it_was_written(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [(["--fail-above", "5%"], "--fail-above cannot be combined with --history; its gate is"),
-     (["--for", "5"], "--for cannot be combined with --history, whose points are runs by"),
+     (["--for", "5"], "--for cannot be combined with --history: each point is one"),
      (["--append", "x.json"], "--append cannot be combined with --history, whose points are runs"),
      (["--track-memory", "--threads"], "leave it out with --history"),
-     (["--rtt", "0,2ms"], "--rtt with several times and --against or --history")],
+     (["--rtt", "0,2ms"], "--rtt has several times; give one with --against or --history")],
 )  # fmt: skip
 def test_options_that_no_point_has_are_refused(
     words: list[str], reason: str, directory: Path, monkeypatch: pytest.MonkeyPatch

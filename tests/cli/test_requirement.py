@@ -96,7 +96,7 @@ def test_only_the_named_contender_and_benchmark_have_to_keep_a_limit() -> None:
 
 
 def test_a_limit_that_is_about_nothing_is_not_kept() -> None:
-    line = "broken: pg: update p99 <= 50ms: nothing of it was measured"
+    line = "broken: pg: update p99 <= 50ms: nothing that it limits was measured"
     assert outcome("pg: update p99 <= 50ms", measured("zeo")) == (1, [line])
 
 
@@ -138,7 +138,7 @@ def test_a_limit_that_cannot_be_read_is_refused_in_one_line(text: str, message: 
         (["update", "--require", "cold p99 <= 1s"], "--require: cold is not measured; add it"),
         (["update", "--require", "updat p99 <= 1s"], "'updat'; did you mean update?"),
         (["update", "--rate", "20", "--require", "update objects >= 5"],
-         "--require: update objects >= 5: at a rate there are latencies"),
+         "--require: update objects >= 5: at a rate, latencies are measured"),
         (["update", "--threads", "--tracemalloc", "--require", "update p99 <= 1s"],
          "--tracemalloc cannot be combined with --require"),
     ],

@@ -114,7 +114,7 @@ def test_resume_refuses_the_results_of_a_different_run(tmp_path: Path) -> None:
     for other, reason in (
         (("--seed", "5"), "good: add is there with seed=0"),
         (("cold",), None),
-        (("-add", "cold"), "a.json is of another run, which had good: add"),
+        (("-add", "cold"), "a.json is from another run, with good: add"),
     ):
         done = run(tmp_path, *words, *other, "--resume", "a.json")
         assert done.status == (2 if reason else 0)
@@ -167,6 +167,6 @@ def test_sigint_or_sigterm_ends_a_run_cleanly_at_each_stage(
     assert "zodbshootout: interrupted" in err
     assert "Traceback" not in out + err
     if stage == "measuring":
-        assert "what was measured until then is kept" in err
+        assert "results so far were saved" in err
         assert runs_of(tmp_path)
     assert left_behind(tmp_path) == []

@@ -495,7 +495,7 @@ def test_ctrl_c_stops_the_servers_at_once_and_prints_the_results_so_far(place: P
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert "interrupted; what was measured until then is kept" in err
+        assert "interrupted; results so far were saved" in err
         assert "Traceback" not in err
         assert f"{OBJECTS} objects of 300 bytes" in out
         assert "not run" in out

@@ -651,4 +651,4 @@ def test_leaks_reports_after_every_value(leak_report: LeakReport) -> None:
 def test_leaks_with_several_processes_is_bad_usage(place: Path) -> None:
     done = shoot_out(place, "add", "--leaks", "-c", "2")
     assert done.status == 2
-    assert done.complaint.startswith("zodbshootout: --leaks looks at the objects of one process")
+    assert done.complaint.startswith("zodbshootout: --leaks counts the objects of one process")

@@ -1,4 +1,4 @@
-"""``zodbshootout bisect``: find the commit that has changed a figure."""
+"""``zodbshootout bisect``: find the commit that changed a figure."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ _LEFT_OUT = (
     "--track-memory", "--profile", "--profiler", "--baseline", "--label", "--fail-fast", "-o",
     "--dump", "--metadata", "--hist", "--stats", "--version", "--zap", "-h",
 )  # fmt: skip
-"""The options of a run that a search decides by itself, or that concern files and this Python."""
+"""Options of a run that ``bisect`` lacks: it sets them itself, or a search has no use for them."""
 _WITHOUT = (State.FAILED, State.UNSUPPORTED)
 _NO_LIMIT = 1e9
-"""Seconds that a step may take: it ends after a number of runs."""
+"""The time limit of a step in seconds: none, because a number of runs ends it."""
 
 
 def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:
     """Search for a commit, print it, and return the exit status.
 
-    :raises UserError: if the search is not possible, or good or bad cannot be measured
+    :raises UserError: if the search is impossible, or the good or bad commit cannot be measured
     """
     with ExitStack() as stack:
         with errors_of_files():
@@ -81,7 +81,7 @@ def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:
 
 
 def _options(given: argparse.Namespace, words: Sequence[str]) -> Options:
-    """Return the options of the runs that are the steps."""
+    """Return the options that the runs of all steps share."""
     defaults = vars(run_parser().parse_args([]))
     options = checked(argparse.Namespace(**{**defaults, **vars(given)}), words)
     variants, sweep = options.variants, options.sweep.values
@@ -91,7 +91,7 @@ def _options(given: argparse.Namespace, words: Sequence[str]) -> Options:
         *(["--rtt"] if len(variants.rtts) > 1 else []),
     ]
     if several:
-        raise UserError(f"{several[0]} with several values: a search follows one figure; give one")
+        raise UserError(f"{several[0]} has several values, but a search follows one; give one")
     return options
 
 
@@ -101,7 +101,7 @@ class _Bisection:
 
     given: argparse.Namespace
     typed: Mapping[str, object]
-    """The arguments that have not their default values."""
+    """The arguments whose values differ from the defaults."""
     options: Options
     directory: Path
     streams: Streams
@@ -115,7 +115,7 @@ class _Bisection:
         self.question = self._question()
         self.file = given.output or _default_file(self.question)
         steps = read_steps(self.file, self.question)
-        write_steps(self.file, self.question, steps)  # it fails now if it can never be written
+        write_steps(self.file, self.question, steps)  # fail now if it is not writable
         if steps:
             self.streams.complain(f"continuing after {counted(len(steps), 'step')}: {self.file}")
         is_exact = self.cost is not None and self.cost.unit == NUMBER
@@ -124,7 +124,7 @@ class _Bisection:
         self.search = Search(self.suspects, self._measured, self._keep, within, steps)
 
     def _question(self) -> Mapping[str, Any]:
-        """Return what a search depends on, as JSON has it."""
+        """Return all that the answer depends on, as JSON can hold it."""
         others = {"good", "bad", "output", "quiet", "verbose", "log"}
         digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.options.paths]
         question = {
@@ -136,7 +136,7 @@ class _Bisection:
         return dict(json.loads(json.dumps(question, default=str)))
 
     def answer(self) -> int:
-        """Print what was found; return the exit status."""
+        """Print the answer; return the exit status."""
         left, steps = self.search.first_bad, self.search.steps
         names = {commit: self.suspects.subject(commit) for commit in left}
         if not left:
@@ -185,20 +185,20 @@ class _Bisection:
         )
 
     def _reason(self, results: Sequence[CellResult], decision: Decision, first: Step | None) -> str:
-        """Return why nothing was decided.
+        """Return why the step was not decided.
 
-        :raises UserError: if that is because good or, in the first step, bad cannot be measured
+        :raises UserError: if the good commit, or in the first step the bad one, cannot be measured
         """
         of_good, of_candidate = (
             next((one.reason for one in side if one.state in _WITHOUT), "")
             for side in decision.sides(results)
         )
         if of_good:
-            raise UserError(f"--good: it cannot be measured: {of_good}", SOME_FAILED)
+            raise UserError(f"--good cannot be measured: {of_good}", SOME_FAILED)
         if decision.pair is None and not of_candidate:
             of_candidate = f"it has no {self.given.metric or 'figure'}"
         if of_candidate and first is None:
-            raise UserError(f"--bad: it cannot be measured: {of_candidate}", SOME_FAILED)
+            raise UserError(f"--bad cannot be measured: {of_candidate}", SOME_FAILED)
         if of_candidate or decision.pair is None:
             return of_candidate
         (title,) = row_titles([decision.pair.base])
@@ -259,12 +259,12 @@ def add_arguments(parser: Parser) -> None:
         "zodbshootout bisect [FILE|URI ...] [BENCHMARK ...] --good A --checkout DIR [option ...]"
     )
     parser.description = (
-        "Find the commit of a checkout that has made a benchmark slower, or faster, or has changed "
-        "a cost.  At each step a commit is measured in turn with the good one."
+        "Find the commit that made a benchmark slower or faster, or that changed a cost.  Each "
+        "step measures a commit in turn with the good one."
     )
     parser.epilog = (
-        "Exit status: 0, or 3 if no single commit is named, or good or bad cannot be measured; "
-        "2 bad usage; 130 interrupted: repeat the command to continue."
+        "Exit status: 0 one commit was found; 3 several are left, or good or bad cannot be "
+        "measured; 2 bad usage; 130 interrupted: repeat the command to continue."
     )
     search = parser.add_argument_group("the search")
     search.add_argument(
@@ -279,17 +279,17 @@ def add_arguments(parser: Parser) -> None:
     )
     search.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",
-        help="search for a change of a cost in place of the speed: those of zodbshootout compare "
-        "--help; trips are exact, so that one run decides",
+        help="search for a change of this cost instead of the speed (zodbshootout compare --help "
+        "lists them); trips are exact, so that one run decides",
     )  # fmt: skip
     search.add_argument(
         "-p", "--processes", type=count, default=LOOKS[-1],
-        help="the most runs of a step; a commit that is undecided then is skipped (default: "
-        "%(default)s)",
+        help="maximum number of runs in a step; a commit that is still undecided is skipped "
+        "(default: %(default)s)",
     )  # fmt: skip
     search.add_argument(
         "-o", "--output", type=result_file, metavar="FILENAME",
-        help="the file that keeps the steps; the same command continues what it has begun "
-        "(default: a file in the user's data directory)",
+        help="file for the steps, from which the same command continues (default: a file in the "
+        "user's data directory)",
     )  # fmt: skip
     add_run_arguments(parser, _LEFT_OUT)

@@ -111,17 +111,17 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Return a result whose contender's name leaves out the value of *name*."""
+    """Return the result with a contender whose name leaves out the value of *name*."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Return results, whose figure is the *metric* if one is given; those without it have none."""
+    """Read results; with a *metric*, that cost replaces their figures, which may leave none."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
-        raise UserError(f"{path} holds memory, not time: compare it with pyperf compare_to")
+        raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
     if metric is None:
         return results
     cost = BY_NAME[metric]
@@ -129,7 +129,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that a cost was recorded of a contender, or of any one if *of* is empty."""
+    """Check that a cost was recorded for contender *of*, or for any contender if it is empty."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -166,7 +166,7 @@ def _of_environment(
     environment: str, results: Sequence[CellResult], path: Path
 ) -> list[CellResult]:
     """Return the results of an environment, under the names of the original contenders."""
-    # A cell that was not measured has no metadata of its own.
+    # A cell that was not measured has no metadata, but other cells of its contender do.
     facts = {result.cell.contender: result for result in results if result.measured}
     known = list(dict.fromkeys(result.environment for result in facts.values()))
     _check_known("--environment", environment, known, path)
@@ -198,7 +198,7 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
         )
     if not (comparison.only_base and comparison.only_new):
         empty = files[-1] if comparison.only_base else files[0]
-        raise UserError(f"compare: nothing that could be compared was measured in {empty}")
+        raise UserError(f"compare: {empty} holds nothing that could be compared")
     for base in comparison.only_base:
         for new in comparison.only_new:
             if base.cell.benchmark == new.cell.benchmark:
@@ -208,7 +208,7 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
                     advice = " ".join(f"--ignore {option}" for option in options)
                     raise UserError(
                         f"compare: {long_name(base.cell)} and {long_name(new.cell)} differ in "
-                        f"{', '.join(options)}; to compare them all the same, add {advice}"
+                        f"{', '.join(options)}; to compare them anyway, add {advice}"
                     )
     raise UserError(
         "compare: no benchmark of a contender was measured on both sides; "
@@ -227,10 +227,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Say which of two is faster, by how much, and whether the difference is significant."
     )
-    parser.epilog = "Exit status: 0, or 1 if --fail-above finds a slowdown or a lack; 2 bad usage."
+    parser.epilog = (
+        "Exit status: 0, or 1 if --fail-above finds a slowdown or a missing figure; 2 bad usage."
+    )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="files that -o or --append has named, those of a contender beside them, or last",
+        help="a file written by -o or --append, one from the .d directory beside it, or last",
     )  # fmt: skip
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument(
@@ -239,34 +241,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
-        help="compare each contender in environment B with itself in A, as --against has named "
+        help="compare each contender in environment B with itself in A, named as --against names "
         f"them; {INSTALLED!r} is the one without --against",
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,
-        help="compare each contender at every value of NAME with itself at the first one that "
-        "--define of the run has given",
+        help="compare each contender at every value of NAME with itself at the first value in the "
+        "run's --define",
     )  # fmt: skip
     parser.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",
-        help="compare a cost in place of the speed: "
+        help="compare a cost instead of the speed: "
         + "; ".join(f"{cost.name}, {cost.caption}" for cost in COSTS),
     )  # fmt: skip
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=IGNORABLE,
-        help="compare cells that differ in this option of the run (repeatable): "
+        help="compare cells even if they differ in this option of the run (repeatable): "
         f"{', '.join(IGNORABLE)}",
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if NEW takes more than PERCENT longer (the difference is "
-        "significant, and its whole interval lies above PERCENT), or has no figure of a cell of "
-        "BASE: it is not there, failed or cannot keep up",
+        help="exit with status 1 if NEW takes more than PERCENT longer (significantly, and with "
+        "the whole interval above PERCENT), or lacks a figure that BASE has: its cell is missing, "
+        "failed or cannot keep up",
     )  # fmt: skip
     parser.add_argument(
         "-v", "--verbose", action="store_true",
         help="list everything that differs besides the figures",
     )  # fmt: skip
     parser.add_argument(
-        "--format", default="text", metavar="FORMAT", help="as that of zodbshootout show"
+        "--format", default="text", metavar="FORMAT", help="a format of zodbshootout show"
     )

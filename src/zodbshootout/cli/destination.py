@@ -26,7 +26,7 @@ from zodbshootout.scheduling.plan import Plan
 def result_files(options: Options, plan: Plan) -> ResultFiles:
     """Return the files for the results.
 
-    :raises UserError: if there are such files already, or they cannot be written
+    :raises UserError: if the files exist already, or cannot be written
     """
     if options.append or options.resume:
         files = _existing_files(options)
@@ -67,7 +67,7 @@ def _existing_files(options: Options) -> ResultFiles:
     try:
         files = ResultFiles(path)
         files = files.appending() if options.append else replace(files, begun=read_results(path))
-        with damage_of(path):  # before anything is measured, and not when the table is printed
+        with damage_of(path):  # now, not when the table is printed after the run
             make_report([ResultSet([*files.existing, *files.begun])])
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
@@ -87,7 +87,7 @@ def check_like(
 ) -> None:
     """Check that results with the *expected* metadata can be added to those in the files, if any.
 
-    :raises UserError: if the metadata differ, or a run that is resumed had other cells
+    :raises UserError: if the metadata differ, or the run to resume had other cells
     """
     if not (options.append or options.resume):
         return
@@ -98,15 +98,15 @@ def check_like(
     other = next((result.cell for result in files.begun if result.cell not in planned), None)
     if other is not None:
         raise UserError(
-            f"--resume: {options.resume} is of another run, which had {long_name(other)}; give the "
-            "same arguments as then"
+            f"--resume: {options.resume} is from another run, with {long_name(other)}; give the "
+            "arguments of that run"
         )
 
 
 def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
     """Check that a report and profiles can be written beside the results in *combined*.
 
-    :raises UserError: if they cannot
+    :raises UserError: if one of them cannot be written
     """
     if options.report is not None:
         check_output("--report", options.report, [*options.paths, combined])
@@ -119,14 +119,14 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
         except OSError as error:
             raise UserError(f"--profile: {error}") from None
         if not os.access(profiles, os.W_OK):
-            raise UserError(f"--profile: {profiles} cannot be written to: no permission")
+            raise UserError(f"--profile: {profiles} is not writable")
         varied = varied_parameters(plan.cells)
         for cell in plan.cells:
             to_be_replaced(profiles / f".{file_name(cell, varied)}.prof")
 
 
 def _check_writable(path: Path) -> None:
-    """Check that files can be made beside *path*, and beside the file that its links lead to."""
+    """Check that files can be created in the directories of *path* and of its link's target."""
     target = to_be_replaced(path)
     if target is not None:
         for directory in dict.fromkeys([path.parent, target.parent]):

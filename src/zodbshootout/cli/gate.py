@@ -1,4 +1,4 @@
-"""The gate of ``--fail-above``: what a comparison finds, in lines, and the exit status."""
+"""The gate of ``--fail-above``: its findings, their messages, and the exit status."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from zodbshootout.results.verdicts import Comparison, Pair, Verdict
 
 
 def findings(comparison: Comparison, limit: float) -> list[Cell]:
-    """Return the cells of the new side that a gate finds.
+    """Return the cells of the new side that fail the gate.
 
-    These are cells that are significantly slower by more than *limit*, a fraction, and cells of the
-    base that the new side has no figure of, or that failed there.
+    They are significantly slower by more than *limit*, a fraction, or lack a figure that the
+    base has.
     """
     slower = [pair.new.cell for pair in comparison.pairs if pair.slower_than(limit)]
     return [*slower, *(result.cell for result in comparison.lost)]
@@ -27,11 +27,10 @@ def findings(comparison: Comparison, limit: float) -> list[Cell]:
 def status_of(
     comparison: Comparison, limit: float | None, streams: Streams, again: Comparison | None = None
 ) -> int:
-    """Print what the gate finds, and return the exit status; 0 without a *limit*.
+    """Print the findings of the gate, and return the exit status: 0 without a *limit*.
 
-    If findings were measured *again*, those that were not found a second time do not count; the
-    second time, a cell has to be significantly slower, and its ratio beyond the *limit*.  What has
-    no figure a second time counts.
+    With *again*, the comparison of a second run, a finding counts if that run confirms it (the
+    cell is significantly slower, and its ratio is beyond the *limit*) or has no figure for it.
     """
     if limit is None:
         return ALL_MEASURED
@@ -49,7 +48,7 @@ def status_of(
         left = {pair.new.cell for pair in (*confirmed, *slower)} | {one.cell for one in lost}
         names = [long_name(cell) for cell in findings(comparison, limit) if cell not in left]
         if names:
-            streams.complain(f"not found again by a second run: {', '.join(dict.fromkeys(names))}")
+            streams.complain(f"not confirmed by a second run: {', '.join(dict.fromkeys(names))}")
     costs = [pair.new.cost for pair in comparison.pairs if pair.new.cost]
     words = f"significantly more {costs[0].name}" if costs else "significantly slower"
     for line in (
@@ -89,7 +88,7 @@ def lack(result: CellResult) -> str:
 
 
 def _loss(result: CellResult) -> str:
-    """Describe a cell that the new side has no figure of, or that failed there."""
+    """Describe a cell that failed on the new side, or has no figure there."""
     return f"{lack(result)}, but the base has a figure: {long_name(result.cell)}" + (
         f": {result.reason}" if result.reason else ""
     )

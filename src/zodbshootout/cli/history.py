@@ -21,7 +21,7 @@ from zodbshootout.results.history import by_machine, read_points
 from zodbshootout.results.watching import MachineHistory, machine_histories
 
 EXPORTS = {"customBiggerIsBetter": True, "customSmallerIsBetter": False}
-"""The formats of github-action-benchmark, and whether more is better in them."""
+"""The formats of github-action-benchmark, and whether bigger is better in them."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def read_histories(directory: Path) -> list[MachineHistory]:
-    """Return the history in a directory, for each machine, the one with the newest point first.
+    """Return the history of each machine in a directory, the one with the newest point first.
 
     :raises UserError: if there are no points
     """
@@ -64,7 +64,7 @@ def read_histories(directory: Path) -> list[MachineHistory]:
 
 
 def gate(history: MachineHistory, limit: float | None, streams: Streams) -> int:
-    """Print the verdicts on the newest point that are beyond a limit; return the exit status."""
+    """Print the newest point's verdicts that are beyond a limit; return the exit status."""
     if limit is None:
         return ALL_MEASURED
     beyond = [
@@ -78,7 +78,7 @@ def gate(history: MachineHistory, limit: float | None, streams: Streams) -> int:
 
 
 def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Streams) -> None:
-    """Write the report of a history, and beside a page the feed.
+    """Write the report of a history and, if it is a page, a feed beside it.
 
     :raises UserError: if they cannot be written
     """
@@ -115,19 +115,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Exit status: 0, or 1 if --fail-above finds a change for the worse; 2 bad usage."
     )
     parser.add_argument(
-        "directory", type=Path, metavar="DIR", help="the directory that --history has named"
+        "directory", type=Path, metavar="DIR", help="the directory given to --history"
     )
     parser.add_argument(
         "--report", type=Path, metavar="PAGE",
-        help="write a page with a chart of each benchmark to this file, and beside it an Atom feed",
+        help="write a page with a chart of each benchmark to this file, and an Atom feed beside it",
     )  # fmt: skip
     parser.add_argument(
         "--format", default="text", metavar="FORMAT",
-        help="one of those of zodbshootout show; csv and json hold all points; or, for "
+        help="a format of zodbshootout show, of which csv and json hold all points; or, for "
         f"github-action-benchmark, {' or '.join(EXPORTS)}",
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if a verdict on the newest point is that a cell takes more than "
-        "PERCENT longer, with its whole interval above PERCENT, or as much more of what is counted",
+        help="exit with status 1 if a cell of the newest point takes more than PERCENT longer, or "
+        "costs more than PERCENT more, with the whole interval above PERCENT",
     )  # fmt: skip

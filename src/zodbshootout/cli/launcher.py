@@ -21,7 +21,7 @@ from zodbshootout.workers.worker import PROFILE_PREFIX
 
 
 def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
-    """Return a launcher of workers that hides secrets in their output and their logs.
+    """Return a launcher of workers that masks secrets in their output and their logs.
 
     :raises UserError: if the directories of workers cannot be made
     """
@@ -44,7 +44,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
     return Launcher(
         directory=directory,
         guardian=context.guardian,
-        # The temporary files of a client that is killed go away with the run.
+        # The temporary files of a client that is killed disappear with the run.
         environment={**environment, "TMPDIR": str(temporary)},
         working=working,
         opening=min(opening, working, key=attrgetter("seconds")),
@@ -59,7 +59,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
 
 
 _PYPERF_LINE = re.compile(r"\w+: Mean \+- std dev: |$")
-"""Either of the lines that pyperf prints in every worker; one of them is empty."""
+"""The two lines that pyperf prints in every worker: a result, and an empty line."""
 
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:

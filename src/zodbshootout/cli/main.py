@@ -51,7 +51,7 @@ def main(
         return INTERRUPTED
     except SystemExit as error:  # after --help and --version
         return int(error.code or 0)
-    except Exception as error:  # noqa: BLE001 - no defect may end with the status of a verdict
+    except Exception as error:  # noqa: BLE001 - a defect must not exit with a verdict's status
         return _report_defect(error, arguments, streams)
 
 
@@ -63,7 +63,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
         with errors_of_files():
             status = _module_of(name).run(parser_of(name).parse_intermixed_args(words), streams)
         return streams.status_after(status)
-    # Those that measure need ZODB, and the other commands do not.
+    # Only commands that measure need ZODB.
     from zodbshootout.cli import bisect, options, run
     from zodbshootout.config.secrets import of_argument
 

@@ -29,20 +29,20 @@ def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 _DISTRIBUTION = _read(distribution_of)
-# The times of events are in nanoseconds.
+# Events are timed in whole nanoseconds, which limits the rate.
 _RATE = number(float, lambda n: 0 < n <= 1e9, "a number of transactions a second")  # noqa: PLR2004
 _NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     "transactions": (count, "NUMBER", "transactions (default: 10000)"),
-    "connections": (count, "NUMBER", "connections that do them (default: 4)"),
-    "objects": (count, "NUMBER", "objects that exist before (default: 10000)"),
-    "loads": (_DISTRIBUTION, "N", "loads of a transaction (default: geometric:20)"),
+    "connections": (count, "NUMBER", "connections that run them (default: 4)"),
+    "objects": (count, "NUMBER", "objects that exist at the start (default: 10000)"),
+    "loads": (_DISTRIBUTION, "N", "loads per transaction (default: geometric:20)"),
     "writes": (share, "PERCENT", "transactions that store anything (default: 10%%)"),
-    "stores": (_DISTRIBUTION, "N", "stores of such a transaction (default: 2)"),
-    "new": (share, "PERCENT", "stores that store a new object (default: 0%%)"),
+    "stores": (_DISTRIBUTION, "N", "stores per transaction that stores anything (default: 2)"),
+    "new": (share, "PERCENT", "stores that create an object (default: 0%%)"),
     "counters": (
         count_or_zero,
         "NUMBER",
-        "resolving objects, one of which each writing transaction stores, too (default: 0)",
+        "objects with conflict resolution; each writing transaction also stores one (default: 0)",
     ),
     "size": (_DISTRIBUTION, "N", "bytes of a record (default: lognormal:300)"),
 }
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True)
     parser.add_argument(
         "--preset", choices=sorted(PRESETS),
-        help="begin with the mixture of an application of that kind; other options change it",
+        help="start from the mixture of a typical application; other options override it",
     )  # fmt: skip
     for name, (kind, metavar, text) in _NUMBERS.items():
         parser.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)

@@ -64,29 +64,29 @@ N = TypeVar("N", int, float)
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run; ``Options.run`` are those that scheduling needs."""
+    """The options of a run; :attr:`run` has those that scheduling needs."""
 
     files: Sequence[Path | str]
-    """The configuration files; a ``str`` is a ZODB URI in place of one."""
+    """Configuration files, as paths, and ZODB URIs, as strings."""
     private: bool
-    """Whether contenders have data of their own, not that which the files name."""
+    """Whether contenders have private data instead of the data that the files name."""
     benchmarks: Sequence[str]
     only: Sequence[str]
     variants: VariantOptions
     """The environments of ``--against`` and the values of ``--define``."""
     fail_above: float | None
-    """The slowdown that a variant of ``--against`` may have, as a fraction; ``None`` for any."""
+    """The acceptable slowdown of a variant, as a fraction; ``None`` without ``--fail-above``."""
     confirm: bool | None
-    """Whether findings of ``--fail-above`` are measured again; ``None`` if that was not said."""
+    """Whether findings of ``--fail-above`` are measured again; ``None`` by default."""
     requirements: Sequence[Requirement]
     """The limits of ``--require``."""
     point: PlannedPoint | None
     """The point to add to the history of ``--history``."""
     hosts: str | None
-    """The Dask cluster that the clients are on."""
+    """The value of ``--hosts``, which says where the clients run."""
     sweep: Sweep
     default_concurrency: bool
-    """Whether the number of clients is the default one, for want of ``-c``."""
+    """Whether the number of clients is the default, which ``-c`` replaces."""
     effort: Effort
     run: RunOptions
     zap: str | None
@@ -99,26 +99,25 @@ class Options:
     quiet: bool
     verbose: bool
     show: Sequence[str]
-    """The reports by pyperf to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
+    """pyperf's reports to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
     workload: Workload | None
-    """The workload that is replayed."""
+    """The workload to replay."""
     data: tuple[Path, Path | None] | None
-    """The FileStorage that holds the workload's objects, or that is copied, and the directory of
-    its blobs if that is given."""
+    """The FileStorage with the workload's objects, or to copy, and its blob directory, if any."""
     speed: float
     """The speed as a multiple of the recorded one, 0 for as fast as possible."""
     include_mapping: bool
     timeout: float
     """Seconds after which a worker counts as hanging."""
     open_timeout: float
-    """Seconds in which a contender has to open."""
+    """The time limit for opening a contender, in seconds."""
     python: str
     gevent: bool
     affinity: str
     """The numbers of CPUs, separated by commas; empty for all."""
     hooks: Sequence[str]
     memory: str | None
-    """``--tracemalloc`` or ``--track-memory`` if memory is measured in place of time."""
+    """``--tracemalloc`` or ``--track-memory`` if memory is measured instead of time."""
     inherit_environ: Sequence[str]
     copy_env: bool
     locale: bool
@@ -145,9 +144,9 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
-    """Return the options that were parsed from a command line.
+    """Return the checked options of a parsed command line.
 
-    :raises UserError: if one of them is wrong or contradicts another one
+    :raises UserError: if an option is wrong or contradicts another one
     """
     _check_combinations(given)
     if given.workload is None:
@@ -189,7 +188,7 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
 
 
 def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
-    """Make a dataclass from the arguments that have its fields' names, and from computed ones."""
+    """Make a dataclass: its fields are arguments of the same names, or *computed*."""
     names = {field.name for field in fields(kind)} - {*computed}
     return kind(**{name: getattr(given, name) for name in names}, **computed)
 
@@ -204,11 +203,9 @@ def _check_combinations(given: argparse.Namespace) -> None:
     if not (given.threads or given.gevent):
         _refuse(
             {"--leaks": given.leaks},
-            "looks at the objects of one process, and each client would be another; add --threads",
+            "counts the objects of one process, but clients are separate processes; add --threads",
         )
-        _refuse(
-            memory, "measures the worker, and the clients would be other processes; add --threads"
-        )
+        _refuse(memory, "measures the worker, but clients are separate processes; add --threads")
     _check_pace(given)
     if given.duration:
         _check_duration(given)
@@ -219,38 +216,38 @@ def _check_combinations(given: argparse.Namespace) -> None:
     _check_variants(given)
     if given.hosts is not None:
         if given.log and given.log not in LEVELS:
-            raise UserError("--log: a file is on this host alone; name a level with --hosts")
+            raise UserError("--log: other hosts lack the file; name a level with --hosts")
         here = {"--profile": given.profiles, "--against": given.against}
         here |= {"--affinity": given.affinity, "--hook": given.hooks, **_of_this_python(given)}
-        _refuse(here, "is about this host; leave it out with --hosts")
+        _refuse(here, "applies to this host alone; leave it out with --hosts")
 
 
 def _of_this_python(given: argparse.Namespace) -> dict[str, bool]:
-    """Return the options that concern the Python of the command alone."""
+    """Return the options that apply to the Python of the command alone."""
     memory = dict.fromkeys(given.memory, True)
     return {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
 
 
 def _check_variants(given: argparse.Namespace) -> None:
-    """Refuse what needs variants, or cannot be had with those of other environments."""
+    """Refuse options that need variants, or that do not work in other environments."""
     if not given.against:
         _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
     if given.against or given.history is not None:
         reason = "leave it out with --against" if given.against else "leave it out with --history"
-        _refuse(_of_this_python(given), f"is about this Python; {reason}")
+        _refuse(_of_this_python(given), f"applies to this Python alone; {reason}")
     if given.fail_above is None:
         _refuse({"--confirm": given.confirm}, "needs --fail-above, whose findings it confirms")
 
 
 def _check_history(given: argparse.Namespace) -> None:
-    """Refuse what would make a point that cannot be compared with the one before."""
+    """Refuse options whose point could not be compared with the previous one."""
     reason = "cannot be combined with --history; its gate is zodbshootout history DIR --fail-above"
     _refuse({"--fail-above": given.fail_above is not None}, reason)
     others = {
         "--append": given.append, "--resume": given.resume, "--for": given.duration,
         "--hosts": given.hosts,
     }  # fmt: skip
-    _refuse(others, "cannot be combined with --history, whose points are runs by themselves")
+    _refuse(others, "cannot be combined with --history: each point is one complete run")
 
 
 def _check_btrees(given: argparse.Namespace) -> None:
@@ -263,25 +260,25 @@ def _check_btrees(given: argparse.Namespace) -> None:
 
 
 def _check_duration(given: argparse.Namespace) -> None:
-    """Refuse what contradicts runs that share their clients, servers and databases."""
+    """Refuse options that contradict runs with common clients, servers and databases."""
     effort = {
         "--precision": given.precision, "--at-most": given.at_most, "-p": given.processes,
         "-n": given.values, "--rigorous": given.rigorous, "--fast": given.fast,
         "--debug-single-value": given.debug_single_value,
     }  # fmt: skip
-    _refuse(effort, "cannot be combined with --for, which says how long it takes")
+    _refuse(effort, "cannot be combined with --for, which sets the duration")
     files = {"--resume": given.resume, "--append": given.append}
-    reason = "its clients are gone; repeat it with -o and another file"
-    _refuse(files, f"cannot go on with a run --for some time: {reason}")
+    reason = "its clients have ended; repeat it with -o and another file"
+    _refuse(files, f"cannot continue a run with --for: {reason}")
     others = {
         "--latency-limit": given.latency_limit.percentile,
         **dict.fromkeys(given.memory, True),
     }  # fmt: skip
-    _refuse(others, "cannot be combined with --for, which shows how a steady load goes on")
+    _refuse(others, "cannot be combined with --for, which measures a steady load over time")
 
 
 def _check_during(given: argparse.Namespace) -> None:
-    """Refuse what contradicts slices before, during and after an operation."""
+    """Refuse options that contradict slices before, during and after an operation."""
     if not given.rate:
         raise UserError(
             "--during needs --rate: latencies before, during and after an operation are compared "
@@ -300,14 +297,14 @@ def _check_pace(given: argparse.Namespace) -> None:
     if pace in {"--rate", "--latency-limit"}:
         _refuse(
             {"--loops": given.loops, **dict.fromkeys(given.memory, True)},
-            f"cannot be combined with {pace}, which needs many iterations and their times",
+            f"cannot be combined with {pace}, which needs many timed iterations",
         )
     elif given.arrivals == "even":
         raise UserError("--arrivals needs --rate or --latency-limit")
 
 
 def _only_one(options: Mapping[str, object]) -> str:
-    """Return the option that has a value, or nothing if none has; several are an error."""
+    """Return the option that has a value, empty if none has; refuse several."""
     given = [option for option, value in options.items() if value]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
@@ -352,7 +349,7 @@ def _file_or_uri(word: str) -> Path | str:
 
 
 def _check_may_be_file(first: str, others: Sequence[str]) -> None:
-    """Refuse a *first* word, not the name of a file, that resembles a command or a benchmark."""
+    """Refuse a *first* word that resembles a command or a benchmark, not a file."""
     if first == LAST:
         raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
     if first == "run":
@@ -428,7 +425,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 
 def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse a FileStorage that is not used, and a directory of blobs that is not."""
+    """Refuse a FileStorage or a blob directory that would not be used."""
     if given.data is None or COPY in chosen:
         return
     if given.workload is None:
@@ -441,7 +438,7 @@ def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 
 def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse limits that no cell of the run has a figure for."""
+    """Refuse limits for which no cell of the run has a figure."""
     if given.requirements:
         _refuse(dict.fromkeys(given.memory, True), "cannot be combined with --require")
     for one in given.requirements:
@@ -452,7 +449,7 @@ def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> Non
             raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
         if one.metric == OBJECTS.name and (given.rate or given.speed):
             raise UserError(
-                f"--require: {one.text}: at a rate there are latencies; name one, such as p99"
+                f"--require: {one.text}: at a rate, latencies are measured; limit one, such as p99"
             )
 
 
@@ -465,19 +462,19 @@ def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
 
 
 def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
-    """Return the numbers of an option, which may be repeated, but not with the same number."""
+    """Return the numbers of a repeatable option; refuse one that occurs twice."""
     numbers = [number for numbers in given for number in numbers]
     for number in numbers:
         if numbers.count(number) > 1:
             raise UserError(
-                f"{option}: {number:.12g} is given twice, and would be one row of the table; give "
+                f"{option}: {number:.12g} is given twice, but would be one row of the table; give "
                 "it once"
             )
     return numbers
 
 
 def _sweep(given: argparse.Namespace, threads: str | None, clients: int) -> Sweep:
-    """Return the values of all parameters; *clients* is the number of clients by default."""
+    """Return the values of all parameters, with *clients* as the default number of clients."""
     unit = ClientKind.PROCESS
     if threads:
         unit = ClientKind.GREENLET if given.gevent else ClientKind.THREAD
@@ -505,21 +502,21 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
             raise UserError(f"--define: {name} is given twice; separate its values by commas")
         definitions[name] = values
     if (given.against or given.history) and any(len(values) > 1 for values in definitions.values()):
-        raise UserError("--define with several values and --against or --history: give one")
+        raise UserError("--define has several values; give one with --against or --history")
     return definitions
 
 
 def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
     if len(rtts) > 1 and (given.against or given.history):
-        raise UserError("--rtt with several times and --against or --history: give one")
+        raise UserError("--rtt has several times; give one with --against or --history")
     if rtts and any(name == RTT for name, _ in given.define):
-        raise UserError("--define rtt cannot be combined with --rtt; give the name another one")
+        raise UserError("--define rtt cannot be combined with --rtt; rename the definition")
     return rtts
 
 
 def _effort(given: argparse.Namespace) -> Effort:
-    """Return the effort; ``--fast`` and the like override numbers, as in pyperf."""
+    """Return the effort; as in pyperf, ``--fast`` and the like override numbers."""
     # Calibration needs times, which a run that measures memory lacks.
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES

@@ -1,7 +1,7 @@
 """The output of the command: results on standard output, everything else on standard error.
 
-A stream that cannot be written to, because its disk is full or its reader gone, falls silent.  It
-does not end the run: the results are in files.
+A stream that fails, because its disk is full or its reader has gone, discards further output.  The
+run goes on: its results are in files.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Streams:
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*; if output was lost, complain, name *results*, and return a failure."""
+        """Return *status*, or a failure if output was lost; then complain, and name *results*."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""
@@ -81,20 +81,20 @@ def project_url(name: str) -> str:
 
 
 def console_on(stream: TextIO | None) -> Console:
-    """Return a console as wide as ``COLUMNS`` says, or as the terminal, by default 80 characters.
+    """Return a console as wide as ``COLUMNS``, else as the terminal, else 80 characters.
 
-    The terminal may be that of another stream, as in ``zodbshootout show last | less``.
+    The terminal may be another stream's, as in ``zodbshootout show last | less``.
     """
     return Console(file=cast("IO[str]", _TolerantStream(stream)) if stream is not None else None)
 
 
 class _TolerantStream:
-    """A stream that keeps its first error in writing and falls silent, instead of raising it."""
+    """A stream that remembers its first write error and discards all further output."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.error: OSError | None = None
-        """The first error in writing; ``None`` if there was none."""
+        """The first write error, if any."""
 
     def write(self, text: str) -> int:
         try:

@@ -1,6 +1,6 @@
 """The parser of the command line of a run.
 
-Options of pyperf are declared here under the names that pyperf's manual gives them.
+pyperf's options are declared here under the names that pyperf's manual gives them.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ from zodbshootout.plugins import entries
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""Half of the width of a confidence interval at which measuring ends, as a fraction of the
-figure."""
+"""The precision at which measuring ends: half a confidence interval as a fraction of its figure."""
 RIGOROUS = 0.02
 """The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
-"""The maximum time of a cell, on average, in seconds; four times as long with ``--rigorous``."""
+"""The maximum average time per cell, in seconds; four times as long with ``--rigorous``."""
 MIN_RUNS_FOR_PRECISION = 4
-"""Minimum of a cell's runs with a precision: fewer say too little about the spread of runs."""
+"""Minimum number of runs with a precision: fewer say too little about the spread of runs."""
 SHORT_RUN_TIME = 0.8
-"""Seconds of a run's slices for each contender, with a precision: many short runs say more than a
-few long ones."""
+"""Seconds of slices in a run, per contender, with a precision: many short runs say more than a few
+long ones."""
 PROCESSES = 3
 """Runs of a cell if only their number of values is given."""
 
@@ -85,60 +84,60 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
     "what is measured": [
         several(
             "--only NAME", type=str.lower,
-            help="measure only the contender of that name; several as NAME,NAME,... or in repeated "
-            "options",
+            help="measure only the contender of that name; several as NAME,NAME,... or by "
+            "repeating the option",
         ),
         option(
             "--workload PATH", type=values.workload,
-            help="replay the workload that was recorded into PATH, a directory or a file; alone, "
-            "or beside the benchmarks that are named",
+            help="replay the workload recorded in PATH, a directory or a file; alone, or in "
+            "addition to the benchmarks that are named",
         ),
         option(
             "--speed FACTOR", type=values.speed, default=0.0,
-            help="begin the transactions of --workload when they were recorded, 1 as fast as then, "
-            "2 twice as fast (default: one directly after the other); the figures are the times "
-            "until they have ended",
+            help="start the transactions of --workload when they were recorded, at FACTOR times "
+            "the original speed (default: each directly after the last); the figures are the "
+            "times until they have ended",
         ),
         several(
             "--rate RATE", type=values.rates,
-            help="begin iterations (of replay: transactions) at RATE a second, of all clients "
-            "together and at random, instead of one directly after the other; the figures are "
-            "latencies, from the instant at which an iteration was due; several as RATE,RATE,... "
-            "or in repeated options; 20..200 is 20,40,80,160,200",
+            help="start RATE iterations (of replay: transactions) per second, at random times and "
+            "by all clients together, instead of each directly after the last; the figures are "
+            "latencies, measured from an iteration's scheduled start; several as RATE,RATE,... or "
+            "by repeating the option; 20..200 is 20,40,80,160,200",
         ),
         option(
             "--arrivals", choices=("poisson", "even"), default="poisson",
-            help="whether iterations at a rate come at random (poisson) or at equal intervals "
-            "(default: %(default)s)",
+            help="whether iterations at a rate start at random times (poisson) or at equal "
+            "intervals (default: %(default)s)",
         ),
         option(
             "--during OPERATION", choices=OPERATIONS, default="",
-            help="measure the latencies at --rate before, during and after an operation: pack a "
-            "database of --min-objects with --revisions and --garbage; copy it into a FileStorage; "
-            "vacuum, after a pack, if it has a vacuum; restart, which kills private servers and "
-            "starts them again; or restart:clean, which stops them in order",
+            help="measure the latencies at --rate before, during and after an operation: pack (a "
+            "database of --min-objects with --revisions and --garbage), copy (the database into a "
+            "FileStorage), vacuum (after a pack, if the database has one), restart (kill private "
+            "servers and start them again) or restart:clean (shut them down before)",
         ),
         option(
             "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),
-            help="search the highest rate at which a percentile of the latencies is within a time, "
-            "such as p99=50ms",
+            help="find the highest rate at which a percentile of the latencies stays within a "
+            "time, such as p99=50ms",
         ),
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
-            help="copy the transactions of this FileStorage, or give the objects of --workload "
-            "the records that they have in it, and store all other objects as well; it is read "
-            "and not written to (default: make objects, and records of the recorded sizes)",
+            help="copy the transactions of this FileStorage, or replay --workload on a database "
+            "with all its objects; it is only read (default: objects that are made, for "
+            "--workload with records of the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
-            help="give VALUE to NAME, in place of its %%define in FILE; with NAME=VALUE,VALUE,... "
-            "measure each contender that uses NAME with each of the values (a comma in a value is "
-            "\\,); repeated for several names, with every combination",
+            help="set NAME to VALUE, overriding its %%define in FILE; with NAME=VALUE,VALUE,... "
+            "measure each contender that uses NAME with every value (write a comma in a value as "
+            "\\,); if repeated with other names, with every combination",
         ),
         several(
             "--rtt TIME", type=values.rtts,
             help="measure each contender that has a server at these round-trip times between "
-            "client and server, in turn; several as TIME,TIME,...; 0 adds none",
+            "client and server; several as TIME,TIME,...; 0 adds no delay",
         ),
         option(
             "--include-mapping", choices=values.SWITCHES,
@@ -146,26 +145,25 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         flag(
             "--private",
-            help="measure the settings of FILE with other data: each contender has files, or a "
-            "database in a server, that the run makes and removes; nothing that FILE names is "
-            "opened",
+            help="use the settings of FILE with other data: the run creates files, or a database "
+            "in a server, for each contender, and removes them; nothing that FILE names is opened",
         ),
         flag(
             "--list", dest="list_only",
-            help="open every contender, print the cells that would be measured, what cannot be, "
-            "and an estimate of the time, and exit",
+            help="open every contender, print which cells can and cannot be measured and how long "
+            "that would take, and exit",
         ),
     ],
     "objects": [
         several(
             "--object-counts N", type=values.counts,
-            help="objects that each client writes or reads in an iteration, such as 500 or 10k "
-            "(default: 1000); several as N,N,... or N..N, or in repeated options",
+            help="objects that each client writes or reads per iteration, such as 500 or 10k "
+            "(default: 1000); several as N,N,... or N..N, or by repeating the option",
         ),
         several(
             "-s --object-size BYTES", type=values.record_sizes,
             help="bytes of a stored record, such as 300, 1k or 1MB (default: 300); several as "
-            "BYTES,BYTES,... or BYTES..BYTES, or in repeated options",
+            "BYTES,BYTES,... or BYTES..BYTES, or by repeating the option",
         ),
         option(
             "--btrees", choices=values.MAPPINGS,
@@ -182,7 +180,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         flag(
             "--grown",
-            help="have the objects of --min-objects in that BTree, and all others between them",
+            help="put the objects of --min-objects into that BTree, and all others between them",
         ),
         flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
@@ -198,8 +196,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
     "the databases": [
         several(
             "--min-objects N", type=values.counts_or_zeros,
-            help="fill each database with at least N objects besides those of the benchmarks, such "
-            "as 100k or 10M (default: 0); several as N,N,... or in repeated options, which are "
+            help="fill each database with at least N objects besides those of the benchmarks, "
+            "such as 100k or 10M (default: 0); several as N,N,... or by repeating the option, "
             "measured from the smallest to the largest",
         ),
         option(
@@ -209,41 +207,40 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--garbage PERCENT", type=values.garbage, default=GARBAGE,
-            help="percentage of the objects of a database to which nothing refers when it is "
-            f"packed (default: {100 * GARBAGE:g}%%)",
+            help="percentage of a database's objects that are unreachable when it is packed "
+            f"(default: {100 * GARBAGE:g}%%)",
         ),
         several(
             "--may-write NAME", type=str.lower,
-            help="write to the database of that contender even if it holds data of others; "
-            "several as NAME,NAME,... or in repeated options",
+            help="write to the database of that contender even if it holds other data; several as "
+            "NAME,NAME,... or by repeating the option",
         ),
         flag("--pack", help="pack each database before measuring it"),
         option(
             "--zap [force|NAME,...]",
-            help="DESTROY ALL DATA of a database before each run of add; asks for each database "
-            "first, unless contenders are named, or force names them all",
+            help="DESTROY ALL DATA of a database before each run of add; asks about each database "
+            "first, unless its contender is named, or with force",
         ),
     ],
     "concurrency": [
         several(
-            "-c --concurrency N", type=values.crew_sizes,
             help="number of concurrent clients, which are processes unless --threads or --gevent "
             "is given (default: 2 with one of these or with FILE, otherwise 1); several as "
-            "N,N,... or N..N, or in repeated options",
+            "N,N,... or N..N, or by repeating the option",
         ),
         option(
             "--hosts WHERE",
             help="run the clients on the workers of a Dask cluster: the address of its scheduler, "
-            "a file of Dask's that names it, or local:N for N workers on this host",
+            "a scheduler file of Dask, or local:N for N workers on this host",
         ),
         option(
             "--threads", choices=values.SHARINGS,
-            help="clients are threads, which share one DB (shared, also without a value) or have "
-            "one each (unique)",
+            help="run clients as threads, which share one DB (shared, the value if none is given) "
+            "or have one each (unique)",
         ),
         flag(
             "--gevent",
-            help="clients are greenlets of a process patched by gevent; implies --threads",
+            help="run clients as greenlets of a process patched by gevent; implies --threads",
         ),
     ],
     "how long it takes": [
@@ -254,13 +251,14 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--at-most MINUTES", type=values.minutes,
-            help="stop measuring after MINUTES, or after 30s or 1h, and mark the figures that "
-            f"missed the precision (default: {SECONDS_OF_A_CELL:g} seconds for each cell)",
+            help="stop measuring after MINUTES (or a time such as 30s or 1h), and mark the "
+            f"figures that missed the precision (default: {SECONDS_OF_A_CELL:g} seconds for each "
+            "cell)",
         ),
         option(
             "--for MINUTES", type=values.minutes, dest="duration",
-            help="keep the clients, servers and databases of each benchmark open for MINUTES, or "
-            "for 90s or 2h, and show what changes with time; replaces --precision",
+            help="keep the clients, servers and databases of each benchmark open for MINUTES (or "
+            "a time such as 90s or 2h), and show what changes over time; replaces --precision",
         ),
     ],
     "the run and its output": [
@@ -272,23 +270,24 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "--against WHAT",
             help="measure each contender a second time, with WHAT: a requirement such as "
-            "RelStorage==4.2.0, several in one value ('ZEO==5.4.1 ZODB<6'), a checkout, a wheel, "
-            "a Python or a virtual environment; with all releases that satisfy 'RelStorage>=4', or "
-            "the commits ./RelStorage@v4.2..HEAD; can be repeated",
+            "RelStorage==4.2.0, several in one value ('ZEO==5.4.1 ZODB<6'), a checkout, a wheel, a "
+            "Python or a virtual environment; 'RelStorage>=4' stands for all releases that satisfy "
+            "it, and ./RelStorage@v4.2..HEAD for these commits (repeatable)",
         ),
         option(
             "--fail-above PERCENT", type=values.limit,
             help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
-            "--against than as installed, or has no figure then; see zodbshootout compare --help",
+            "--against than as installed, or has no figure with it; see zodbshootout compare "
+            "--help",
         ),
         flag(
             "--confirm", default=None,
-            help="measure what --fail-above finds a second time, and report what is found again "
-            "(default)",
+            help="measure the findings of --fail-above a second time, and report those that this "
+            "confirms (default)",
         ),
         flag(
             "--no-confirm", action="store_false", dest="confirm",
-            help="report what --fail-above finds in the first run",
+            help="report the findings of --fail-above without measuring them again",
         ),
         several(
             "--require LIMIT", type=Requirement.parsed, dest="requirements",
@@ -298,8 +297,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--history DIR", type=Path,
             help="add a point to the history in DIR: measure what is installed in turn with what "
-            "the previous point had, and with an anchor, which --against names for all points; see "
-            "zodbshootout history --help",
+            "the previous point had, and with an anchor that --against names once for all points; "
+            "see zodbshootout history --help",
         ),
         option(
             "--baseline NAME",
@@ -323,8 +322,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag("--fail-fast", help="stop at the first cell that fails"),
         option(
             "--profile DIR", type=values.profile_directory, dest="profiles",
-            help="write profiles of the clients to DIR, one for each contender and benchmark; the "
-            "figures are lower then",
+            help="write profiles of the clients to DIR, one for each contender and benchmark; this "
+            "lowers the figures",
         ),
         option("--profiler", choices=("cprofile",), help="the profiler; there is only one"),
         flag(
@@ -334,8 +333,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--log [LEVEL|FILE]", type=values.log,
-            help="log what storages do: from LEVEL on (INFO without a value), or as a ZConfig "
-            "logging FILE says",
+            help="log messages of storages, of LEVEL and above (INFO without a value), or as a "
+            "ZConfig logging FILE says",
         ),
     ],
     "pyperf's options": [
@@ -356,16 +355,16 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "-n --values", type=values.count, default=0,
-            help="values of a run, which the contenders take in turn (default: as many as fit into "
-            f"{SHORT_RUN_TIME:g} seconds for each contender, with -p {RUN_TIME:g}, 3 to 100)",
+            help="values of a run, which the contenders take in turn (default: 3 to 100, as many "
+            f"as fit into {SHORT_RUN_TIME:g} seconds for each contender, or {RUN_TIME:g} with -p)",
         ),
         option(
             "-w --warmups", type=values.count_or_zero, default=0,
-            help="values at the beginning of a run that are not counted (default: 0)",
+            help="values that are discarded at the start of a run (default: 0)",
         ),
         option(
             "-l --loops", type=values.count_or_zero, default=0,
-            help="iterations of each client for a value (default: 0, calibrate)",
+            help="iterations of each client per value (default: 0, calibrated)",
         ),
         flag("-v --verbose", help="print each step, and what storages print"),
         flag(
@@ -382,7 +381,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="add the results to those in FILENAME and in the directory beside it",
         ),
         option(
-            # If the speed of the machine changes, many short values in turn compare contenders
+            # On a machine whose speed drifts, many short interleaved values compare contenders
             # better than a few long ones.
             "--min-time", type=values.seconds, default=0.05,
             help="minimum time of a value, in seconds (default: %(default)s)",
@@ -420,12 +419,12 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag(
             "--tracemalloc", dest="memory", default=[],
             action="append_const", const="--tracemalloc",
-            help="measure the memory that Python allocates, in place of time (threads only)",
+            help="measure the memory that Python allocates instead of time (threads only)",
         ),
         flag(
             "--track-memory", dest="memory", default=[],
             action="append_const", const="--track-memory",
-            help="measure the memory of the worker, in place of time (threads only)",
+            help="measure the memory of the worker instead of time (threads only)",
         ),
         flag(
             "--version", action="version", version=f"zodbshootout {version('zodbshootout')}",
@@ -459,7 +458,7 @@ def _description() -> str:
             *examples,
             "",
             "FILE lists the contenders in ZConfig format, or is an application's zope.conf.",
-            "Without it an embedded default is measured, which needs nothing installed or started.",
+            "Without FILE, an embedded default is measured; it needs nothing installed or started.",
             "A ZODB URI, such as file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The",
             "benchmarks write to these databases.",
             "",
@@ -487,8 +486,8 @@ def run_parser(**words: Any) -> Parser:
         "       zodbshootout history DIR [option ...]\n"
         "       zodbshootout bisect [FILE|URI ...] [BENCHMARK ...] --good A --checkout DIR",
         description=_description(),
-        epilog="Exit status: 0 all was measured that is supported, 1 --fail-above found a\n"
-        "slowdown or --require a limit that is not kept, 2 bad usage or configuration,\n"
+        epilog="Exit status: 0 everything supported was measured, 1 --fail-above found a\n"
+        "slowdown or a limit of --require was broken, 2 bad usage or configuration,\n"
         "3 some cells failed or nothing was measured, 70 a defect of zodbshootout,\n"
         "130 interrupted.\n\n"
         "Completion in bash (or zsh): pip install 'zodbshootout[completion]', then source\n"

@@ -44,11 +44,11 @@ from zodbshootout.results.watching import MachineHistory
 from zodbshootout.versions import origin_of
 
 WATCHED = ("ZODB", "BTrees", "persistent", "ZEO", "RelStorage")
-"""The packages that every point is installed with again."""
+"""The packages that every point records, to install them again later."""
 _COMMIT = re.compile(r"@[0-9a-f]{40}(#|$)")
 """The end of the URL of a commit."""
 _VERSION = re.compile(r"(?P<version>\S+)(?: \(git (?P<commit>\w+)(?P<modified>, modified)?\))?")
-"""A version as it is in metadata."""
+"""A package's version as metadata have it."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class PlannedPoint:
 
     directory: Path
     anchor: Anchor
-    """Its point is empty if this is the first one that is compared with it."""
+    """Its :attr:`~Anchor.point` is empty if this point is the first to be compared with it."""
     machine: Mapping[str, Plain]
     environments: Mapping[str, Environment]
-    """The environments of all roles that are measured besides the candidate, by role."""
+    """The environments to measure besides that of the candidate, by role."""
     packages: Mapping[str, Packages]
-    """Those of the candidate and of the previous one, by role."""
+    """The packages of the candidate and of the previous point, by role."""
     previous: str = ""
     """The name of the previous point."""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """Why a role cannot be measured."""
+    """The reasons why roles cannot be measured, by role."""
 
 
 def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
@@ -86,7 +86,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
     environments[TWIN] = replace(environments[ANCHOR], name=TWIN)
     if known is not None and not is_same:
         environments[FORMER] = _environment(FORMER, known.requirements, may_be_gone=True)
-    read_accepted(directory)  # a flaw of that file had better not be found after the run
+    read_accepted(directory)  # report its mistakes now, not after the run
     planned = PlannedPoint(directory, anchor, machine, environments, {CANDIDATE: candidate})
     return _with_previous(planned, points[-1]) if points else planned
 
@@ -95,16 +95,13 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
-    # It fails now, not after the run, if what is not named cannot be installed again.
+    # Fail now, not after the run, if a package that is not named cannot be installed again.
     _requirements(_not_named(named[0].requirements, candidate))
     return Anchor(words[0], named[0].requirements, "")
 
 
 def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
-    """Return the point with the candidate of the *last* one as the previous one.
-
-    If another role has the same packages, it is not measured twice.
-    """
+    """Add the *last* point as the previous one, unless another role has the same packages."""
     previous = last.packages[CANDIDATE]
     packages = {**planned.packages, PREVIOUS: previous}
     planned = replace(planned, packages=packages, previous=last.name)
@@ -122,7 +119,7 @@ def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
 
 
 def installed_packages(named: Iterable[Environment] = ()) -> Packages:
-    """Return the installed versions of :data:`WATCHED` and of what the environments name."""
+    """Return the installed versions of :data:`WATCHED` and of packages that environments name."""
     names = [name for one in named for name in map(_name, one.requirements) if name]
     packages = {}
     for name in dict.fromkeys([*WATCHED, *names]):
@@ -142,7 +139,7 @@ def installed_packages(named: Iterable[Environment] = ()) -> Packages:
 def _name(requirement: str) -> str:
     """Return the name of a requirement's package, empty for a path or a URL alone.
 
-    A package of :data:`WATCHED` may be spelled in any way.
+    A package of :data:`WATCHED` has the spelling that it has there.
     """
     try:
         name = Requirement(requirement).name
@@ -155,7 +152,7 @@ def _name(requirement: str) -> str:
 def _environment(
     role: str, requirements: Sequence[str], *, may_be_gone: bool = False
 ) -> Environment:
-    """Return the environment of a role; that it *may_be_gone* is not an error of the run."""
+    """Return the environment of a role; if it *may_be_gone*, failing to make it is not an error."""
     return Environment(
         role,
         requirements=tuple(requirements),
@@ -178,7 +175,7 @@ def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
 def _check_is_fixed(word: str, environment: Environment) -> None:
     """Check that an anchor stays the same.
 
-    :raises UserError: if it is a checkout or a Python, which change
+    :raises UserError: if it is a checkout or a Python, which may change
     """
     if not environment.requirements or any(map(_may_change, environment.requirements)):
         raise UserError(
@@ -195,9 +192,9 @@ def _may_change(requirement: str) -> bool:
 
 
 def _requirements(packages: Packages) -> list[str]:
-    """Return what installs packages again, as uv takes it.
+    """Return requirements, for uv, that install the same packages again.
 
-    :raises UserError: if one of them cannot be
+    :raises UserError: if a package cannot be installed again
     """
     return [_requirement(name, package) for name, package in packages.items()]
 
@@ -208,7 +205,7 @@ def _requirement(name: str, package: Package) -> str:
     if package.modified or not package.commit:
         why = "had changes that are in no commit" if package.modified else "is in no commit"
         raise UserError(f"{name} {package.version} from {package.url} {why}")
-    origin = origin_of(name)  # the checkout here has the commit, wherever that one was
+    origin = origin_of(name)  # a local checkout still has the commit
     url = origin.url if origin is not None and origin.editable else package.url
     return f"{name} @ git+{url}@{package.commit}"
 
@@ -238,7 +235,7 @@ def add_point(
     )
     if not any(POSITION in cell.ratios for cell in cells):
         reason = _reason(by_role.get(ANCHOR, [])) or "there are too few runs"
-        streams.complain(f"--history: no point was added: no ratio to the anchor: {reason}")
+        streams.complain(f"--history: no point was added without a ratio to the anchor: {reason}")
         return
     measured = {role: _packages(planned, role, by_role[role])
                 for role in (ANCHOR, FORMER) if role in by_role}  # fmt: skip
@@ -271,7 +268,7 @@ def verdicts_on(point: Point, directory: Path) -> Iterator[str]:
 
 
 def _roles(original: Contender, contenders: Sequence[Contender]) -> dict[str, str]:
-    """Return the names of a contender in all roles."""
+    """Return the names of a contender and its variants, by role."""
     variants = {
         contender.environment.name: contender.name
         for contender in contenders
@@ -281,14 +278,14 @@ def _roles(original: Contender, contenders: Sequence[Contender]) -> dict[str, st
 
 
 def _reason(results: Sequence[CellResult]) -> str:
-    """Return why nothing of a role was measured, empty if something was."""
+    """Return why nothing was measured in a role, empty if something was."""
     if any(result.measured for result in results):
         return ""
     return next((result.reason for result in results if result.reason), "")
 
 
 def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
-    """Return the packages of a role: what it did not change is as installed."""
+    """Return the packages of a role: those that it does not change are as installed."""
     packages = dict(planned.packages[CANDIDATE])
     for text in planned.environments[role].requirements:
         name = _name(text)
@@ -303,7 +300,7 @@ def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -
 
 
 def _written(text: str) -> Package | None:
-    """Return the package whose version is *text* in metadata, ``None`` if there is none."""
+    """Return the package whose version metadata give as *text*, ``None`` if they give none."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return None
@@ -311,10 +308,7 @@ def _written(text: str) -> Package | None:
 
 
 def _pinned(requirements: Sequence[str], packages: Packages) -> list[str]:
-    """Return requirements with the versions of all packages, so that later ones are not used.
-
-    Those that say where to find their package stay as they are.
-    """
+    """Return requirements that pin all packages; those that name a path or URL are unchanged."""
     direct = [one for one in requirements if is_direct(one)]
     return [
         *direct,

@@ -26,9 +26,9 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.result_store import Observer
 
 WORTH_SHOWING = 30.0
-"""The shortest time left that is printed as a line, in seconds."""
+"""The shortest remaining time that is worth a line, in seconds."""
 PAUSE = 1.0
-"""The shortest time in seconds between two versions of the live table."""
+"""The minimum time between two updates of the live table, in seconds."""
 PENDING = "…"
 """The entry of a cell without a run in the live table."""
 
@@ -47,7 +47,7 @@ def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]
 
 
 class _Printed(Observer):
-    """Prints failures and what workers have printed line by line."""
+    """Print failures and the output of workers, line by line."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -60,7 +60,7 @@ class _Printed(Observer):
 
 
 class Lines(_Printed):
-    """Print a line for each row, and at most once a minute the time left."""
+    """Print a line for each row, and the time left at most once a minute."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Lines(_Printed):
 
 
 def describe(result: CellResult) -> str:
-    """Return a result in a few words."""
+    """Describe a result in a few words."""
     if not result.measured:
         return f"{result.state.value}: {result.reason}"
     figure = OBJECTS.value(result)
@@ -111,7 +111,7 @@ def describe(result: CellResult) -> str:
 
 
 class LiveTable(_Printed):
-    """Show the table as it grows, and below it the present step and the time left.
+    """Show the table as it grows, and below it the current step and the time left.
 
     The table is on the screen while the context manager :attr:`live` is active.
     """
@@ -126,13 +126,13 @@ class LiveTable(_Printed):
         self._baseline = baseline
         self._clock = clock
         self._lock = threading.RLock()
-        """Held while the table is made; the thread that refreshes the screen may make it, too."""
+        """Held while the table is rendered, by the refreshing thread or another one."""
         self._results: Sequence[CellResult] = ()
         self._table = Segments([])
         self._is_current = True
         """Whether the table shows the results."""
         self._next = -math.inf
-        """The time from which the table may be made again."""
+        """The earliest time of the next update, in seconds of the clock."""
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=16),
@@ -173,20 +173,20 @@ class LiveTable(_Printed):
         self._results, self._is_current = results, False
 
     def _update(self) -> None:
-        """Make the table of changed results, unless the last one was made a moment ago.
+        """Render changed results, unless the last rendering was a moment ago.
 
-        The next step is noted before the clients are at work, and so has the table made at a time
-        when nothing is measured.  Only a change that came too soon waits for the next refresh.
+        A step is noted before its clients start, so that rendering does not disturb measuring.
+        Only a change that came too soon waits for the next refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:
                 return
-            self._is_current = True  # a change from now on is another one
+            self._is_current = True  # first: a change meanwhile must not be lost
             self._table = self._made()
             self._next = self._clock() + PAUSE
 
     def _made(self) -> Segments:
-        """Make the part of the table that fits on the screen; verdicts are about that alone."""
+        """Render the part of the table that fits on the screen, with verdicts on that alone."""
         height = self._console.height - 3
         results = in_first_rows(self._results, height)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)

@@ -20,7 +20,7 @@ from zodbshootout.results.files import damage_of, holds_results
 from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 WIDTH = 1000
-"""The width of plain text, in characters: no line is wrapped."""
+"""The width of plain text, in characters, at which no line is wrapped."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -48,10 +48,10 @@ def format_for(option: str, path: Path, name: str | None = None) -> Write:
 
 
 def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
-    """Check that the file of *option* is not a directory, is not read, and holds no results.
+    """Check that a report may replace the file of *option*.
 
-    :raises UserError: if it is or does
-    :raises OSError: if the system refuses its name, or it is something like a socket
+    :raises UserError: if it is a directory, one of the *inputs*, or holds results
+    :raises OSError: if its name is invalid, or it is something like a socket
     """
     if path.is_dir():
         raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
@@ -65,7 +65,7 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
     """Replace the file of *option* with a report.
 
     :raises UserError: if the format can show nothing of the report, or the file cannot be written;
-        its former content is unchanged
+        its content is unchanged then
     """
 
     def write_to(temporary: Path) -> None:
@@ -80,7 +80,7 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
 
 
 def name_output(what: str, path: Path, streams: Streams) -> None:
-    """Print the path of a file that was written; a pipe or a device may be standard output."""
+    """Print the path of a file that was written, but not of a pipe or a device."""
     if to_be_replaced(path) is not None:
         streams.say(f"{what}: {path}")
 
@@ -92,15 +92,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file that -o or --append has named; last is the newest of this directory's runs",
+        help="a file written by -o or --append; last is the newest of this directory's runs",
     )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="PAGE",
-        help="write to this file; its ending tells the format: .html, .md, .svg, .png and so on",
+        help="write to this file, in the format of its ending: .html, .md, .svg, .png and so on",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="FORMAT",
-        help=f"write in this format whatever the ending is: {', '.join(formats())}",
+        help=f"write in this format, whatever the ending: {', '.join(formats())}",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",
@@ -108,5 +108,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--ceiling", metavar="NAME",
-        help="draw that contender as the limit of the others, such as one that does nearly nothing",
+        help="draw that contender, such as one that does hardly anything, as the limit of the "
+        "others",
     )  # fmt: skip

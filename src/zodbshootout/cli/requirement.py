@@ -40,13 +40,13 @@ class Requirement:
 
     text: str
     contender: str
-    """The only contender that it is about; empty for all."""
+    """The contender that it limits; empty for all."""
     benchmark: str
     metric: str
     """A name of :data:`METRICS` or of a cost, or a percentile of latencies, such as ``p99.9``."""
     relation: str
     limit: float
-    """In seconds, bytes, objects per second, or whatever else the metric counts."""
+    """The limit in seconds, bytes, objects per second, or whatever else the metric counts."""
 
     @classmethod
     def parsed(cls, text: str) -> Requirement:
@@ -72,12 +72,12 @@ class Requirement:
         return cls(text.strip(), (contender or "").lower(), benchmark, metric, relation, limit)
 
     def is_about(self, result: CellResult) -> bool:
-        """Return whether a result has to keep it."""
+        """Return whether it applies to a result."""
         cell = result.cell
         return cell.benchmark == self.benchmark and self.contender in {"", cell.contender.lower()}
 
     def figure(self, result: CellResult) -> float | None:
-        """Return the figure that it limits, ``None`` if the result has none."""
+        """Return the figure that it limits, ``None`` if the result lacks it."""
         if result.state is not State.MEASURED or not result.keeps_up:
             return None
         if cost := BY_NAME.get(self.metric):
@@ -91,7 +91,7 @@ class Requirement:
         return result.latencies_at([percentile]).get(percentile)
 
     def outcome(self, result: CellResult) -> tuple[bool, str]:
-        """Return whether a result keeps it, and a line; one without a figure does not."""
+        """Return whether a result, which needs a figure, keeps the limit, and a line about it."""
         figure = self.figure(result)
         kept = figure is not None and bool(_RELATIONS[self.relation](figure, self.limit))
         words = self._lack(result) if figure is None else self._text(result, figure)
@@ -117,7 +117,7 @@ def status_of(
     status = ALL_MEASURED
     for requirement in requirements:
         limited = list(filter(requirement.is_about, results))
-        nothing = [(False, f"broken: {requirement.text}: nothing of it was measured")]
+        nothing = [(False, f"broken: {requirement.text}: nothing that it limits was measured")]
         for kept, line in map(requirement.outcome, limited) if limited else nothing:
             if kept:
                 streams.say(line)
@@ -128,7 +128,7 @@ def status_of(
 
 
 def _percentile(metric: str) -> float | None:
-    """Return the number in the name of a percentile, ``None`` if it is not the name of one."""
+    """Return the number in the name of a percentile, ``None`` for any other name."""
     match = _PERCENTILE.fullmatch(metric)
     percentile = float(match[1]) if match else 0.0
     return percentile if 0 < percentile <= MAX_PERCENTILE else None

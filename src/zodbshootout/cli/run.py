@@ -118,7 +118,7 @@ def run(options: Options, streams: Streams) -> int:
                 _show_log(cluster, options, observer, streams)
         if options.list_only:
             return _show_plan(plan, streams)
-        is_step = options.run.rounds is not None  # of a search, which has words of its own
+        is_step = options.run.rounds is not None  # of a search, which prints its own messages
         if message and not is_step:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
@@ -159,8 +159,8 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     for contender in contenders:
         if option and contender.environment:
             raise UserError(
-                f"{option} is about this Python, and {contender.name} is in another one; choose "
-                "others with --only"
+                f"{option} applies to this Python alone, but {contender.name} uses another one; "
+                "choose others with --only"
             )
     return replace(options, run=replace(options.run, baseline=baseline, may_write=may_write))
 
@@ -177,7 +177,7 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
     if options.private:
         files = " and ".join(map(str, options.paths))
         verb = "name" if len(options.paths) > 1 else "names"
-        notes.append(f"data of the run's own (--private): nothing that {files} {verb} is opened")
+        notes.append(f"--private: the run makes its data; nothing that {files} {verb} is opened")
     reason = refused_unless_alone(opened, sweep.parameters()[0]) or next(
         (why for name in options.benchmarks if (why := benchmarks()[name].alone)), None
     )
@@ -190,7 +190,7 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
 
 
 def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
-    """Make the trace of the workload that is replayed, and put it into the parameters."""
+    """Make the trace of the workload to replay, and put it into the parameters."""
     if options.workload is None:
         return options
     if options.workload.size > LARGE_FILE and not options.quiet:
@@ -218,9 +218,9 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
 
 
 def _with_copied(options: Options, directory: Path, streams: Streams) -> Options:
-    """Put the FileStorage that is copied into the parameters.
+    """Put the FileStorage to copy into the parameters.
 
-    :raises UserError: if the user's cannot be read
+    :raises UserError: if that of ``--data`` cannot be read
     """
     if COPY not in options.benchmarks:
         return options
@@ -274,7 +274,7 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
         if isinstance(error, GuardianLost):
             return SOME_FAILED, f"stopped: {error}"
         kept = any(result.measured for result in store.results)
-        what = "what was measured until then is kept" if kept else "nothing was measured"
+        what = "results so far were saved" if kept else "nothing was measured"
         return INTERRUPTED, f"interrupted; {what}"
     return _status_and_reason(store.results)
 
@@ -282,7 +282,7 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
 def _show_log(
     cluster: Cluster | None, options: Options, observer: Observer, streams: Streams
 ) -> None:
-    """Show what the processes of Dask have logged, if the options ask for a log."""
+    """Show what Dask's processes have logged, if the options ask for a log."""
     if options.run.log and cluster is not None:
         for line in cluster.logged():
             observer.relay(streams.mask(line))
@@ -295,7 +295,7 @@ def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
     if State.NOT_RUN in states:
         return SOME_FAILED, "not everything was measured: there was no time left (--at-most)"
     if not any(result.measured for result in results):
-        return SOME_FAILED, "nothing was measured: none of the contenders can run any of it"
+        return SOME_FAILED, "nothing was measured: no contender supports any of the benchmarks"
     return ALL_MEASURED, ""
 
 
@@ -353,11 +353,10 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Compare what was measured with ``--require`` and, as ``--fail-above`` says, its variants.
+    """Apply ``--require`` and ``--fail-above``; return their exit status, else that of the run.
 
-    *runs* are the results, then those of the second run of what the first has found.  Return the
-    status of what is found, or else that of the run.  That one of several releases does not work
-    here is not a finding.
+    *runs* are the results and, if findings were measured again, those of the second run.  A
+    release among several that does not work here is not a finding.
     """
     if status == INTERRUPTED:
         return status
@@ -390,7 +389,7 @@ def _measured_again(
 ) -> tuple[str, list[CellResult]]:
     """Measure the rows with findings of ``--fail-above`` once more.
 
-    Return the reason of an interrupt, which is empty without one, and the results.
+    Return the message of an interrupt, empty without one, and the results.
     """
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
@@ -400,7 +399,7 @@ def _measured_again(
         cell
         for _, comparison in _comparisons(store.results, plan)
         for cell in findings(comparison, options.fail_above or 0.0)
-        if plan.failure(cell) is None  # what cannot be opened fails again
+        if plan.failure(cell) is None  # a contender that cannot be opened would fail again
     }
     rows = [row for row in plan.rows if again.intersection(row)]
     if not rows:
@@ -409,7 +408,7 @@ def _measured_again(
     smaller = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
     repeated = ResultStore(smaller, store.observer, lambda _: None, mask=store.mask)
     cells = counted(len(again), "cell")
-    store.observer.relay(f"measuring again what --fail-above has found: {cells}")
+    store.observer.relay(f"measuring the findings of --fail-above again: {cells}")
     repetition = replace(shootout, tasks=replace(shootout.tasks, plan=smaller), store=repeated)
     ended, message = _measure(repetition)
     return message if ended == INTERRUPTED else "", repeated.results

@@ -43,10 +43,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
-    """Yield commands that may be typed next, and the page that explains the table.
-
-    There are none if nothing was measured.
-    """
+    """Yield commands to type next, and the page that explains the table; none without figures."""
     paths = [results.path for results in result_sets if results.path]
     if not paths or not any(result.measured for sets in result_sets for result in sets.results):
         return
@@ -98,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print the tables of result files; several are shown side by side."
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file that -o or --append has named; last is the newest of this directory's runs",
+        help="a file written by -o or --append; last is the newest of this directory's runs",
     )  # fmt: skip
     parser.add_argument(
         "--format", default="text", metavar="FORMAT",
@@ -106,22 +103,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--layout", choices=("cells", "table"), default="cells",
-        help="in CSV, a line for each cell (cells, the default), or for each row of the table",
+        help="in CSV, a line for each cell (cells, the default) or each row of the table (table)",
     )  # fmt: skip
     parser.add_argument(
         "--unit", choices=list(METRICS), default=OBJECTS.name,
-        help="what the figures of tables are: objects per second (the default), mean seconds per "
+        help="the figures of the tables: objects per second (the default), mean seconds per "
         "iteration, their standard deviation, or latencies of single iterations",
     )  # fmt: skip
     parser.add_argument(
         "--costs", action="store_true",
-        help="print what each benchmark takes besides time: processor time and memory of clients "
+        help="print what each benchmark costs besides time: processor time and memory of clients "
         "and of private servers, what they write, and the growth of the database",
     )  # fmt: skip
     parser.add_argument(
         "--over-time", action="store_true",
-        help="print what was measured with --for as it went on: throughput, latencies, processor "
-        "time, memory and the size of the database; in CSV and JSON, of each run",
+        help="print how figures changed in a run with --for: throughput, latencies, processor "
+        "time, memory and the size of the database; in CSV and JSON, for each run",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",

@@ -1,10 +1,10 @@
-"""Checks of options' values, and of the words that argparse would take for values.
+"""Checks of options' values, and of words that argparse would misunderstand.
 
 ``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
 reports their errors with the option.
 
-Commands that read results need no ZODB: what imports it is imported by the functions that use it.
+Commands that read results must not import ZODB, so functions import what needs it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ MAX_RANGE = 128
 PYTHON_TIMEOUT = 60.0
 """Seconds that another Python may take to import zodbshootout."""
 MAX_PERCENTILE = 99.9
-"""The highest percentile of a limit: a higher one needs over ten thousand iterations a slice."""
+"""The highest percentile of a limit: a higher one needs over ten thousand iterations per slice."""
 MAX_LOG_SIZE = 2**20
 """The maximum size of a logging file, in bytes."""
 LAST = "last"
 """The word for the newest results."""
 ASK, FORCE = "ask", "force"
-"""The values of ``--zap`` that name no contenders: ask for each one (the default), zap all."""
+"""Values of ``--zap`` besides names: ask about each contender (the default), or zap them all."""
 
 _NUMERIC = {"-c", "-s", "-p", "-n", "-w", "-l"}
 """Short options whose value never begins with a letter."""
@@ -65,7 +65,7 @@ NOT_AVAILABLE = {
 
 
 def number(kind: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
-    """Return a type of numbers for argparse; *what* describes the numbers that fit."""
+    """Return an argparse type for numbers; *what* describes those that fit."""
 
     def parsed(text: str) -> N:
         try:
@@ -84,9 +84,9 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that converts ``90``, ``30s`` or ``2min`` to a number of units.
+    """Return a function that reads ``90``, ``30s`` or ``2min`` as a number of units.
 
-    A *unit* has so many seconds; a number alone counts units.
+    *unit* is the length of one in seconds; a number alone counts units.
     """
 
     def read(text: str) -> float:
@@ -99,7 +99,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
     """Return a function that reads a whole number, such as ``500``, ``10k`` or ``1.5M``.
 
-    A k is *kilo*, an M is *kilo* k, and a G *kilo* M.  *unit* is a pattern of what may follow.
+    A k stands for *kilo*, an M for its square, a G for its cube; *unit* is a pattern for the end.
     """
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
@@ -197,9 +197,9 @@ def _rtt(text: str) -> float:
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:
-    r"""Return a name, in lower case as in ZConfig, and its values.
+    r"""Return a name, in lower case as in ZConfig, and its values, separated by commas.
 
-    Commas separate them; ``\,`` is a comma in a value.
+    In a value, ``\,`` is a comma.
     """
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
@@ -207,16 +207,16 @@ def definition(text: str) -> tuple[str, Sequence[str]]:
     pieces = re.split(r"(?<!\\),", listed)
     if len(pieces) > 1 and any(map(_opens_quote, pieces)):
         raise argparse.ArgumentTypeError(
-            f"{name}: quotes do not keep a comma in a value; write the comma as \\,"
+            f"{name}: quotes do not protect a comma in a value; write the comma as \\,"
         )
     values = [piece.replace("\\,", ",").strip() for piece in pieces]
     for value in values:
         if not value or not value.isprintable() or re.search("[<>]", value):
             raise argparse.ArgumentTypeError(
-                f"{value!r} is not a value: some text on one line, without < and >"
+                f"{value!r} is not a value: it has to be one line of text, without < and >"
             )
     if len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(f"{name} has one of its values twice")
+        raise argparse.ArgumentTypeError(f"{name} has the same value twice")
     return name.lower(), values
 
 
@@ -248,7 +248,7 @@ def record_sizes(text: str) -> Sequence[int]:
 
 
 def words(text: str) -> Sequence[str]:
-    """Return the words that commas separate."""
+    """Return the words of a list with commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -291,12 +291,12 @@ def result_to_read(text: str) -> Path:
                 if result.is_file():
                     return result
     raise argparse.ArgumentTypeError(
-        "no run that was started in this directory has left results; name a file"
+        "there are no results of runs started in this directory; name a file"
     )
 
 
 def is_last(path: PurePath) -> bool:
-    """Return whether a file has its default name, and ``last`` stands for it."""
+    """Return whether a file has its default name and is what ``last`` stands for."""
     with suppress(RuntimeError, argparse.ArgumentTypeError):
         return path.parent == default_directory() and result_to_read(LAST) == path
     return False
@@ -313,7 +313,7 @@ def workload(text: str) -> Workload:
 
 
 def file_storage(text: str) -> tuple[Path, Path | None]:
-    """Return the path of a FileStorage and, after a comma, that of the directory of its blobs."""
+    """Return the path of a FileStorage and, after a comma, that of its blob directory."""
     name, comma, blob_dir = text.rpartition(",")
     if not comma or exists(text):
         return Path(text), None
@@ -334,7 +334,7 @@ def affinity(text: str) -> str:
     """Return the numbers of CPUs, separated by commas."""
     highest = max(map(int, re.findall(r"\d+", text)), default=0)
     last = (os.cpu_count() or highest + 1) - 1
-    if highest > last:  # before such a list is built
+    if highest > last:  # checked first, as the list might be huge
         raise argparse.ArgumentTypeError(f"there is no CPU {highest}; the last one is {last}")
     try:
         return ",".join(map(str, _cpus(text)))
@@ -366,7 +366,7 @@ def python(text: str) -> str:
 
 
 def _has_zodbshootout(path: str) -> bool:
-    # Another program might succeed with any argument, or never end.
+    # Another program might exit with 0 for any argument, or never end.
     status = 42
     command = [path, "-c", f"import sys, zodbshootout; sys.exit({status})"]
     nowhere = subprocess.DEVNULL
@@ -377,7 +377,7 @@ def _has_zodbshootout(path: str) -> bool:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise argparse.ArgumentTypeError(
-            f"{path} has not answered for {PYTHON_TIMEOUT:g} s; it does not seem to be a Python"
+            f"{path} did not answer for {PYTHON_TIMEOUT:g} s; it does not seem to be a Python"
         ) from None
     return done.returncode == status
 
@@ -433,14 +433,14 @@ def _is_file(word: str) -> bool:
 
 
 OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
-    # A number is a mistake with a message of its own.
+    # A number is a mistake, which _check_option reports.
     "--threads": (lambda word: word in SHARINGS or word.isdecimal(), "shared"),
     "--btrees": (MAPPINGS.__contains__, "IO"),
     "--include-mapping": (SWITCHES.__contains__, "true"),
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
-"""Options with an optional value: the test whether a word is one, and the value without one."""
+"""Options with an optional value: how to recognize one, and which to add if there is none."""
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:
@@ -465,7 +465,7 @@ def spelled_out(arguments: Sequence[str]) -> list[str]:
 def _check_option(word: str) -> None:
     option, _, value = word.partition("=")
     if option == "--threads" and value.isdecimal():
-        raise UserError(f"--threads: the number of clients is -c: -c {value} --threads")
+        raise UserError(f"--threads: -c sets the number of clients: -c {value} --threads")
     if option in NOT_AVAILABLE:
         raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
     if option.startswith("--benchmark"):

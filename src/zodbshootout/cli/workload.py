@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def _report(paths: list[Path]) -> Report:
-    """Return the report of a workload, or one with a part for each of several."""
+    """Return the report of a workload, or a report with a part for each of several."""
     names = [path.name for path in paths] if len(paths) == 1 else labels(paths)
     reports = []
     for path, name in zip(paths, names, strict=True):
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command to its parser."""
     parser.description = (
         "Describe workloads that <recording> sections have recorded: transactions, loads, stores, "
-        "sizes, conflicts, and where the storage's time went."
+        "sizes, conflicts, and where the storage spends its time."
     )
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE",
@@ -66,5 +66,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PAGE",
-        help="write to this file; its ending tells the format: .html, .md, .csv and so on",
+        help="write to this file, in the format of its ending: .html, .md, .csv and so on",
     )  # fmt: skip

@@ -38,14 +38,15 @@ def slower(tmp_path: Path) -> Path:
 def test_the_newest_verdicts_come_first(slower: Path) -> None:
     status, out, err = run(slower)
     assert (status, err) == (0, "")
-    previous, anchor = (out.index(f"that {base}") for base in ("at the previous", "of the anchor"))
+    previous, anchor = (out.index(f"as {base}") for base in ("at the previous", "with the anchor"))
     assert previous < anchor < out.index("Newest point")
     assert out.startswith(f"2026-01-01T0003: {SLOWER}")
 
 
 def test_a_newest_point_without_verdicts_says_what_it_would_have_found(tmp_path: Path) -> None:
     _, out, _ = run(written(tmp_path / "history", simulated("nothing", points=2)))
-    assert "no change was found; it would have found changes of" in out
+    assert "no change was found; changes of" in out
+    assert "% would have been" in " ".join(out.split())
 
 
 def test_a_change_beyond_the_limit_fails(slower: Path) -> None:

@@ -126,7 +126,7 @@ def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
     ("words", "message"),
     [
         (["out.json"], "the following arguments are required: -o/--output"),
-        (["out.json", "-o", "page"], "-o: page: its ending has to tell the format; name a file"),
+        (["out.json", "-o", "page"], "-o: page: its ending selects the format; name a file"),
         (["out.json", "-o", "page.pdf"], "no format ends in '.pdf'; name a file such as"),
         (["out.json", "-o", "."], "-o: . is a directory; name a file, such as page.html"),
         (["out.json", "-o", "/", "--format", "html"], "-o: / is a directory; name a file"),

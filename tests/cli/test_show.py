@@ -191,7 +191,7 @@ def test_a_plain_pyperf_file_is_refused_with_the_command_that_shows_it(
         (["OUT", "--format", "svg"],
          "--format: svg is for charts; write it with zodbshootout report FILE -o page.svg"),
         (["OUT", "--format", "rst", "--layout", "table"],
-         "--layout table: rst does not have it, but csv"),
+         "--layout table: not available in rst; use csv"),
         (["OUT", "--baseline", "oracle"],
          "no contender 'oracle'; there are fs, zeo, pg"),
         (["OUT", "--unit", "p42"], "argument --unit: invalid choice: 'p42'"),

@@ -179,4 +179,4 @@ def test_a_crash_fails_the_cell_if_there_are_no_retries(
 def test_a_cell_that_fails_keeps_its_earlier_runs(without_retries: FaultyRun) -> None:
     reason = without_retries.failures("late")["add"]
     assert without_retries.runs["late add"] == 1
-    assert f"{reason}; the figure is that of 1 run before that" in without_retries.done.out
+    assert f"{reason}; the figure is from 1 run before that" in without_retries.done.out

@@ -93,4 +93,4 @@ def test_a_cache_serves_what_has_not_changed() -> None:
     head = "open_stale: the persistent cache (client) served"
     assert notes(stale("zeo", 66)) == [f"{head} 67% of the loads of zeo"]
     (note,) = notes(stale("zeo", 0))
-    assert note.endswith("and does the server tell all that has changed?")
+    assert note.endswith("and does the server report every change?")

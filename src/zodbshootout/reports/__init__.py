@@ -1,4 +1,4 @@
-"""Reports for people and for programs, and the formats that they are written in.
+"""Reports for people and programs, and the formats in which they are written.
 
 :mod:`~zodbshootout.reports.tables` and :mod:`~zodbshootout.reports.sections` make a
 :class:`~zodbshootout.reports.elements.Report` from results.  A format is a function that writes
@@ -39,9 +39,9 @@ _FORMATS = {
 }
 """The module in this package and the function of each built-in format."""
 TABLE = "-table"
-"""The suffix of formats that are laid out as the tables are, with a line for each row."""
+"""The suffix of formats with the layout of the tables: a line for each row."""
 PICTURES = frozenset({"svg", "png"})
-"""Image formats, which show only charts, so that they need a whole report."""
+"""Image formats, which show only charts and so need a whole report."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
 """File name extensions that differ from the name of their format."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
@@ -61,7 +61,7 @@ def formats(*, pictures: bool = True) -> list[str]:
 def format_named(name: str, option: str = "--format") -> Write:
     """Return the function that writes a format.
 
-    :raises UserError: if the format needs a package that is not installed; *option* has named it
+    :raises UserError: naming *option*, if the format needs a package that is not installed
     """
     try:
         return cast("Write", load_plugin(_all_formats()[name]))
@@ -98,22 +98,20 @@ def table_layout(name: str) -> Write:
     """
     if f"{name}{TABLE}" not in _all_formats():
         having = [other for other in formats() if f"{other}{TABLE}" in _all_formats()]
-        raise UserError(f"--layout table: {name} does not have it, but {' and '.join(having)}")
+        raise UserError(f"--layout table: not available in {name}; use {' or '.join(having)}")
     return format_named(f"{name}{TABLE}")
 
 
 def format_of_file(path: PurePath, option: str) -> Write:
-    """Return the function that writes the format that a file's ending stands for.
+    """Return the function that writes the format of a file's ending.
 
-    :raises UserError: if there is none, or if it needs a package that is not installed; *option*
-        has named the file
+    :raises UserError: naming *option*, if there is no such format, or it needs a package that is
+        not installed
     """
     ending = path.suffix[1:].lower()
     name = _ENDINGS.get(ending, ending)
     if name not in _all_formats():
-        reason = (
-            f"no format ends in {path.suffix!r}" if ending else "its ending has to tell the format"
-        )
+        reason = f"no format ends in {path.suffix!r}" if ending else "its ending selects the format"
         raise UserError(f"{option}: {path}: {reason}; name a file such as page.html")
     return format_named(name, option)
 

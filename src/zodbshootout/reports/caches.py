@@ -1,4 +1,4 @@
-"""Notes on caches: the share of loads that they served, and those that cold reads found filled."""
+"""Notes on caches: the share of loads that they served, and those that cold reads may have used."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zodbshootout.reports.metrics import hit_rate, total
 from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
-"""The share of the loads that a cache could serve below which a note asks for the reason."""
+"""The share of the loads that a cache could serve, below which a note asks for the reason."""
 NEXT_TO_NOTHING = 0.01
-"""The share below which an old cache, of which much had changed, has served nothing."""
+"""The share below which a cache with outdated objects counts as having served nothing."""
 
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield the shares that persistent caches served, and the small shares of other caches.
+    """Yield the shares that persistent caches served, and those of other caches if small.
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
@@ -46,7 +46,7 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return a line that names the caches which cold reads may have been served from."""
+    """Yield a line that names caches from which cold reads may have been served."""
     uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
     caches = grouped(
         (cache, column)
@@ -74,24 +74,24 @@ def _shares(results: Sequence[CellResult]) -> list[float]:
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    """Return whether a share is small; with an old cache, whether it served nothing."""
+    """Return whether a share is small or, for an outdated cache, next to nothing."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
     return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 
 
 def _is_old(result: CellResult) -> bool:
-    """Return whether some objects had changed since the cache had them."""
+    """Return whether some objects had changed since they were cached."""
     return bool(total(result, "changed_loads"))
 
 
 def _reason(columns: Mapping[str, Sequence[CellResult]]) -> str:
     if any(map(_is_old, itertools.chain.from_iterable(columns.values()))):
-        return "can clients read and write it, and does the server tell all that has changed?"
+        return "can clients read and write it, and does the server report every change?"
     return "can clients read and write it, and is it large enough?"
 
 
 def _listed(columns: Mapping[str, Sequence[CellResult]]) -> str:
-    """Return the shares in words; columns with the same share are joined."""
+    """Return the shares in words, joining columns with the same share."""
     by_share = grouped(
         (_extremes(results), f"{column}{_lost(results)}") for column, results in columns.items()
     )

@@ -26,12 +26,12 @@ from zodbshootout.results.result import LONGEST, CellResult
 from zodbshootout.results.verdicts import Verdict, ratio_of, verdicts
 
 FAR_APART = 4.0
-"""The ratio of the widest gap between values to the narrowest from which an axis is logarithmic."""
+"""The ratio of the widest gap between values to the narrowest that makes an axis logarithmic."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
 """The caption of charts over the values of ``--define``, whose circles are not knees."""
 STEPS_PER_OCTAVE = 2
-"""Points of a distribution for each halving of the fraction of iterations that took longer."""
+"""Points plotted per halving of the slowest iterations: 50 %, 75 %, 87.5 %, …"""
 _SECONDS = METRICS["p50"]
 
 
@@ -53,7 +53,7 @@ class MetricCharts:
     """The column that is drawn as the limit of the others, if there is one."""
 
     def bars(self) -> Iterator[Chart]:
-        """Return a chart for each row of the tables that is in no curve."""
+        """Yield a chart for each row of the tables that is not in a curve."""
         swept = {
             _key(result) for axis in SWEPT for group in self._swept(axis) for _, result in group
         }
@@ -61,7 +61,7 @@ class MetricCharts:
             yield self._chart(row)
 
     def curves(self) -> Iterator[Chart]:
-        """Return a chart for each parameter that varies, and each combination of all others."""
+        """Yield a chart for each parameter that varies, and each combination of the others."""
         for axis in SWEPT:
             for group in self._swept(axis):
                 chart = self._chart(group, axis)
@@ -69,7 +69,7 @@ class MetricCharts:
                     yield chart
 
     def _swept(self, axis: Parameter) -> list[list[Columned]]:
-        """Return the groups of cells with several values of *axis* that are otherwise equal."""
+        """Return groups of cells that differ in *axis* alone."""
 
         def value(cell: Columned) -> float:
             return float(axis.of(cell[1].cell.parameters))
@@ -84,7 +84,7 @@ class MetricCharts:
         return [sorted(group, key=value) for group in groups if len(set(map(value, group))) > 1]
 
     def _chart(self, group: Sequence[Columned], axis: Parameter | None = None) -> Chart:
-        """Return the curves of a group over *axis*, or its bars without one."""
+        """Return a chart of a group: curves over *axis*, or bars without one."""
         result = group[0][1]
         points = [
             point
@@ -94,7 +94,7 @@ class MetricCharts:
         rates = self.metric is OBJECTS
         results = [result for _, result in group]
         caption = rate_caption(result) if rates else with_work(self.metric.caption, results, axis)
-        if not caption[1:2].isupper():  # of an abbreviation
+        if not caption[1:2].isupper():  # not an abbreviation
             caption = f"{caption[0].lower()}{caption[1:]}"
         chart = Chart(
             ChartKind.CURVES if axis else ChartKind.BARS,
@@ -179,9 +179,9 @@ def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None
     """Return the point after which a curve rises less, or falls, if there is one.
 
     It is the point farthest above the straight line from the first point to the last one
-    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  It has to be
-    significantly above: the lower end of its interval lies above the line through the upper ends of
-    the intervals of those two.  *positions* are the points' horizontal coordinates in the drawing.
+    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011), if significantly:
+    the lower end of its interval has to be above the line through the upper ends of the intervals
+    of those two.  *positions* are the points' horizontal coordinates in the drawing.
     """
     knee, height = None, 0.0
     first, last = points[0], points[-1]
@@ -200,10 +200,10 @@ def _between(first: float, last: float, part: float) -> float:
 
 
 def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Return a chart for each benchmark over each name that ``--define`` gave several numbers.
+    """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.  A curve has the
-    colour of the first of its columns.
+    A circle marks the smallest number that no greater one beats significantly.  A curve has the
+    colour of its first column.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
@@ -271,7 +271,7 @@ def _number(text: str) -> float | None:
 
 
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Return a chart for each row of the tables whose latencies were recorded."""
+    """Yield a chart for each row of the tables whose latencies were recorded."""
     recorded = [cell for cell in cells if cell[1].latencies is not None]
     for row in _rows(cell for cell in recorded if cell[1].latencies.get_total_count()):
         result = row[0][1]
@@ -289,7 +289,7 @@ def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator
 
 
 def _percentiles(column: str, result: CellResult) -> Iterator[Point]:
-    """Return points from the median to the longest latency."""
+    """Yield points from the median to the longest latency."""
     iterations = result.latencies.get_total_count()
     steps = math.ceil(STEPS_PER_OCTAVE * math.log2(iterations))
     positions = [2 ** (step / STEPS_PER_OCTAVE) for step in range(STEPS_PER_OCTAVE, steps)]

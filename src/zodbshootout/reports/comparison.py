@@ -43,13 +43,13 @@ from zodbshootout.results.verdicts import (
 
 VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
-"""The mark behind a ratio that may differ from 1 by chance, in place of the sign ×."""
+"""The mark after a ratio that may differ from 1 by chance, instead of ×."""
 MAX_DIFFERENCES = 4
 """The maximum number of differences, besides the figures, listed without ``--verbose``."""
 MISSING = "-"
-"""The value of a fact or a setting on a side that does not have it."""
+"""The value of a fact or a setting on a side that lacks it."""
 SCRATCH = "$scratch"
-"""The name, in settings, of the directory in which the harness makes databases."""
+"""The name that settings have for the directory in which the harness makes databases."""
 STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
@@ -60,21 +60,21 @@ STYLES = {
 
 @dataclass(frozen=True)
 class ColumnComparison:
-    """The comparison of the timed results in one column with those in another one."""
+    """The comparison of the timed results of two columns."""
 
     base: str
     """The title of the column that *new* is compared with."""
     new: str
     comparison: Comparison
     is_variant: bool = False
-    """Whether *new* is the contender of *base* in another environment, and both are in no series of
+    """Whether *new* is the contender of *base* in another environment, without a series of
     releases."""
     is_release: bool = False
     """Whether *new* is in a series of releases."""
 
     @property
     def sentence(self) -> str:
-        """The sentence on what *new* is better and worse at; empty if no ratio is known."""
+        """A sentence on what *new* is better and worse at; empty if no ratio is known."""
         return sentence(self.comparison, self.base, self.new)
 
     @property
@@ -188,7 +188,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 
 def _obstacle(pair: Pair, base: str, new: str) -> str:
-    """Return why more runs do not decide an undecided pair; empty if they do."""
+    """Return why more runs would not decide an undecided pair; empty if they would."""
     longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.trend]
     if not (longer and pair.runs_needed):
         return ""
@@ -198,8 +198,8 @@ def _obstacle(pair: Pair, base: str, new: str) -> str:
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    Pairs of which one side takes longer with time are left out: more runs do not decide those.
-    Nor can there be more runs of clients that are gone.
+    A pair is left out if more runs would not help, because a side takes longer with time, or are
+    impossible, because its clients have ended.
     """
     needed = [
         pair
@@ -249,7 +249,7 @@ def _method(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield a line about ratios of only some of the runs, and one about those not from pairs."""
+    """Yield a line about ratios that leave out runs, and one about ratios of unpaired values."""
     some = [pair for pair in pairs if pair.speed.left_out]
     if some:
         left_out = sum(pair.speed.left_out for pair in some)
@@ -258,7 +258,7 @@ def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
             f"{_places(some, pairs)} leave out {left_out} of {runs} runs: no run of the other "
             "side was made in turn with them"
         )
-    # What is exact, such as a number of round trips, is so at any time.
+    # Exact costs, such as a number of round trips, are the same at any time.
     unpaired = [
         pair for pair in pairs if 0 < pair.speed.log.df < math.inf and not pair.speed.paired
     ]
@@ -288,10 +288,10 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
 
 
 def _by_importance(differences: Sequence[str]) -> list[str]:
-    """Return what differs, with what hardly explains a difference between figures at the end.
+    """Return the differences, those that hardly explain different figures at the end.
 
-    This is a path that the harness has chosen or, if the kinds of the storages differ, the name of
-    a section's kind, and what only one kind has.
+    These are paths that the harness chose and, between storages of different kinds, the kind of the
+    section and settings that only one kind has.
     """
     differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
 

@@ -37,15 +37,15 @@ from zodbshootout.results.result import IMPRECISE, CellResult
 
 COSTS_TITLE = "Costs"
 TABLED = [cost for cost in COSTS if cost.name != "bytes"]
-"""The costs in tables, which have what is sent and what is received in rows of their own."""
+"""The costs in tables, where bytes sent and bytes received are separate."""
 DRAWN = [
     BY_NAME[name]
     for name in (
         "server_cpu", "cpu", "trips", "bytes", "server_written", "disk", "server_memory", "memory",
     )
 ]  # fmt: skip
-"""The costs that have a chart, first what a server takes."""
-NOT_OURS = "of servers that the run has not started, no costs are known but those of their clients"
+"""The costs that have a chart, those of servers first."""
+NOT_OURS = "servers that the run did not start: only the costs of their clients are known"
 
 
 def costs_report(result_sets: Sequence[ResultSet]) -> Report:
@@ -58,7 +58,7 @@ def costs_report(result_sets: Sequence[ResultSet]) -> Report:
 
 
 def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
-    """Return the part of a page on costs: charts, and the tables folded."""
+    """Return the part of a page on costs: charts, and folded tables."""
     tables = list(cost_tables(cells))
     if not tables:
         return Report()
@@ -82,7 +82,7 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each cost: in each benchmark, a bar for each contender.
 
-    The longest bar of a benchmark is that of the contender that takes most.
+    The bars of a benchmark are scaled to its longest one.
     """
     for group in _groups(cells):
         for cost in DRAWN:
@@ -107,7 +107,7 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
 
 
 def _groups(cells: Sequence[Columned]) -> list[Group]:
-    """Return the timed cells of each table; of several round-trip times, those at the shortest."""
+    """Return the timed cells of each table; only those at the shortest round-trip time."""
     timed = [(column, result) for column, result in cells if result.timed]
     shortest = min((result.cell.parameters.rtt or 0.0 for _, result in timed), default=0.0)
     return groups_of(

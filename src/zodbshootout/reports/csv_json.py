@@ -54,7 +54,7 @@ def write_json(report: Report, console: Console) -> None:
 
 
 class Records(Sequence[dict[str, Any]]):
-    """The parameters, figures, state and reason of each cell, found when they are first read.
+    """The parameters, figures, state and reason of each cell, computed when they are first read.
 
     Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
     """
@@ -80,13 +80,13 @@ class Records(Sequence[dict[str, Any]]):
 
 
 def _releases(results: ResultSet) -> dict[str, str]:
-    """Return the releases of the contenders that are in several."""
+    """Return the release of each contender that is in a series."""
     series = reversed(results.series)
     return {name: release for one in series for name, release in one.releases.items()}
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
-    """Return the steps by cell, except those of latencies at a rate."""
+    """Return the steps by cell, without those of latencies at a rate and of costs."""
     figures = [(step.pair.new, step) for step in results.changes]
     return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
 
@@ -94,7 +94,7 @@ def _steps(results: ResultSet) -> dict[Cell, Step]:
 def _step(
     result: CellResult, releases: Mapping[str, str], steps: Mapping[Cell, Step]
 ) -> dict[str, Any]:
-    """Return the release of a result, and its speed as a multiple of that of the one before."""
+    """Return the release of a result, and its speed as a multiple of the previous release's."""
     step = steps.get(result.cell)
     ratio = step.pair.speed if step and step.pair.speed.is_known else None
     return {

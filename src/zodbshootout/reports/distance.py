@@ -1,7 +1,7 @@
-"""The effect of the distance to a server: measured, estimated from round trips, and the crossings.
+"""The effect of the distance to a server: times, measured or estimated, and crossings.
 
-Without overlap, an iteration at a distance takes what it takes here and, for each of its round
-trips, the round-trip time.
+If requests do not overlap, a distance makes an iteration longer by the round-trip time for each of
+its round trips.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.result import IMPRECISE, CellResult
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
-"""The round-trip times in seconds for which times are estimated: here, within a data centre,
-between two of one city, between two of one country."""
+"""Round-trip times, in seconds, of estimates: here, within a data centre, within a city, within a
+country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""The ratio of the most round trips counted to the fewest from which requests must overlap."""
+"""The ratio of the highest number of round trips to the lowest that proves overlapping requests."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -58,7 +58,7 @@ _TRIPS = BY_NAME["trips"], BY_NAME["cache_trips"]
 
 
 _RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
-"""The keys in metadata of round-trip times that were asked for, with or without a server."""
+"""The metadata keys of requested round-trip times, with or without a server's name."""
 _Curve = Mapping[float, CellResult]
 """The results of a contender in one benchmark, by round-trip time in seconds."""
 
@@ -98,14 +98,14 @@ def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Repor
 
 
 def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield the crossings and, if times were measured, what stands in parentheses."""
+    """Yield the crossings and, if times were measured, the meaning of parentheses."""
     yield from crossings(cells)
     if _are_measured(cells) and any(map(trips_of, (r for _, r in cells if _is_near(r)))):
         yield IN_PARENTHESES
 
 
 def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each round-trip time that some cells were not given."""
+    """Yield a line for each round-trip time that was not delivered to some cells."""
     missed: dict[float, dict[tuple[str, Cell], float]] = {}
     for column, result in cells:
         for rtt, mean in _delivered(result):
@@ -121,7 +121,7 @@ def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield each round-trip time that was asked for, and the mean that was delivered."""
+    """Yield each requested round-trip time, and the mean that was delivered."""
     metadata = [run.get_metadata() for run in result.runs]
     for key, rtt in result.metadata.items():
         if match := _RTT_KEY.fullmatch(key):
@@ -134,7 +134,7 @@ def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
 def crossings(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a line for each pair of contenders that change places at some distance.
 
-    With ``--rtt`` of several times it is measured, else estimated.
+    They are measured if ``--rtt`` had several times, else estimated.
     """
     how = "" if _are_measured(cells) else "estimate: "
     for (benchmark, _), curves in _curves(cells).items():
@@ -150,7 +150,7 @@ def measured_crossings(cells: Sequence[Columned]) -> list[str]:
 def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark: the time of an iteration over the round-trip time.
 
-    There is none of a benchmark without round trips.
+    Benchmarks without round trips have none.
     """
     measured = _are_measured(cells)
     for curves in _curves(cells).values():
@@ -187,10 +187,10 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
 
 
 def trips_of(result: CellResult) -> float | None:
-    """Return the round trips of an iteration, 0 without servers, ``None`` if they are not known.
+    """Return the round trips of an iteration, 0 without servers, ``None`` if unknown.
 
-    Those to the servers of a cache are included, as if these were as far away as the database.  If
-    they vary because requests overlap, it is the greatest number that was counted.
+    They include those to cache servers, as if these were as far away as the database.  If they vary
+    because requests overlap, the highest number is returned.
     """
     counted = _counted(result)
     if not counted:
@@ -199,7 +199,7 @@ def trips_of(result: CellResult) -> float | None:
 
 
 def _counted(result: CellResult) -> list[float]:
-    """Return the round trips of the iterations that were counted, none if that is not known."""
+    """Return the round trips of each counted iteration, empty if they are unknown."""
     figures = [figure.values for figure in map(result.with_cost, _TRIPS) if figure is not None]
     return [math.fsum(trips) for trips in zip(*figures, strict=True)]
 
@@ -229,7 +229,7 @@ def _rtt(result: CellResult) -> float:
 
 
 def _key(result: CellResult) -> tuple[str, Parameters]:
-    """Return what the results of one benchmark at all distances have in common."""
+    """Return the key that the results of a benchmark have in common at all distances."""
     return result.cell.benchmark, replace(result.cell.parameters, rtt=None)
 
 
@@ -259,7 +259,7 @@ def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool
 
 
 def _up_to(near: CellResult) -> str:
-    """Return the words before an estimate that is a bound."""
+    """Return the prefix of an estimate that is an upper bound."""
     return "up to " if trips_of(near) and _overlaps(near) else ""
 
 
@@ -288,7 +288,7 @@ def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]
 
 
 _Points = Sequence[tuple[float, Estimate]]
-"""Round-trip times in seconds, and by how many seconds one contender is slower than another."""
+"""Round-trip times in seconds, each with the seconds by which the first contender is slower."""
 
 
 def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
@@ -297,9 +297,9 @@ def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
         common = sorted(ones.keys() & others.keys())
         points = [(rtt, ones[rtt].estimate - others[rtt].estimate) for rtt in common]
         if len(common) > 1:
-            yield from _found(points, one, other, ones)
+            yield from _between(points, one, other, ones)
         elif common == [0.0]:
-            yield from _found(_extrapolated(ones[0.0], others[0.0]), one, other, ones)
+            yield from _between(_extrapolated(ones[0.0], others[0.0]), one, other, ones)
 
 
 def _extrapolated(one: CellResult, other: CellResult) -> _Points:
@@ -312,14 +312,14 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
     return [(0.0, here), (far, replace(here, mean=here.mean + more * far))]
 
 
-def _found(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
-    """Yield the crossings whose whole interval lies within what was measured."""
+def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
+    """Yield the crossings whose whole interval is within the range of the points."""
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
             continue
         slope = (second.mean - first.mean) / (far - near)
         rtt = near - first.mean / slope
-        # The error of the difference at the crossing, between those at both ends.
+        # Interpolate the error of the difference between those at both ends.
         part = (rtt - near) / (far - near)
         width = math.hypot((1 - part) * first.half_width, part * second.half_width) / abs(slope)
         is_measured = len(curve) > 1

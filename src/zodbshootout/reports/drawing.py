@@ -21,7 +21,7 @@ LIGHT = (
 DARK = (
     "#5ab4f0", "#ff9f5a", "#4fd0a5", "#e596d6", "#dcbf55", "#bdbdbd", "#66d1e6", "#ff8a9c",
 )  # fmt: skip
-"""The same on a dark background."""
+"""The same for a dark background."""
 SHOWN = "shown"
 """The parameter of a chart that holds the names of the visible columns."""
 BAR_STEP = 28
@@ -29,7 +29,7 @@ GROUP_STEP = 15
 """The height of a bar in a group of bars."""
 GROUP_GAP = 12
 ROOM_FOR_FIGURES = 1.5
-"""The end of an axis of groups, as a multiple of the longest bar; the figures are behind bars."""
+"""The end of an axis of groups, as a multiple of the longest bar; figures follow the bars."""
 HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page it is that of its container."""
@@ -42,7 +42,7 @@ SHORTEST = 1e-9
 WIDE = 1000.0
 """The ratio of the ends of an axis at which only powers of ten have ticks."""
 NEARLY_EQUAL = (0.97, 1.03)
-"""The least range of ratios that the axis of a history has."""
+"""The minimum range of ratios on the axis of a history."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"
@@ -94,7 +94,7 @@ def _height(chart: Chart) -> int:
 
 def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
     row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y)}
-    if chart.kind is not ChartKind.POINTS:  # they are hundreds, and their figures make the text
+    if chart.kind is not ChartKind.POINTS:  # tooltips of these hundreds are made of their figures
         row["text"] = point.text
     if point.part:
         row["part"] = point.part
@@ -203,7 +203,7 @@ _HATCHES: Any = {
 
 
 def _lines(base: alt.Chart, chart: Chart, across: alt.X, **line: Any) -> list[alt.Chart]:
-    """Return the layers of one line for each column: the line, its points, and their tooltips."""
+    """Return the layers for lines: one for each column, with points and their tooltips."""
     is_dense = chart.kind in {ChartKind.PERCENTILES, ChartKind.TIMES}
     point, target = (40, 300) if is_dense else (60, 400)
     lines = base.encode(x=across, y=_measured(chart), color=_colour(chart))
@@ -239,7 +239,7 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _intervals(base: alt.Chart, chart: Chart, across: alt.X) -> list[alt.Chart]:
-    """Return a layer of bands around curves or of bars, if any interval is known."""
+    """Return a layer of intervals, drawn as bands or bars, if any is known."""
     if all(point.low is None for point in chart.points):
         return []
     known = base.transform_filter(_KNOWN)
@@ -261,7 +261,7 @@ def _distances(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _releases(chart: Chart) -> alt.Axis | None:
-    """Return the horizontal axis of a chart over releases, ``None`` for another one."""
+    """Return the horizontal axis of a chart over releases, ``None`` for other charts."""
     if chart.kind is not ChartKind.RELEASES:
         return None
     names = {int(point.x): point.part for point in chart.points}
@@ -303,7 +303,7 @@ def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
 
 
 def _offset(number: int) -> int:
-    """Return by how many pixels the label of a mark is below it: in turn above and below."""
+    """Return how many pixels a mark's label is below it; labels are above and below in turn."""
     distance = 14 + 14 * (number // 2)
     return distance if number % 2 else -distance
 
@@ -366,10 +366,10 @@ def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _measured(chart: Chart) -> alt.Y:
-    """Return the vertical axis: logarithmic for times, which differ widely, else from 0 on.
+    """Return the vertical axis: logarithmic for times, which vary widely, else from 0 on.
 
-    Over distances, times are straight lines only if the axis is linear.  Releases differ by little,
-    so that from 0 on, no step would be seen.
+    Times over distances are straight lines only on a linear axis.  Releases differ so little that
+    an axis from 0 on would hide their steps.
     """
     if chart.kind is ChartKind.RELEASES:
         return alt.Y("y:Q", scale=alt.Scale(zero=False), title=None, axis=_axis(chart, 5))

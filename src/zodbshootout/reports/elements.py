@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any
 
 DASH = "-"
-"""The text of an entry in place of a figure that cannot be given."""
+"""The text of an entry without a figure."""
 
 
 class Style(Enum):
-    """The emphasis of an entry, in formats that can show it; its text says the same."""
+    """The emphasis of an entry, which formats may ignore, as the text says the same."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -32,9 +32,9 @@ class Entry:
     within: str = ""
     """The interval of the number, if it is known, as in ``± 2%``."""
     note: int = 0
-    """The number of the note that belongs to the entry; 0 if there is none."""
+    """The number of the entry's note; 0 if it has none."""
     ratio: Entry | None = None
-    """The ratio of the number to that of the contender that it is compared with."""
+    """The ratio of the number to that of the baseline."""
 
     @property
     def noted(self) -> str:
@@ -42,7 +42,7 @@ class Entry:
         return f"{self.text} [{self.note}]" if self.note else self.text
 
     def line(self) -> str:
-        """Return everything that a format without columns shows."""
+        """Return the number, the note, the interval and the ratio as one text."""
         ratio = self.ratio.line() if self.ratio else ""
         return " ".join(f"{self.noted} {self.within} {ratio}".split())
 
@@ -79,7 +79,7 @@ class Table:
 
     @property
     def has_dashes(self) -> bool:
-        """Whether a figure is missing without a note of its own."""
+        """Whether a figure is missing without a numbered note."""
         return any(
             entry.text == DASH and not entry.note and column not in self.words
             for row in self.rows
@@ -106,7 +106,7 @@ class ChartKind(Enum):
     PERCENTILES = "percentiles"
     """A line for each column, over the fraction of iterations that took longer."""
     GROUPS = "groups"
-    """A bar for each column in each part, on a scale of the part's own."""
+    """A bar for each column in each part; each part has a separate scale."""
     DISTANCES = "distances"
     """A line for each column, over the round-trip time."""
     TIMES = "times"
@@ -125,8 +125,8 @@ class Point:
     """The title of the table's column that has the same figure."""
     x: float
     """The value of the parameter; 0 for bars.  For percentiles 1 / the fraction of iterations that
-    took longer: 2 for the median, 100 for the 99th percentile.  For groups the length of the bar,
-    as a part of the longest one.  For releases the number of the release."""
+    took longer: 2 for the median, 100 for the 99th percentile.  For groups the length of the bar
+    as a fraction of the longest one.  For releases the number of the release."""
     y: float
     """Objects per second, or seconds."""
     text: str
@@ -135,11 +135,11 @@ class Point:
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
-    """Whether the curve bends here, or a point of a history differs significantly."""
+    """Whether the curve bends here, or this point of a history differs significantly."""
     part: str = ""
     """The name of the part of a bar, of the group, of the release, or of the point of a history."""
     line: int = 0
-    """The number of the line that joins it with others of its column."""
+    """The number of the line that joins it with other points of its column."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Mark:
     high: float
     """The ends of the 95 % confidence interval of :attr:`x`."""
     columns: tuple[str, str]
-    """The columns of the two curves; twice the same for a step."""
+    """The columns of the two curves; the same one twice for a step."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Chart:
     percentile: str = ""
     """The metric shown, as in :attr:`Table.percentile`."""
     estimated: bool = False
-    """Whether the curves are estimates: they are dashed."""
+    """Whether the curves are estimates, which are dashed."""
     marks: Sequence[Mark] = ()
 
     def drawn(self) -> list[str]:
@@ -231,7 +231,7 @@ class Report:
     parts: Sequence[Report] = ()
     """Sub-reports, shown after the notes.  Their records are not in :attr:`records`."""
     title: str = ""
-    """The title; empty for a report that is not one of several parts."""
+    """The title; empty unless the report is one of several parts."""
     charts: Sequence[Chart] = ()
     """Pictures.  All of their figures are in tables too, for formats without pictures."""
     listings: Sequence[Listing] = ()
@@ -242,14 +242,14 @@ class Report:
     verdicts: Sequence[str] = ()
     """The conclusions, at most three sentences."""
     promises: Sequence[str] = ()
-    """Lines about differences between contenders that no figure shows, which are notes, too."""
+    """The notes about differences between contenders that no figure shows."""
     matrix: Table | None = None
-    """The ratios of all contenders to the one that they are compared with, in all benchmarks."""
+    """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""
     """The contender that the others are compared with; several if each has an original."""
     alternatives: Sequence[Report] = ()
-    """The parts that another baseline changes: verdicts, matrix, tables and notes, and
-    the comparisons, as parts."""
+    """What each other baseline would change: verdicts, matrix, tables and notes, and the
+    comparisons, as parts."""
 
     def all_charts(self) -> Iterator[Chart]:
         """Return the charts of the report, then those of its sub-reports."""

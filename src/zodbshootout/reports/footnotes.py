@@ -14,17 +14,15 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResult
 
 NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
-"""The note on dashes that have no note of their own."""
-OVERLOADED = (
-    "cannot keep up: the queue grows as long as the load lasts, so there is no latency to tell"
-)
-"""The note on a cell whose iterations come faster than they end."""
+"""The note on dashes without a numbered note."""
+OVERLOADED = "cannot keep up: the queue grows as long as the load lasts, so no latency can be given"
+"""The note on a cell whose iterations start faster than they end."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 
 
 @dataclass
 class Footnotes:
-    """The entries without a figure, and their reasons and warnings, numbered by first reference."""
+    """The reasons for missing figures, and warnings, numbered by first reference."""
 
     columns: Sequence[str]
     """All columns of the report."""
@@ -36,7 +34,7 @@ class Footnotes:
 
     @classmethod
     def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
-        """Return footnotes on some of the *cells*, none so far."""
+        """Return an object for footnotes on *cells*, still empty."""
         columns = list(dict.fromkeys(column for column, _ in cells))
         return cls(columns, benchmarks_of(cells), pending)
 
@@ -53,11 +51,11 @@ class Footnotes:
         return Entry(word, style=style, note=self.number(column, result))
 
     def number(self, column: str, result: CellResult) -> int:
-        """Return the number of the footnote on a result, 0 if there is nothing to be said."""
+        """Return the number of the footnote on a result, 0 if it needs none."""
         reason = result.reason
         if result.measured and result.state is not State.MEASURED:
             runs = counted(len(result.runs), "run")
-            reason = f"{reason}; the figure is that of {runs} before that"
+            reason = f"{reason}; the figure is from {runs} before that"
         if _is_overloaded(result):
             reason = "; ".join(filter(None, [reason, OVERLOADED]))
         if not reason:
@@ -84,7 +82,7 @@ class Footnotes:
 
 
 def places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
-    """Return the columns and benchmarks of cells; columns with the same benchmarks are joined."""
+    """Return the columns and benchmarks of cells, joining columns with the same benchmarks."""
     benchmarks = grouped((column, cell.benchmark) for column, cell in cells)
     columns = grouped(
         (_listed(list(dict.fromkeys(names)), all_benchmarks), column)

@@ -81,7 +81,7 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
     """Yield the results, replacing a result that has measures by these.
 
-    An unmeasured cell at a rate shares a row with the rates that others have reached.
+    An unmeasured cell at a rate shares a row with the rates that others reached.
     """
     for column, result in cells:
         lacks_measures = result.cell.parameters.rate and not result.measured
@@ -100,7 +100,7 @@ def rate_caption(result: CellResult) -> str:
 
 
 def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | None = None) -> str:
-    """Add to a caption that ends in ``per iteration`` what an iteration of the *results* is.
+    """Add to a caption that ends in ``per iteration`` how much work an iteration does.
 
     *axis* is the parameter that varies along a chart's axis or from row to row.
     """
@@ -115,7 +115,7 @@ def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | Non
 
 
 def _work(result: CellResult, axis: Parameter | None) -> str:
-    """Return the work of an iteration, or that as a multiple of the number of objects, ``n``."""
+    """Return the work of an iteration; over numbers of objects ``n``, as a multiple of ``n``."""
     work, objects = result.work_per_iteration, result.cell.parameters.objects
     if axis is not OBJECTS or work == 1 or not objects:
         return f"{work:.0f}"
@@ -140,7 +140,7 @@ class Group:
 
     @property
     def axis(self) -> Parameter | None:
-        """The parameter in which rows differ, and which the caption leaves out."""
+        """The parameter that varies from row to row, which the caption leaves out."""
         return data_axis(self.results)
 
     @property
@@ -150,7 +150,7 @@ class Group:
 
     @property
     def rows(self) -> dict[str, dict[str, CellResult]]:
-        """The results by column in each row, by its title; lower rates come first."""
+        """The results in each row by column, by the row's title; lower rates come first."""
         cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
         titles = row_titles(result for _, result in cells)
         return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}
@@ -173,7 +173,7 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
     """Return the results of the cells in the first *rows* rows of all tables, in their order.
 
-    Of the results behind these, no figures are computed.
+    No figures are computed for the results after these.
     """
     first: list[CellResult] = []
     for group in groups_of(("", result) for result in results):
@@ -223,12 +223,12 @@ def distance_of(result: CellResult) -> str:
 
 
 def spaced(seconds: float) -> str:
-    """Return a duration as :func:`duration` does, with a blank before the unit: ``0.5 ms``."""
+    """Return a duration as :func:`duration` does, with a space before the unit: ``0.5 ms``."""
     return re.sub(r"(?<=\d)(?=[mu]?s$)", " ", duration(seconds))
 
 
 def data_axis(results: Iterable[CellResult]) -> Parameter | None:
-    """Return the parameter that a table's caption leaves out, because rows differ in it."""
+    """Return the parameter that varies from row to row, which a table's caption leaves out."""
     several = len({result.cell.parameters.objects for result in results}) > 1
     return OBJECTS if several else None
 
@@ -247,7 +247,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:
-    """Yield a line on what the benchmarks of cells have on the clock or read from."""
+    """Yield a line on what the benchmarks of cells time or read from."""
     legends = grouped((words, cell.benchmark) for cell in cells if (words := cell.words.legend))
     if legends:
         listed = ((", ".join(dict.fromkeys(names)), words) for words, names in legends.items())

@@ -114,13 +114,13 @@ def verdict_lines(history: MachineHistory) -> Iterator[str]:
         yield f"{where}{sentence(finding)}"
     if not findings:
         smallest = [size for cell in newest.cells if (size := _smallest(newest, cell))]
-        seen = f"; it would have found {_range(smallest)}" if smallest else ""
+        seen = f"; {_range(smallest)} would have been" if smallest else ""
         yield f"{where}no change was found{seen}"
 
 
 def sentence(finding: Finding) -> str:
     """Return a finding in words."""
-    base = "at the previous point" if finding.base == PREVIOUS else "of the anchor"
+    base = "at the previous point" if finding.base == PREVIOUS else "with the anchor"
     cell, ratio = finding.cell, finding.ratio
     if finding.count:
         cost = BY_NAME[finding.count]
@@ -128,8 +128,8 @@ def sentence(finding: Finding) -> str:
         return f"{cell.name}: {new} {cost.title} per {cost.per}, {old} {base}"
     if not finding.is_better:
         slower = ratio.inverse
-        return f"{cell.name} takes {times(slower)} times as long as that {base} {interval(slower)}"
-    return f"{cell.name} is {times(ratio)} times as fast as that {base} {interval(ratio)}"
+        return f"{cell.name} takes {times(slower)} times as long as {base} {interval(slower)}"
+    return f"{cell.name} is {times(ratio)} times as fast as {base} {interval(ratio)}"
 
 
 def _range(sizes: Sequence[float]) -> str:
@@ -138,7 +138,7 @@ def _range(sizes: Sequence[float]) -> str:
 
 
 def _smallest(point: HistoryPoint, cell: PointCell) -> float | None:
-    """Return the smallest change that a point would have found of a cell."""
+    """Return the smallest change of a cell that a point would have detected."""
     tested = sum(name in other.ratios for other in point.cells for name in BASES)
     ratio = cell.ratios.get(STEP) or cell.ratios.get(POSITION)
     return smallest_change(ratio, tested) if ratio else None
@@ -160,7 +160,7 @@ def _newest(history: MachineHistory, histories: Sequence[MachineHistory]) -> Ite
         counted = [_trips(cell)] if trips else []
         rows.append(Row(cell.name, [*ratios, _size_entry(_smallest(newest, cell)), *counted]))
     where = f", {history.name}" if len(histories) > 1 else ""
-    columns = [TO_PREVIOUS, TO_ANCHOR, "found from", *(["round trips"] if trips else [])]
+    columns = [TO_PREVIOUS, TO_ANCHOR, "detectable from", *(["round trips"] if trips else [])]
     caption = f"Speed at {newest.name} as a multiple of that of the previous point and the anchor"
     yield Table(f"{caption}{where}", columns, rows, title="Cell")
 
@@ -253,7 +253,7 @@ def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Ite
 
 
 def _happened(history: MachineHistory) -> dict[str, str]:
-    """Return the name of each point, with what changed there."""
+    """Return the names of all points, followed by what changed there."""
     return {
         point.name: ": ".join(
             filter(
@@ -305,7 +305,7 @@ def _chart_point(column: str, number: int, ratio: Ratio, where: str, *, known: b
 
 
 def _records(history: MachineHistory) -> Iterator[dict[str, Any]]:
-    """Yield what is known of each cell of each point."""
+    """Yield a record of each cell of each point."""
     positions = {
         (position.point.name, name): position
         for name, series in history.series.items()
@@ -339,9 +339,9 @@ def _columns(base: str, ratio: Ratio | None) -> dict[str, float | None]:
 
 
 def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[str, Any]]:
-    """Return the newest point as github-action-benchmark takes it, an entry for each cell.
+    """Return the newest point for github-action-benchmark, an entry for each cell.
 
-    Values are speeds, or times, as multiples of the anchor's, which no other machine changes.
+    Values are speeds or times as multiples of the anchor's, which hardly depend on the machine.
     """
     entries = []
     for cell in history.newest.cells:
@@ -364,7 +364,7 @@ def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[st
 def atom(histories: Sequence[MachineHistory], page: str) -> str:
     """Return an Atom feed with an entry for each point that has verdicts.
 
-    *page* is the name of the page of the history, beside the feed.
+    *page* is the name of the history's page, which is beside the feed.
     """
     ET.register_namespace("", ATOM)
     feed = ET.Element(f"{{{ATOM}}}feed")

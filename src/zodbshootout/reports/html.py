@@ -28,9 +28,9 @@ _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
 LATEST = 10
-"""The number of the latest points of a history whose figures a table has."""
+"""The number of the latest points of a history that the table of its figures lists."""
 SHADES = (0.5, 2.0)
-"""The powers of 2 at which a ratio gets the second and the third shade of its colour."""
+"""The powers of 2 from which a ratio has the second and the third shade of its colour."""
 
 
 def write(report: Report, console: Console) -> None:
@@ -42,7 +42,7 @@ def write(report: Report, console: Console) -> None:
     which = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
-    # Each chart is a document of its own.
+    # Each chart is a separate document.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
@@ -88,7 +88,7 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return notes that do not depend on the baseline nor are at the top, and one about dashes."""
+    """Return the notes that all baselines share and that are not at the top, and one on dashes."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
@@ -145,9 +145,9 @@ def figures_of(chart: Chart) -> Table:
 
 
 def _listed(chart: Chart, points: Sequence[Point]) -> Sequence[Point]:
-    """Return the points whose figures are in the table of a chart.
+    """Return the points that the table of a chart lists.
 
-    Of a long history these are the latest ones, and those that differ significantly.
+    For a long history, these are the latest ones, and those that differ significantly.
     """
     if chart.kind is not ChartKind.POINTS:
         return points

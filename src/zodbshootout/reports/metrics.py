@@ -16,9 +16,9 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 TILDE = "~"
 """The mark before an imprecise figure."""
 _SIZES = ("B", "kB", "MB", "GB", "TB")
-"""Units of sizes, each of which is a thousand of the one before."""
+"""Units of sizes, each a thousand times the previous one."""
 MILLIONS = 10_000_000
-"""The rate, in objects per second, from which rates are printed in millions."""
+"""The rate, in objects per second, above which rates are printed in millions."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def per_iteration(result: CellResult, name: str) -> float | None:
 
 
 def hit_rate(result: CellResult, loads: str = "loads") -> float | None:
-    """Return the share of *loads*, a count, that the storage's cache served, if it is known."""
+    """Return the share of *loads*, a count, that the storage's cache served, if known."""
     hits, requests = (total(result, name) for name in ("storage_cache_hits", loads))
     # ZEO's cache also counts ZEO's own look-ups.
     return min(1.0, hits / requests) if hits is not None and requests else None
@@ -131,4 +131,4 @@ COUNTS = (
     _event("retries", "Transactions tried again, per iteration"),
     Metric("hits", "Loads served by the storage's own cache", hit_rate, better="", format=".0%"),
 )
-"""Counts of events, each of which has a table in a whole report."""
+"""Counts of events; a whole report has a table of each."""

@@ -16,11 +16,11 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""The part of a phase from which on a note says that it was not observed."""
+"""The fraction of a phase from which a note says that it was not observed."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line about the operation of each contender: its time, and what it left behind."""
+    """Yield a line about each contender's operation: its duration and its effects."""
     varied = varied_parameters(result.cell for _, result in cells)
     phases: dict[tuple[str, str], dict[str, CellResult]] = {}
     for column, result in cells:
@@ -59,7 +59,7 @@ def _clauses(name: str, during: CellResult, after: CellResult) -> Iterator[str]:
 
 
 def _restarted(after: CellResult) -> Iterator[str]:
-    """Yield what was found about a server that has restarted."""
+    """Yield clauses about servers that have restarted, and what their clients noticed."""
     acknowledged = _numbers(after, "acknowledged_commits")
     if not acknowledged:
         return

@@ -1,4 +1,4 @@
-"""Notes, tables and charts about cells that take longer with time, or have runs for some time."""
+"""Notes, tables and charts about trends, and about runs with ``--for``."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _OF_MEMORY = {
 }
 LISTED_STALLS = 3
 TELLING = 2.0
-"""The greatest of the smallest trends that would have been found with which a cell is steady."""
+"""The ratio that a trend must not exceed unnoticed in a cell that is called steady."""
 MINUTES_FROM = 180.0
-"""The seconds from which on times are given in minutes."""
+"""The seconds from which times are given in minutes."""
 ROWS = 10
-"""The most rows of a table over time."""
+"""The maximum number of rows of a table over time."""
 MEGABYTE = 1e6
 _LEVELS = (0.001, 0.01)
-"""The limits of p-values that a note names; no trend has a greater one than the last."""
+"""The limits of p-values that a note names; every trend is below the last one."""
 
 
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each contender that takes longer with time, or was measured --for some."""
+    """Yield a line for each contender that takes longer with time, or was measured with --for."""
     varied = varied_parameters(result.cell for _, result in cells)
     names = {
         result.cell: f"{short_name(result.cell, varied)} {distance_of(result)}".rstrip()
@@ -66,7 +66,7 @@ def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
     for column, result in cells:
         place = f" in {names[result.cell]}" if several else ""
         if result.over_time is not None:
-            yield f"{column}{place}: {_found(result.trend, result.over_time)}"
+            yield f"{column}{place}: {_course(result.trend, result.over_time)}"
         elif trend := result.trend:
             group = groups.setdefault((column, trend.within_runs, trend.alone), [])
             group.append((trend, place))
@@ -75,27 +75,27 @@ def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
         yield f"{column}: takes longer {_described(trends)}"
 
 
-def _found(trend: Trend | None, found: OverTime) -> str:
-    """Describe what was found about a cell whose runs share their clients."""
-    time = duration(found.seconds)
+def _course(trend: Trend | None, course: OverTime) -> str:
+    """Describe the course of a cell whose runs share their clients."""
+    time = duration(course.seconds)
     clauses = [
-        f"{_OF_MEMORY[key]} by {decimal(round(rate))} an hour" for key, rate in found.growths
+        f"{_OF_MEMORY[key]} by {decimal(round(rate))} an hour" for key, rate in course.growths
     ]
-    if found.stalls:
-        clauses.append(_stalled(found.stalls))
+    if course.stalls:
+        clauses.append(_stalled(course.stalls))
     if trend is not None and trend.interval is not None:
         low, high = (_part(times) for times in trend.interval)
         cause = " (it or the machine, which only another contender would show)" * trend.alone
         slower = f"gets slower: {_part(trend.times)} % in {time} ({low} to {high} %){cause}"
         return "; ".join([slower, *clauses])
-    if found.faster:
+    if course.faster:
         return "; ".join([f"gets faster in {time}", *clauses])
-    if found.smallest is None:
+    if course.smallest is None:
         return "; ".join([*clauses, "too few runs to tell whether it gets slower"])
-    if found.smallest > TELLING:
+    if course.smallest > TELLING:
         return "; ".join([*clauses, f"changes too much in {time} to tell whether it gets slower"])
     steady = "does not get slower" if clauses else "steady"
-    seen = f"a rise by {_part(found.smallest)} % in {time} would have been seen"
+    seen = f"a rise by {_part(course.smallest)} % in {time} would have been seen"
     return "; ".join([*clauses, f"{steady} ({seen})"])
 
 
@@ -121,7 +121,7 @@ def _part(times: float) -> str:
 
 
 def _described(trends: Sequence[tuple[Trend, str]]) -> str:
-    """Describe trends of one kind, which are given with their places, the greatest first."""
+    """Describe trends of one kind, given with their places, the greatest first."""
     (first, place), *others = trends
     since, end = ("during each run", "its") if first.within_runs else ("with time", "the")
     more = "".join(f", {_digits(trend.times)} times{where}" for trend, where in others)
@@ -139,7 +139,7 @@ def _digits(times: float) -> str:
 
 
 def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Return a chart for each row of the tables in which a contender takes longer with time."""
+    """Yield a chart for each row of the tables in which a contender takes longer with time."""
     rows: dict[tuple[str, Parameters], list[Columned]] = {}
     for column, result in cells:
         if result.starts and result.over_time is None:
@@ -175,14 +175,14 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
 
 
 def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Return when the slices of each run were taken on average, and the mean of its values."""
+    """Yield the mean start of each run's slices, and the mean of its values, in seconds."""
     runs = result.starts
     for run, starts in zip(result.runs, runs, strict=True):
         yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Return the means over runs of the instant of each slice, in its run, and of its value."""
+    """Yield for each slice the means, over runs, of its start in the run and of its value."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
@@ -243,9 +243,9 @@ def _of_cost(cost: Cost) -> _Quantity:
 
 
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
-    """Return tables of what was measured for some time, and a record of each run.
+    """Return tables of cells measured with ``--for``, and a record of each run.
 
-    A table has about ten rows, each of several runs.
+    A table has about ten rows, each for several runs.
     """
     cells = in_columns(result_sets)
     notes = list(trend_notes([cell for cell in cells if cell[1].over_time]))
@@ -279,7 +279,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
 
 
 def _rows_over_time(cells: Sequence[Columned]) -> list[list[Columned]]:
-    """Return the cells that were measured for some time, row by row."""
+    """Return the cells that were measured with ``--for``, row by row."""
     rows = grouped(
         ((result.cell.benchmark, result.cell.parameters), (column, result))
         for column, result in cells
@@ -289,7 +289,7 @@ def _rows_over_time(cells: Sequence[Columned]) -> list[list[Columned]]:
 
 
 def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield a table of each quantity for each row that was measured for some time."""
+    """Yield a table of each quantity for each row that was measured with ``--for``."""
     for row in _rows_over_time(cells):
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
@@ -341,7 +341,7 @@ def _entry(part: CellResult | None, quantity: _Quantity) -> Entry:
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart of each quantity for each row that was measured for some time."""
+    """Yield a chart of each quantity for each row that was measured with ``--for``."""
     for row in _rows_over_time(cells):
         for quantity in _quantities():
             if points := [point for cell in row for point in _points(*cell, quantity)]:

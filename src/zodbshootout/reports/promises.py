@@ -25,7 +25,7 @@ _Facts = Mapping[str, Mapping[str, Any]]
 
 
 def promises(cells: Sequence[Columned]) -> list[str]:
-    """Return a line for each of these differences; that about servers even if all are alike.
+    """Return a line for each such difference, and one about servers even if all are alike.
 
     Results of versions that recorded no durability are left out.
     """
@@ -40,7 +40,7 @@ def promises(cells: Sequence[Columned]) -> list[str]:
 
 
 def _durability(facts: _Facts, *, is_complete: bool) -> str:
-    """Return the line about durability; *facts* are complete if each column has some."""
+    """Return the line about durability; *is_complete* if no column lacks *facts*."""
     columns = _grouped(facts, "durability", [kind.value for kind in Durability])
     synced = columns.pop(Durability.SYNCED.value, [])
     clauses = [
@@ -89,7 +89,7 @@ def _servers(facts: _Facts) -> str:
 
 
 def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[str]]:
-    """Return the columns with each of these *values* of a key, without values of no column."""
+    """Return the columns that have a key's value, for each of the *values* that any has."""
     columns = {
         value: [column for column, keys in facts.items() if keys.get(key, "") == value]
         for value in values
@@ -98,5 +98,5 @@ def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[s
 
 
 def _s(names: Sequence[str]) -> str:
-    """Return the ending of a verb whose subject *names* are."""
+    """Return the ending of a verb with *names* as its subject."""
     return "" if len(names) > 1 else "s"

@@ -1,4 +1,4 @@
-"""Ratios in words: multiples with their intervals, and the sentence that says who wins at what."""
+"""Ratios in words: multiples with their intervals, and the sentence that names the winner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zodbshootout.results.verdicts import (
 MANY = 7
 """The number of benchmarks above which a sentence sums up each topic."""
 FEW = 3
-"""The number of benchmarks that the summary of a topic names at most for each verdict."""
+"""The maximum number of benchmarks that the summary of a topic names for each verdict."""
 _SPEED = {
     Verdict.SLOWER: "slower at",
     Verdict.FASTER: "faster at",
@@ -36,7 +36,7 @@ _COST = {**_SPEED, Verdict.SLOWER: "more at", Verdict.FASTER: "less at"}
 
 
 def by_distance(comparison: Comparison) -> list[Comparison]:
-    """Divide a comparison into those at each round-trip time."""
+    """Divide a comparison into one for each round-trip time."""
     groups = grouped((pair.base.cell.parameters.rtt, pair) for pair in comparison.pairs)
     return [replace(comparison, pairs=pairs) for pairs in groups.values()]
 
@@ -46,7 +46,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
 
     It is empty if no ratio is known.
 
-    Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is there
+    Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
     only if all of them differ significantly and in the same direction, so that it hides nothing.
     """
     pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
@@ -68,14 +68,14 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     clauses += mean
     if len(comparison.pairs) > 1:
         others = list(_clauses([pair for pair in pairs if not pair.base.cell.words.topic]))
-        # The mean is not one of these others.
+        # The mean does not cover these others, so they follow it.
         clauses = [*clauses, *others] if mean else _joined(clauses, others)
         clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 
 
 def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Add clauses; one on a verdict that has a clause already continues that."""
+    """Add clauses, joining those on the same verdict."""
     joined = list(clauses)
     for clause in others:
         words, at, names = clause.partition(" at ")
@@ -91,7 +91,7 @@ def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
 def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
     """Return the words for a significant difference of two results, called *base* and *new*.
 
-    They name the faster one or, of costs, the one that takes more.  *brief* words leave out the
+    They name the faster one or, for costs, the one that takes more.  *brief* words leave out the
     other one.
     """
     first, second = new, base

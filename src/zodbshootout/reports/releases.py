@@ -39,7 +39,7 @@ from zodbshootout.results.verdicts import Pair, ratio_of
 RELEASES = "Over releases"
 CHANGES = "Speed as a multiple of that of the release before"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
-NO_STEP = "no difference between releases next to each other is significant"
+NO_STEP = "no difference between consecutive releases is significant"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Releases:
 
     series: Sequence[tuple[ResultSet, Series]]
     changes: Sequence[Step]
-    """All changes between releases next to each other: of times, then of costs."""
+    """All changes between consecutive releases: of times, then of costs."""
 
     @classmethod
     def of(cls, result_sets: Sequence[ResultSet]) -> Releases:
@@ -62,7 +62,7 @@ class Releases:
         return [change for change in self.changes if change.is_significant]
 
     def title_of(self, column: str) -> str:
-        """Return the title of a column, that of its contender and package if it is a release."""
+        """Return the title of a column or, if it is a release, of its contender and package."""
         for results, series in self.series:
             if column in map(results.column, [series.contender, *series.releases]):
                 return f"{results.column(series.contender)} over {series.package}"
@@ -89,14 +89,14 @@ class Releases:
         return replace(table, columns=titles, rows=rows, title="Release")
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step, and one if there are none; exact costs, or all of them."""
+        """Yield a line for each step of times and exact (or all) costs, or that there is none."""
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.series and not steps:
             yield NO_STEP
 
     def largest(self) -> list[str]:
-        """Return the sentences on the steps of times, the largest first, or that there are none."""
+        """Return sentences on the steps of times, the largest first, or one that there are none."""
         steps = [step for step in self.steps if not step.pair.base.cost]
         steps.sort(key=lambda step: -abs(step.pair.speed.log.mean))
         return _sentences(steps) or [NO_STEP] * bool(self.series)
@@ -210,7 +210,7 @@ def _is_exact(step: Step) -> bool:
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
-    """Return the steps in words, which name what the steps differ in."""
+    """Describe steps; name the contender and the table only if these differ."""
     bases = [step.pair.base for step in steps]
     several_contenders = len({step.series.contender for step in steps}) > 1
     several_groups = len({group_of(base) for base in bases}) > 1
@@ -225,7 +225,7 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
 
 
 def change(pair: Pair, since: str = "") -> str:
-    """Return the change of a cell in words, after its name; *since* says from where on it is."""
+    """Return a cell's change in words that follow its name; *since* names its first release."""
     base, new, ratio = pair.base, pair.new, pair.speed
     if base.cost:
         before, now = (cost_text(base.cost, side.mean) for side in (base, new))
@@ -255,7 +255,7 @@ def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
 def _point(column: str, release: tuple[int, str], figure: CellResult, oldest: CellResult) -> Point:
     """Return the amount of a cost, or else the speed as a multiple of that of the oldest release.
 
-    Its interval is that of pairs, in which the noise of the machine cancels out.
+    Its interval is that of paired values, in which the noise of the machine cancels out.
     """
     place, name = release
     low, high = None, None

@@ -35,7 +35,7 @@ from zodbshootout.reports.tables import check_columns, other_load, tables_and_no
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
-"""The most verdicts at the top of a report; the matrix has all comparisons."""
+"""The maximum number of verdicts at the top of a report; the matrix has all comparisons."""
 BY_BENCHMARK = "By benchmark"
 WHICH_IS_FASTER = "Which is faster"
 _MACHINE = {
@@ -107,7 +107,7 @@ def whole_report(
 def _compared(
     result_sets: Sequence[ResultSet], baseline: str | None, footnotes: Footnotes
 ) -> Report:
-    """Return what depends on the baseline; the parts are its comparisons with the others."""
+    """Return the contents that depend on the baseline, with its comparisons as parts."""
     comparisons = comparisons_of_columns(result_sets, baseline)
     return replace(
         tables_and_notes(result_sets, footnotes, baseline=baseline),
@@ -130,7 +130,7 @@ def _compared(
 def _alternatives(
     result_sets: Sequence[ResultSet], main: Report, footnotes: Footnotes
 ) -> Iterator[Report]:
-    """Yield what depends on the baseline for each other one that can be compared with anything."""
+    """Yield these contents for every other baseline that can be compared with anything."""
     names = dict.fromkeys(column for column, result in in_columns(result_sets) if result.timed)
     for name in names:
         if name != main.baseline and (report := _compared(result_sets, name, footnotes)).matrix:

@@ -51,9 +51,9 @@ from zodbshootout.results.result import IMPRECISE, REACHED, WATCHED, CellResult
 from zodbshootout.results.verdicts import Pair, rounds_needed
 
 MAX_MINUTES = 600
-"""The most additional minutes that a note suggests."""
+"""The maximum number of additional minutes that a note suggests."""
 NOTEWORTHY_LOAD = 0.05
-"""The fraction of the processors' time from which a note names other programs that used it."""
+"""The fraction of the processors' time above which a note mentions other programs that used it."""
 VAGUE = 0.5
 """The half width, as a fraction of the figure, above which an imprecise figure has two digits."""
 _MEANS = {"objects", "seconds"}
@@ -150,9 +150,9 @@ def tables_and_notes(
 
 
 def check_columns(columns: Sequence[str], *titles: str | None) -> None:
-    """Check that there is a column with each of the titles that the user has named.
+    """Check that every title that the user gave is that of a column.
 
-    :raises UserError: if there is none
+    :raises UserError: if one is not
     """
     for title in filter(None, titles):
         if title not in columns:
@@ -225,7 +225,7 @@ def _caption(group: Group, scale: _Scale) -> str:
 
 
 def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return lines about the circumstances of the measurements."""
+    """Yield lines about the circumstances of the measurements."""
     yield from caches_left(cells)
     yield from cache_notes(cells)
     yield from replay_notes(cells)
@@ -237,7 +237,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return a line for each contender whose Python becomes faster while it runs."""
+    """Yield a line for each contender whose Python becomes faster while it runs."""
     slower = grouped(
         (column, (times, result.cell.benchmark))
         for column, result in cells
@@ -252,7 +252,7 @@ def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
-    """Return a line for each host whose clients are slower than those of the others."""
+    """Yield a line for each host whose clients are slower than those of the others."""
     slower = grouped(
         (slowest[1], (slowest[0], f"{column}, {result.cell.benchmark}"))
         for column, result in cells
@@ -264,7 +264,7 @@ def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterator[str]:
-    """Return a line about imprecise figures, if there are any: their number, cause and remedy."""
+    """Yield a line about imprecise figures, if there are any: their number, cause and remedy."""
     measured = [
         result
         for results in result_sets
@@ -290,7 +290,7 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
 
 
 def other_load(results: Sequence[CellResult]) -> Iterator[str]:
-    """Return a clause for each kind of other users that took much of the processors' time."""
+    """Yield clauses about other programs and virtual machines that took much processor time."""
     metadata = [one for result in results for one in result.facts]
     for key, users in {"other_load": "programs", "steal": "virtual machines"}.items():
         parts = [keys[key] for keys in metadata if key in keys]
@@ -300,7 +300,7 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
-    """Return the minutes that would make all figures precise, and the options for them."""
+    """Yield the minutes that would make all figures precise, and the options for them."""
     rows = grouped(
         ((result.cell.benchmark, result.cell.parameters), result)
         for result in results.results

@@ -29,7 +29,7 @@ _OPTION = r"--?[a-z][\w-]*(?: (?!-)(?:'[^']*'|\S+))?"
 _OPTIONS = re.compile(rf"(?<![\w-]){_OPTION}(?: {_OPTION})*")
 """Options and their arguments, to be copied as a whole."""
 MIN_WORDS = 24
-"""The width, in characters, to which a column of words is narrowed at most."""
+"""The minimum width, in characters, of a column of words."""
 
 
 def write(report: Report, console: Console) -> None:

@@ -17,10 +17,10 @@ from zodbshootout.reports.metrics import three_digits
 PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
 HEAT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""The shares of the objects at which the curve of their loads is drawn."""
+"""The shares of the objects for which their share of the loads is drawn."""
 _MICROSECOND = 1e-6
 PROCESSOR_TIME = "processor time of a transaction"
-"""The quantity in microseconds."""
+"""The only quantity that is in microseconds."""
 _NOTES = (
     "stores: of the transactions that store anything",
     "times: with the storage that was in use; threads also wait for each other in them",

@@ -254,7 +254,7 @@ def lost_guardian() -> Iterator[Guardian]:
 def test_watching_without_a_guardian_process_is_an_error(
     lost_guardian: Guardian, tmp_path: Path
 ) -> None:
-    message = "^the process that cleans up after the run has ended before it$"
+    message = "^the process that cleans up after the run has ended too early$"
     with pytest.raises(GuardianLost, match=message):
         lost_guardian.watch_group(1)
     with pytest.raises(GuardianLost, match=message):

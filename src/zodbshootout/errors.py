@@ -12,12 +12,12 @@ from contextlib import contextmanager
 
 ALL_MEASURED = 0
 SLOWDOWN = 1
-"""``--fail-above`` has found a slowdown or a cell that is no longer measured, or ``--require`` a
-limit that is not kept."""
+"""``--fail-above`` found a slowdown or a cell that is no longer measured, or ``--require`` a limit
+that was missed."""
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70
-"""An unexpected exception: EX_SOFTWARE of the BSD header sysexits.h."""
+"""An unexpected exception: ``EX_SOFTWARE`` of BSD's sysexits.h."""
 INTERRUPTED = 130
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
@@ -35,22 +35,22 @@ class UserError(Exception):
 
 @contextmanager
 def errors_of_files() -> Iterator[None]:
-    """Report the system's errors about files, such as those that the user has named, as one line.
+    """Report the system's errors about files, such as those that the user named, as one line.
 
-    If the temporary directory is full or missing, the line says how to use another one.
+    If the temporary directory is full or missing, the line says how to choose another one.
     """
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
-            *_, reason = error.args[0][0]  # of files that cannot be copied, the first one's
+            *_, reason = error.args[0][0]  # of the first file that was not copied
         message = f"{error.filename}: {reason}" if error.filename else reason
         raise UserError(f"{message}{_advice(error, message)}") from error
 
 
 def _advice(error: OSError, message: str) -> str:
-    """Return what to do if the temporary directory is full, or if Python has found none."""
+    """Return what to do if the temporary directory is full, or if Python found none."""
     place = tempfile.tempdir
     other = "name another directory in the environment variable TMPDIR"
     if place is None:
@@ -62,7 +62,7 @@ def _advice(error: OSError, message: str) -> str:
 
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:
-    """Return the allowed word that the user may have meant, or list all of them."""
+    """Suggest the allowed words that the user may have meant; if there are none, list all."""
     close = close_to(wrong, allowed)
     if close:
         return f"did you mean {' or '.join(close)}?"

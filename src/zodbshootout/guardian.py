@@ -1,8 +1,8 @@
 """Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
 A run that is killed cannot stop its servers and clients.  The guardian can: it reads from a pipe
-which process groups and directories it is responsible for.  When the run ends, however it does, the
-pipe is closed; the guardian then ends these groups and removes these directories.
+which process groups and directories it is responsible for.  When the run ends, for whatever reason,
+the pipe is closed; the guardian then ends these groups and removes these directories.
 
 The guardian process runs this module as a script, with the standard library alone.
 """
@@ -29,14 +29,14 @@ GRACE = 3.0
 END_TIMEOUT = 5.0
 """Seconds to wait for a process that should end by itself."""
 CHECK_INTERVAL = 0.02
-"""Seconds between two looks at a group that is to end."""
+"""Seconds between two checks of whether a group has ended."""
 TAIL_SIZE = 65536
-"""Bytes at the end of an output that are searched for its last lines."""
+"""Bytes at the end of an output in which to look for its last lines."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The way in which a process group is ended."""
+    """How to end a process group."""
 
     signal: int = signal.SIGTERM
     """The signal that asks it to end; 0 sends none and waits for its end."""
@@ -54,33 +54,33 @@ class Process(subprocess.Popen[bytes]):
     """A process whose end can be described."""
 
     def exit_code(self, seconds: float = 0.0) -> int | None:
-        """Return its exit code, or ``None`` if it still runs after *seconds*."""
+        """Return its exit code, or ``None`` if it is still running after *seconds*."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.wait(seconds)
         return None
 
     def describe_exit(self, seconds: float = 0.0) -> str:
-        """Wait up to *seconds* for its end, and describe that; see :func:`describe_exit`."""
+        """Wait up to *seconds* for its end, and describe it; see :func:`describe_exit`."""
         return describe_exit(self.exit_code(seconds))
 
 
 class Child(Process):
-    """A process that :meth:`Guardian.start` has started, in a group of its own."""
+    """A process that :meth:`Guardian.start` has started in its own group."""
 
     guardian: Guardian
     ending: Ending = GENTLE
 
     def end(self, ending: Ending | None = None) -> None:
-        """End its group as *ending* or else :attr:`ending` says, and stop watching it."""
+        """End its group by *ending* or, by default, :attr:`ending`; stop watching it."""
         end_group(self.pid, ending or self.ending, reap=self.poll)
         self.wait()
         self.guardian.release_group(self.pid)
 
 
 def describe_exit(exit_code: int | None) -> str:
-    """Return how a process ended, from an exit code as :class:`subprocess.Popen` reports it.
+    """Describe how a process ended, given an exit code of :class:`subprocess.Popen`.
 
-    ``None`` is the code of a process that still runs and does not answer.
+    ``None`` stands for a process that is still running but does not answer.
     """
     if exit_code is None:
         return "no longer answers"
@@ -95,11 +95,10 @@ def describe_exit(exit_code: int | None) -> str:
 def last_lines(
     output: Path | IO[bytes], count: int = 5, *, errors: str = "", start: int = 0
 ) -> list[str]:
-    """Return the last lines of an output, at most *count*, without those that are blank.
+    """Return the last non-blank lines of an output, at most *count*.
 
-    If some match the regular expression *errors*, only these are returned.  Only what was written
-    after the first *start* bytes is read, at most :data:`TAIL_SIZE` bytes of it.  An output that
-    cannot be read has no lines.
+    If some match the regular expression *errors*, only those are returned.  Bytes before *start*,
+    and before the last :data:`TAIL_SIZE`, are ignored.  An output that cannot be read has no lines.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -113,10 +112,10 @@ def last_lines(
 
 
 class GuardianLost(Exception):  # noqa: N818
-    """The guardian process has ended before the run, so nothing would clean up after the run."""
+    """The guardian process ended during the run, so nothing would clean up after the run."""
 
     def __init__(self) -> None:
-        super().__init__("the process that cleans up after the run has ended before it")
+        super().__init__("the process that cleans up after the run has ended too early")
 
 
 class Guardian:
@@ -149,11 +148,10 @@ class Guardian:
         session: bool = True,
         **options: Any,
     ) -> Child:
-        """Start a process in a group of its own, and watch the group as :meth:`watch_group` does.
+        """Start a process in its own group, and watch the group as :meth:`watch_group` does.
 
-        With *session*, the group is in a session of its own, too, because Linux divides processor
-        time among sessions first.
-        *options* are those of :class:`subprocess.Popen`.
+        With *session*, the group also has its own session, because Linux divides processor time
+        among sessions first.  *options* are those of :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run
         :raises GuardianLost: if the guardian process has ended; the new process is ended, too
@@ -172,7 +170,7 @@ class Guardian:
         return child
 
     def watch_group(self, group: int, ending: Ending = GENTLE) -> None:
-        """Have a process group ended when the run ends, unless it is released before.
+        """End a process group when the run ends, unless it is released before.
 
         :raises GuardianLost: if the guardian process has ended
         """
@@ -180,11 +178,11 @@ class Guardian:
 
     def release_group(self, group: int) -> None:
         """Stop watching a process group that has ended: its number may soon be reused."""
-        with contextlib.suppress(GuardianLost):  # it ends no groups any more
+        with contextlib.suppress(GuardianLost):  # it no longer ends any groups
             self._send("release", str(group))
 
     def watch_directory(self, path: Path) -> None:
-        """Have a directory removed when the run ends.
+        """Remove a directory when the run ends.
 
         :raises GuardianLost: if the guardian process has ended
         """
@@ -200,7 +198,7 @@ class Guardian:
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Let SIGINT and SIGTERM wait until the context ends, if this is the main thread."""
+    """Defer SIGINT and SIGTERM until the context ends, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -223,7 +221,7 @@ def end_group(
 ) -> None:
     """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called while waiting: the parent of the group's leader has to collect its exit status.
+    *reap* is called while waiting: the parent of a group's leader has to collect its exit status.
     """
     end_groups({group: ending}, reap)
 
@@ -248,10 +246,10 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
 
 
 def _is_running(group: int) -> bool:
-    """Return whether a group has a process that has not ended.
+    """Return whether any process of a group is still running.
 
     A process that has ended stays in its group as a zombie until its parent collects it.  For an
-    orphan that may take long: in a container, process 1 need not be an init.
+    orphan, that may take long: in a container, process 1 need not be an init.
     """
     if not _signal_group(group, 0):
         return False
@@ -266,7 +264,7 @@ def _is_running(group: int) -> bool:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Send a signal to a group (0 sends none); return whether there is such a group."""
+    """Send a signal to a group (0 sends none); return whether the group exists."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""The objects of other packages that entry points refer to."""
+"""Objects of other packages that entry points refer to."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def entries(group: str) -> list[EntryPoint]:
 
 @functools.cache
 def _installed(path: tuple[str, ...]) -> Any:  # noqa: ARG001
-    """Return the entry points of all packages on a *path*, which is that of this Python."""
+    """Return the entry points of all packages on *path*, this Python's module path."""
     return entry_points()
 
 
 def plugins(group: str) -> list[Any]:
-    """Return the objects that the entry points of a group refer to.
+    """Return the objects that all entry points of a group refer to.
 
     :raises BrokenPlugin: if one cannot be imported
     """

@@ -13,17 +13,16 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from urllib.parse import unquote, urlparse
 
 LOGIN = re.compile(r"(?<=://)(?!git@)[^/\s]*@")
-"""Credentials in a URL; ``git`` is the user of every repository that is reached by SSH."""
+"""Credentials in a URL, except ``git``, the user name of every repository reached by SSH."""
 GIT_TIMEOUT = 5.0
-"""Seconds that git may take for an answer; a checkout may be on a slow file system."""
+"""Seconds that git may take to answer; a checkout may be on a slow file system."""
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of those of the named distributions that are installed, by name.
+    """Return the versions, by name, of those of the named distributions that are installed.
 
-    If it was installed from a repository or as an editable checkout, the version includes the
-    commit, and for a checkout with changed files ``modified``:
-    ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
+    The version of a distribution that was installed from a repository or a checkout includes the
+    commit, and ``modified`` if files were changed: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
     """
     versions = ((name, _version(name)) for name in names)
     return {name: version for name, version in versions if version is not None}
@@ -31,16 +30,16 @@ def installed_versions(names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """The place that a package was installed from, if that was no index of packages."""
+    """The place that a package was installed from, unless it was a package index."""
 
     url: str
     """A repository, a directory or an archive, without credentials."""
     commit: str = ""
     """The commit that is installed; empty if it is not known, or there is none."""
     modified: bool = False
-    """Whether files of the commit were changed."""
+    """Whether files differ from the commit."""
     editable: bool = False
-    """Whether the package is read from the directory in which it is developed."""
+    """Whether it is an editable installation."""
 
     def __str__(self) -> str:
         commit = f"git {self.commit[:12]}" if self.commit else ""
@@ -48,7 +47,7 @@ class Origin:
 
 
 def origin_of(name: str) -> Origin | None:
-    """Return the origin of an installed distribution, ``None`` if an index of packages has it."""
+    """Return the origin of an installed distribution; ``None`` if that is a package index."""
     try:
         return _origin(distribution(name))
     except PackageNotFoundError:
@@ -87,8 +86,8 @@ def _origin(installed: Distribution) -> Origin | None:
 
 
 def git(directory: str | os.PathLike[str], *words: str) -> str | None:
-    """Return what git prints about a checkout, ``None`` if it fails."""
-    # A hook of git has variables that name the repository for which it runs.
+    """Return git's output about a checkout, or ``None`` if git fails."""
+    # In a git hook, variables name the hook's repository.
     variables = {key: text for key, text in os.environ.items() if not key.startswith("GIT_")}
     try:
         command = ["git", "-C", os.fspath(directory), *words]

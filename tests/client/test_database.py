@@ -61,8 +61,8 @@ def opened(storage: str, place: Path, imports: str = "") -> Database:
 FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestorage>\n"
 CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
-IN_FILE = "packing writes its file anew, and leaves nothing to be vacuumed"
-IN_MEMORY = "its data is in memory, and has nothing to be vacuumed"
+IN_FILE = "packing rewrites its file, so there is nothing to vacuum"
+IN_MEMORY = "its data is in memory, so there is nothing to vacuum"
 OF_DEMO = "DemoStorage: its base stays as it is"
 INFO = {
     FILESTORAGE: StorageInfo(
@@ -87,7 +87,7 @@ INFO = {
         keeps_history=True, undoes=True,
         prefetches=False, stores_blobs=False,
         vacuum_flaw=f"DemoStorage: {IN_FILE}",
-        pack_flaw="DemoStorage cannot pack changes that are kept elsewhere than in its memory",
+        pack_flaw="DemoStorage cannot pack changes that are not in memory",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
         versions=OURS,
     ),
@@ -151,7 +151,7 @@ def test_an_empty_database_that_is_read_only_has_to_be_written_to_first(
     if exists:
         (tmp_path / "x.fs").write_bytes(b"FS30")
     section = f"<zodb>\n{READ_ONLY}</zodb>\n"
-    with pytest.raises(Unsupported, match="its database is empty, and it is read only; run the"):
+    with pytest.raises(Unsupported, match="its database is empty, and it is read-only; run the"):
         inspect(Storage(section, names={"here": str(tmp_path)}))
 
 

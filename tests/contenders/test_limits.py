@@ -121,7 +121,7 @@ def test_opening_a_contender_can_reveal_reasons_to_refuse_parameters(tmp_path: P
     with_blobs = Parameters(CrewShape(1), blobs=True)
     assert sqlite.refusal(with_blobs) is None
     assert sqlite.opened(StorageInfo("X", stores_blobs=False)).refusal(with_blobs) == (
-        "X stores no blobs as it is configured here; see blob-dir"
+        "X stores no blobs as configured here; see blob-dir"
     )
     exclusive = sqlite.opened(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
     assert str(refusal(exclusive, PROCESSES)).startswith("X: one DB at a time can open it; use")
@@ -186,8 +186,7 @@ def test_a_demostorage_cannot_keep_its_changes_in_relstorage_or_zeo(tmp_path: Pa
             with closing(changes), pytest.raises(AttributeError) as caught:
                 DemoStorage(changes=changes)
             assert demo.advice_on(describe(caught.value)) == (
-                "DemoStorage cannot use it for changes; have it keep them in a <filestorage "
-                "changes>"
+                "DemoStorage cannot keep its changes in it; use a <filestorage changes>"
             )
 
 
@@ -197,8 +196,8 @@ def test_a_demostorage_cannot_keep_its_changes_in_relstorage_or_zeo(tmp_path: Pa
         (FS, None),
         (MAPPING, "MappingStorage keeps its data in the memory of one process"),
         (wrap("demostorage", FS, CHANGES), "DemoStorage: its base stays as it is"),
-        (READ_ONLY, "it is configured to be read only"),
-        (wrap("zlibstorage", READ_ONLY), "it is configured to be read only"),
+        (READ_ONLY, "it is configured to be read-only"),
+        (wrap("zlibstorage", READ_ONLY), "it is configured to be read-only"),
     ],
 )
 def test_a_contender_reports_the_obstacle_to_zapping_it(
@@ -287,13 +286,13 @@ def client_of(address: str, keys: str = "", section: str = "zeoclient") -> str:
     ("read_only", "keys", "expected"),
     [
         (False, "storage one", None),
-        (False, "storage 2", "has no storage '2'; write 'storage NAME' with a name that its"),
-        (False, "", "has no storage '1'; write 'storage NAME' with a name that its configuration"),
+        (False, "storage 2", "has no storage '2'; write 'storage NAME' with a name from its"),
+        (False, "", "has no storage '1'; write 'storage NAME' with a name from its configuration"),
         (False, "storage one\nread-only true", None),
         (
             True,
             "storage one",
-            "is read only; write 'read-only true' into the section of its client",
+            "is read-only; write 'read-only true' in its client's section",
         ),
         (True, "storage one\nread-only true", None),
         (True, "storage one\nread-only-fallback true", None),

@@ -90,7 +90,7 @@ def test_both_sections_need_the_same_driver(section: str) -> None:
 )
 def test_after_a_packet_that_was_too_large_its_limit_is_named(section: str, error: str) -> None:
     advice = str(contender(section).advice_on(error))
-    assert advice.endswith("has it in <settings>, as in 'max_allowed_packet 64M'")
+    assert advice.endswith("in <settings>, for example 'max_allowed_packet 64M'")
 
 
 @pytest.mark.parametrize("section", SECTIONS)

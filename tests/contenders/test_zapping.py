@@ -18,7 +18,7 @@ def contender(name: str, obstacle: str | None = None, **settings: str) -> Conten
 
 A, B = (contender(name, path=f"/var/{name}.fs", quota="5") for name in "ab")
 ANOTHER_A = contender("again", path="/var/a.fs", cache_size="7")
-READ_ONLY = contender("precious", "it is configured to be read only", path="/var/p.fs")
+READ_ONLY = contender("precious", "it is configured to be read-only", path="/var/p.fs")
 MEMORY = contender("memory").opened(StorageInfo(sharing=Sharing.VOLATILE))
 
 

@@ -52,7 +52,7 @@ def test_the_rows_after_a_killed_fork_server_are_measured(
 def test_a_run_stops_if_the_guardian_is_killed(tmp_path: Path) -> None:
     done = measure(tmp_path, faulty("bad", "kill-guardian"), "cold", "-p", "2")
     assert done.status == 3, done.out + done.err
-    assert "stopped: the process that cleans up after the run has ended before it" in done.err
+    assert "stopped: the process that cleans up after the run has ended too early" in done.err
     assert "Traceback" not in done.out + done.err
     assert left_behind(tmp_path) == []
 

@@ -1,4 +1,4 @@
-"""Measure storages that are configured to be read only."""
+"""Measure storages that are configured to be read-only."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_a_read_only_storage_only_runs_benchmarks_that_read_existing_objects(
     packed = run(tmp_path, "x.conf", "hot", "-c", "1", *QUICK, "--pack")
     for contender, name in (("fs", "FileStorage"), ("sqlite", "RelStorage")):
         assert (
-            f"{contender}, add, tpc, new_oid: not supported: {name} is read only as it is "
+            f"{contender}, add, tpc, new_oid: not supported: {name} is read-only as "
             "configured here; leave out the benchmarks that write"
         ) in done.out
         assert (
-            f"not supported: {name} is read only as it is configured here, and "
+            f"not supported: {name} is read-only as configured here, and "
             "the database lacks objects that are needed; run the benchmark once on a contender"
         ) in missing.out
         assert (
-            f"not supported: {name} is read only as it is configured here; leave out --pack"
+            f"not supported: {name} is read-only as configured here; leave out --pack"
         ) in packed.out

@@ -583,5 +583,5 @@ def test_a_record_that_is_too_large_for_mariadb_fails_with_the_setting_to_change
         assert state == "failed"
         # The client may still be sending when the server closes the connection.
         assert reason.startswith(("OperationalError: (1153, ", "OperationalError: (2006, "))
-        assert reason.endswith(" in <settings>, as in 'max_allowed_packet 64M'")
+        assert reason.endswith(" in <settings>, for example 'max_allowed_packet 64M'")
     assert sizes == {f"{name}: store 1x300B processes-1" for name in drivers}

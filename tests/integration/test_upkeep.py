@@ -114,7 +114,7 @@ def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) ->
     found = cells(place / "a.cells.jsonl")
     assert found["sqlite", "copy"][0] == found["fs", "copy"][0] == "measured"
     assert found["zeo", "copy"] == (
-        "not supported", "ClientStorage: copyTransactionsFrom copies no blobs",
+        "not supported", "ClientStorage: copyTransactionsFrom does not copy blobs",
     )  # fmt: skip
     assert hashlib.sha256((place / "App.fs").read_bytes()).hexdigest() == before
     assert not (place / "files" / "tmp").exists() or not any((place / "files" / "tmp").iterdir())

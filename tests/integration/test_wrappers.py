@@ -210,7 +210,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
 def test_wrapped_storages_are_measured_by_threads_that_share_a_db(tmp_path: Path) -> None:
     rest = unsupported(
         tmp_path, "load", "store", "conflicts", "-c", "2", "--threads",
-        expected={("serverzlib", "conflicts"): "ServerZlibStorage compresses what it has resolved"},
+        expected={("serverzlib", "conflicts"): "ServerZlibStorage compresses resolved conflicts"},
     )  # fmt: skip
     assert rest == {}
     assert metadata(tmp_path, "zlib_sqlite", "load")["storage_cache_hits"] == 0
@@ -240,7 +240,7 @@ def test_wrapped_storages_store_blobs_if_the_underlying_storage_does(tmp_path: P
     without = ("serverzlib", "base_zeo", "foreign", "foreign_memory")
     rest = unsupported(
         tmp_path, "cold", "-c", "1", "--blobs",
-        expected={(contender, "cold"): "stores no blobs as it is configured here; see blob-dir"
+        expected={(contender, "cold"): "stores no blobs as configured here; see blob-dir"
                   for contender in without},
     )  # fmt: skip
     assert rest == {}

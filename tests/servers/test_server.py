@@ -231,7 +231,7 @@ def test_a_server_cannot_be_started_if_the_guardian_has_ended(make_server: MakeS
     server.context.guardian._process.kill()
     server.context.guardian._process.wait()
     assert failure(server) == (
-        "could not be started: the process that cleans up after the run has ended before it"
+        "could not be started: the process that cleans up after the run has ended too early"
     )
 
 

@@ -76,13 +76,13 @@ def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
 def test_cold_and_hot_fail_if_wrong_data_is_read(name: str, storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
     assert failure(name, storage) == (
-        "1 of 10 objects hold other data than was written, the first of them object 3"
+        "1 of 10 objects differ from what was written; the first is object 3"
     )
 
 
 def test_steamin_fails_if_wrong_data_is_read(storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
-    assert "1 of 10 objects hold other data" in failure("steamin", storage)
+    assert "1 of 10 objects differ from" in failure("steamin", storage)
 
 
 def test_add_fails_if_the_store_of_an_object_is_dropped(storage: FakeStorage) -> None:
@@ -95,7 +95,7 @@ def test_update_fails_if_the_store_of_an_object_is_dropped(storage: FakeStorage)
     contents = [payload(parameters(), 0).contents(1, revision, 4)[0] for revision in range(1, 9)]
     storage.drops = lambda data: any(content in data for content in contents)
     assert failure("update", storage) == (
-        "1 of 10 objects hold other data than was written, the first of them object 4"
+        "1 of 10 objects differ from what was written; the first is object 4"
     )
 
 
@@ -103,13 +103,13 @@ def test_add_fails_if_an_object_comes_back_changed(storage: FakeStorage) -> None
     content = payload(parameters(), 0).contents(1, 0, 4)[0]
     storage.corrupt = lambda oid, data: data.replace(content, bytes(len(content)))
     assert failure("add", storage) == (
-        "1 of 10 objects hold other data than was written, the first of them object 4"
+        "1 of 10 objects differ from what was written; the first is object 4"
     )
 
 
 def test_load_fails_if_a_wrong_record_is_loaded(storage: FakeStorage) -> None:
     storage.corrupt = flipping(3)
-    expected = "the record of object 3 holds other data than was written"
+    expected = "the record of object 3 differs from what was written"
     assert failure("load", storage, loops=4) == expected
     assert failure("load", storage, loops=40) == expected
 
@@ -122,7 +122,7 @@ def test_store_fails_if_a_raw_record_is_dropped(storage: FakeStorage) -> None:
 
 def test_store_fails_if_a_raw_record_comes_back_changed(storage: FakeStorage) -> None:
     storage.corrupt = flipping(4)
-    assert "holds another record than was stored" in failure("store", storage)
+    assert "has a different record from the one stored" in failure("store", storage)
 
 
 def test_store_measures_a_storage_that_keeps_the_state_and_not_the_bytes(
@@ -138,7 +138,7 @@ def test_store_measures_a_storage_that_keeps_the_state_and_not_the_bytes(
 def test_store_fails_if_a_record_in_other_bytes_has_another_state(storage: FakeStorage) -> None:
     change = flipping(4)
     storage.corrupt = lambda oid, data: pickled_again(change(oid, data))
-    assert "holds another record than was stored" in failure("store", storage)
+    assert "has a different record from the one stored" in failure("store", storage)
 
 
 def test_new_oid_fails_if_an_oid_is_allocated_twice_to_one_client(storage: FakeStorage) -> None:
@@ -375,7 +375,7 @@ def test_update_fails_if_a_storage_that_reports_its_own_commits_loses_one(clock:
     storage = EchoingStorage(clock)
     contents = [payload(parameters(), 0).contents(1, revision, 4)[0] for revision in range(1, 9)]
     storage.drops = lambda data: any(content in data for content in contents)
-    assert "1 of 10 objects hold other data than was written" in failure("update", storage)
+    assert "1 of 10 objects differ from what was written" in failure("update", storage)
 
 
 def load_before_each_iteration(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

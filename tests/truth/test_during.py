@@ -216,7 +216,10 @@ def with_another_record(record: Any) -> Any:
 @LEFT_OPEN
 @pytest.mark.parametrize(
     ("fault", "found"),
-    [(without_the_first_object, "was not copied"), (with_another_record, "copied as another one")],
+    [
+        (without_the_first_object, "was not copied"),
+        (with_another_record, "copied with different data"),
+    ],
 )
 def test_a_copy_that_lacks_something_is_found_out(
     fault: Any, found: str, scratch: Path, tmp_path: Path
@@ -264,7 +267,7 @@ def test_a_storage_without_an_iterator_cannot_be_copied() -> None:
 def test_a_storage_in_memory_cannot_be_copied() -> None:
     info = StorageInfo("MappingStorage", Sharing.VOLATILE)
     assert BENCHMARK_OF["copy"].refusal(info, OF_OBJECTS) == (
-        "MappingStorage: ZODB copies no transactions out of memory"
+        "MappingStorage: ZODB cannot copy transactions out of memory"
     )
     assert BENCHMARK_OF["copy"].refusal(StorageInfo(read_only=True), OF_OBJECTS) is None
 

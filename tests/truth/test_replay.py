@@ -599,7 +599,7 @@ def test_a_replay_fails_if_the_storage_loses_a_committed_record(
     writing: Parameters, storage: FakeStorage
 ) -> None:
     storage.drops = lambda data: len(data) == 200
-    assert failure(storage, writing, 3).endswith("has not the record that was committed last")
+    assert failure(storage, writing, 3).endswith("does not have the record that was committed last")
 
 
 def test_a_replay_fails_if_the_storage_garbles_a_record(
@@ -631,7 +631,7 @@ def test_a_replay_fails_if_a_record_in_other_bytes_is_not_the_one_committed_last
     storage.corrupt = lambda oid, data: pickled_again(
         data.replace(data[60:64], b"!!!!") if len(data) == 200 else data
     )
-    assert failure(storage, writing, 3).endswith("has not the record that was committed last")
+    assert failure(storage, writing, 3).endswith("does not have the record that was committed last")
 
 
 def test_a_replay_fails_if_a_record_in_other_bytes_is_that_of_another_object(

@@ -19,7 +19,7 @@ from zodbshootout.model.specification import Parameters
 class Neighbours:
     """The clients that share a DB, with a barrier at which one of them acts for all.
 
-    A client with a DB of its own is its only neighbour.  Waiting for the others raises
+    A client that shares its DB with no other is its only neighbour.  Waiting for neighbours raises
     :class:`threading.BrokenBarrierError` if one of them has failed.
     """
 
@@ -30,7 +30,7 @@ class Neighbours:
         self._numbers: list[int] = []
 
     def together(self, action: Callable[[], Any]) -> Any:
-        """Wait for all, have one of them do *action*, and return its result to each."""
+        """Wait for all, have one of them do *action*, and return its result to all."""
         self._action = action
         self._barrier.wait()
         return self._result
@@ -42,7 +42,7 @@ class Neighbours:
         return total
 
     def abort(self) -> None:
-        """Make every client fail that waits for the others, now or later."""
+        """Make every client fail that is waiting for the others, now or later."""
         self._barrier.abort()
 
     def _act(self) -> None:
@@ -54,7 +54,7 @@ class Neighbours:
 
 
 class Client:
-    """A thread of control with a transaction manager of its own and at most one connection."""
+    """A thread of control with its own transaction manager and at most one connection."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Client:
         self.transactions = TransactionManager(explicit=True)
         self.connection: Any = None
         self.commit_log: CommitLog | None = None
-        """The commits of its connections, if they are looked for later."""
+        """The commits of its connections, if they will be looked for later."""
         self._loads = self._stores = 0
 
     def connect(self) -> Any:
@@ -84,7 +84,7 @@ class Client:
         return self.connection
 
     def disconnect(self) -> None:
-        """End the transaction and give the connection back."""
+        """End the transaction and return the connection to its pool."""
         if self.connection is None:
             return
         with closing(self.connection):
@@ -93,14 +93,14 @@ class Client:
             self.abort()
 
     def start_over(self) -> None:
-        """Drop the connection and its transaction, whatever state an error has left them in."""
+        """Drop the connection and its transaction, in whatever state an error left them."""
         with suppress(Exception):
             self.disconnect()
         self.transactions = TransactionManager(explicit=True)
 
     def transfers(self) -> tuple[int, int]:
         """Return the numbers of objects that it has loaded and stored since the last call."""
-        # The client keeps the sums: a connection of a shared pool passes from client to client.
+        # The client keeps the sums: connections of a shared pool pass from client to client.
         if self.connection is not None:
             self._note_transfers()
         transfers = self._loads, self._stores
@@ -134,18 +134,18 @@ class Client:
         return bool(db.getCacheSize() > objects * 1.1 + 20 and not db.getCacheSizeBytes())
 
     def second_connection(self) -> AbstractContextManager[Any]:
-        """Open another connection, with a transaction manager of its own."""
+        """Open another connection, with its own transaction manager."""
         return self.database.connected()
 
     def fresh_connection(self) -> AbstractContextManager[Any]:
-        """Open another connection, after every client-side cache was emptied."""
+        """Open another connection, after emptying every client-side cache."""
         self.neighbours.together(self.database.empty_caches)
         return self.second_connection()
 
     def auditing_connection(self) -> AbstractContextManager[Any]:
         """Open another connection that sees what all clients have committed.
 
-        Meanwhile all clients of the DB wait, and have given their connections back.
+        All clients of the DB wait meanwhile, and have returned their connections.
         """
         if self.parameters.crew.databases > 1:
             # A server may not yet have sent the last invalidations of other clients.

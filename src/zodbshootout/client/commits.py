@@ -1,4 +1,4 @@
-"""The commits that a storage has acknowledged to a client, and which of them it has lost."""
+"""The commits that a storage has acknowledged to a client, and those that it lost."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 CHECKED_AT_ONCE = 100
-"""The latest commits that are looked for before a client writes again, which might hide a loss."""
+"""How many of the latest commits to look for before a client writes again and may hide a loss."""
 
 
 class CommitLog:
-    """Notes each commit whose ``tpc_finish`` has returned, with an object that it has stored."""
+    """Note each commit whose ``tpc_finish`` has returned, with an object that it stored."""
 
     def __init__(self) -> None:
         self.acknowledged: list[tuple[bytes, bytes]] = []
         """The OID of an object, and the ID of the transaction, of each commit."""
         self.lost: set[bytes] = set()
-        """The IDs of the transactions that are no longer there."""
+        """The IDs of the transactions that no longer exist."""
 
     def watch(self, storage: Any) -> None:
         """Note what is committed through the storage of a connection from now on.
 
-        Another log no longer does: connections of a pool pass from client to client.
+        This replaces any other log: connections of a pool pass from client to client.
         """
         is_watched = hasattr(storage, "commit_log")
         storage.commit_log = self
@@ -52,14 +52,14 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for the *newest* commits, or for all, in a connection that was opened just now."""
+        """Look for the *newest* commits, or all, in a connection that has just been opened."""
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)
 
 
 def _serial(connection: Any, oid: bytes) -> bytes:
-    """Return the ID of the transaction that wrote an object last, ``b""`` if it is not there."""
+    """Return the ID of the transaction that last wrote an object, or ``b""`` if it is missing."""
     try:
         serial: bytes = connection._storage.load(oid)[1]
     except POSKeyError:

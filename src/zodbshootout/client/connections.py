@@ -16,26 +16,26 @@ from zodbshootout.model.storage_facts import Place
 _OPEN_FILES = Path("/dev/fd")
 """The directory that lists the open files of a process, on Linux and macOS."""
 Peer = tuple[Address, Place]
-"""The other end of a connection: its address, and where it is."""
+"""The other end of a connection: its address, and the place where it is."""
 Socket = tuple[int, str]
-"""The number and the own address of a socket: no other one of this machine has both."""
+"""The number and the local address of a socket, which identify it on this machine."""
 
 
 def peers() -> frozenset[Peer]:
     """Return the peers of all connected sockets of this process.
 
-    Sockets without a name are left out: they connect a process with itself or with its parent.
+    Sockets without a name are left out: they connect a process to itself or to its parent.
     """
     return frozenset(peer for _, peer in _connections())
 
 
 def sockets() -> frozenset[Socket]:
-    """Return the connected sockets of this process, but for those without a name."""
+    """Return the connected sockets of this process, except those without a name."""
     return frozenset(one for one, _ in _connections())
 
 
 def place_of(servers: Collection[Peer]) -> Place | None:
-    """Return where *servers* run, elsewhere if one of them does, or ``None`` if there are none."""
+    """Return where *servers* run: elsewhere if any does; ``None`` if there are none."""
     places = {place for _, place in servers}
     return Place.ELSEWHERE if Place.ELSEWHERE in places else next(iter(places), None)
 
@@ -43,7 +43,7 @@ def place_of(servers: Collection[Peer]) -> Place | None:
 def _connections() -> Iterator[tuple[Socket, Peer]]:
     with suppress(OSError):
         for file in list(_OPEN_FILES.iterdir()):
-            with suppress(OSError):  # that of this listing is closed by now
+            with suppress(OSError):  # the listing's own descriptor is closed by now
                 status = os.fstat(int(file.name))
                 if stat.S_ISSOCK(status.st_mode):
                     yield from _connection(int(file.name), status.st_ino)

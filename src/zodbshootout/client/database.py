@@ -50,18 +50,18 @@ from zodbshootout.versions import installed_versions
 
 
 class NotZapped(Exception):  # noqa: N818
-    """The data has not been destroyed; the message says why."""
+    """The data was not destroyed; the message says why."""
 
 
 def open_db(storage: Storage) -> Any:
-    """Return the open DB; exceptions of ZConfig, ZODB and the storage propagate."""
+    """Open the DB; exceptions of ZConfig, ZODB and the storage propagate."""
     if storage.uri:
         return _open_uri(storage.uri, partial(_routed, storage))
     return _ready(storage).open()
 
 
 def open_storage(storage: Storage) -> Any:
-    """Return the open storage without a DB, which would make a root in an empty database."""
+    """Open the storage without a DB, which would create a root in an empty database."""
     if storage.uri:
         database = open_db(storage)
         return database.storage
@@ -70,7 +70,7 @@ def open_storage(storage: Storage) -> Any:
 
 
 def _ready(storage: Storage) -> Any:
-    """Return the section of a contender, with the addresses that it is to connect to."""
+    """Return a contender's section in which the addresses to connect to are replaced."""
     section = section_of(storage)
     settle(section)
     reroute(section, partial(_routed, storage))
@@ -82,11 +82,9 @@ def _routed(storage: Storage, address: Address, *, is_cache: bool = False) -> Ad
 
 
 def addresses_of(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of a contender's servers, with whether each is that of a cache.
+    """Return the addresses of a contender's servers, and whether each is that of a cache.
 
     Nothing is opened.
-
-    :raises BadSection: if the section is wrong
     """
     if storage.uri:
         import zodburi
@@ -99,7 +97,7 @@ def addresses_of(storage: Storage) -> dict[Address, bool]:
 
 
 def section_of(storage: Storage) -> Any:
-    """Return ZConfig's object for the section of a contender, without opening anything.
+    """Return ZConfig's object for a contender's section, without opening anything.
 
     :raises BadSection: if the section is wrong
     """
@@ -113,7 +111,7 @@ def section_of(storage: Storage) -> Any:
             if imported not in lines:
                 line = (getattr(error, "lineno", None) or 0) - len(storage.names)
                 raise missing or BadSection(str(error.message or error), max(0, line)) from error
-            # Perhaps only other sections of the configuration file need this import: omit it.
+            # Perhaps only other sections of the configuration file need this import, so omit it.
             line = lines.index(imported)
             missing = missing or BadSection(error.message, line + 1)
             lines[line] = ""
@@ -146,7 +144,7 @@ def _open_uri(uri: str, route: Route) -> Any:
 
 
 def _section_of(factory: Any) -> Any:
-    """Return the section in the file that a zconfig: URI names, ``None`` for any other URI."""
+    """Return the section in the file that a zconfig: URI names; ``None`` for any other URI."""
     return getattr(factory, "__self__", None)
 
 
@@ -198,7 +196,7 @@ class Database:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """Open a connection with a transaction manager of its own, and begin a transaction."""
+        """Open a connection with its own transaction manager, and begin a transaction."""
         transactions = TransactionManager(explicit=True)
         with closing(self.db.open(transactions)) as connection:
             try:
@@ -238,7 +236,7 @@ class Database:
         )
 
     def _prefetches(self) -> bool:
-        """Return whether prefetching does anything: a connection asks its own storage."""
+        """Return whether prefetching has an effect: a connection uses its own storage."""
         if not IMVCCStorage.providedBy(self.db.storage):
             return hasattr(self.db.storage, "prefetch")
         instance = self.db.storage.new_instance()
@@ -249,7 +247,7 @@ class Database:
 
     def _new_root(self) -> str:
         """Return the serial of the root if it is empty and the storage with the data is unknown."""
-        # Reading an empty SQLite database would leave statistics in it, see tasks.prepare().
+        # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""
         with self.db.transaction() as connection:
@@ -270,7 +268,7 @@ class Database:
 
     @property
     def storage_name(self) -> str:
-        """The class of the outermost storage, followed by those that transparent wrappers wrap."""
+        """The class of the outermost storage, followed by those inside transparent wrappers."""
         layer = self._outermost
         names = [layer.name]
         while layer.transparent and layer.inner:
@@ -313,29 +311,29 @@ class Database:
     def pack_flaw(self) -> str | None:
         """Return why the storage cannot be packed, or ``None`` if no reason is known."""
         if self.read_only:  # RelStorage would pack it all the same
-            return f"{self.storage_name} is read only as it is configured here"
+            return f"{self.storage_name} is read-only as configured here"
         return _first(layer.pack_flaw() for layer in self._written_to)
 
     def pack(self, until: float | None = None) -> None:
         """Remove old revisions and garbage; the storage's exceptions propagate.
 
-        Pack to the time *until*, or to :meth:`time_after_all`.
+        Everything before the time *until*, by default :meth:`time_after_all`, is packed.
         """
         self.db.pack(self.time_after_all() if until is None else until)
 
     def only_prepacks(self) -> bool:
-        """Return whether packing finds out what could be removed, and removes nothing."""
+        """Return whether packing only determines what could be removed, and removes nothing."""
         return any(layer.only_prepacks() for layer in self._written_to)
 
     def vacuum_flaw(self) -> str | None:
-        """Return why the database cannot be vacuumed, or ``None`` if :meth:`vacuum` does that."""
+        """Return why the database cannot be vacuumed, or ``None`` if it can."""
         if self.read_only:
-            return f"{self.storage_name} is read only as it is configured here"
+            return f"{self.storage_name} is read-only as configured here"
         flaws = [layer.vacuum_flaw() for layer in self._written_to]
         return None if None in flaws else f"{self.storage_name}: {flaws[-1]}"
 
     def vacuum(self) -> None:
-        """Have the database take back the room of what packing has removed.
+        """Have the database reclaim the space of what packing has removed.
 
         Exceptions of the database's driver propagate.
         """
@@ -343,7 +341,7 @@ class Database:
             layer.vacuum()
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove what an earlier pack has left if the next one fails with it; return its names."""
+        """Remove the remains of an earlier pack that make the next one fail; return their names."""
         return tuple(name for layer in self._written_to for name in layer.forget_pack())
 
     def existing(self, oids: Sequence[bytes]) -> int:
@@ -360,7 +358,7 @@ class Database:
 
     def time_after_all(self) -> float:
         """Return a time after all transactions, as ``time.time`` does."""
-        # The clock of a server may be ahead of the clock of this host.
+        # A server's clock may be ahead of this host's.
         latest: float = TimeStamp(self.db.lastTransaction()).timeTime()
         return max(time.time(), latest + 1.0)
 
@@ -375,14 +373,14 @@ class Database:
         return all(layer.copies_blobs for layer in self._written_to)
 
     def collects_garbage(self) -> bool | None:
-        """Return whether packing removes what nothing refers to; ``None`` if that is unknown."""
+        """Return whether packing removes unreachable objects; ``None`` if that is unknown."""
         return self._outermost.collects_garbage()
 
     @property
     def zap_obstacle(self) -> str | None:
         """The reason why the data cannot be destroyed, if one is known."""
         if self.read_only:
-            return "it is configured to be read only"
+            return "it is configured to be read-only"
         fixed = (layer for layer in self._stack if layer.zap_obstacle)
         return next((f"{layer.name}: {layer.zap_obstacle}" for layer in fixed), None)
 
@@ -398,7 +396,7 @@ class Database:
         self._check_empty(witness)
 
     def destroy(self) -> bytes | None:
-        """Destroy all data, blobs included, and close the DB; return the OID of some object."""
+        """Destroy all data, blobs included, and close the DB; return some object's OID."""
         directories = [_blob_directory(layer.storage) for layer in self._stack]
         witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._stack):
@@ -410,7 +408,7 @@ class Database:
         return witness
 
     def _zap_by_packing(self) -> None:
-        """Empty the root, pack, and close the DB; ZEO's servers give clients no other way."""
+        """Empty the root, pack, and close the DB; a ZEO server offers clients no other way."""
         with self.db.transaction() as connection:
             connection.root().clear()
         self.pack()
@@ -423,7 +421,7 @@ class Database:
             return next((oid for oid in oids if oid is not None), None)
 
     def _check_empty(self, witness: bytes | None) -> None:
-        # Packing invalidates no cache: a persistent cache would still have the removed objects.
+        # Packing invalidates no cache, so a persistent cache may still contain removed objects.
         self.empty_caches()
         with self.db.transaction() as connection:
             left = len(connection.root())
@@ -442,7 +440,7 @@ class Database:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Have connections start with an empty pickle cache; return the name of that cache."""
+        """Let connections start with an empty pickle cache; return the name of that cache."""
         resetCaches()
         return (PICKLE_CACHE,)
 
@@ -458,14 +456,14 @@ class Database:
         return self.own_caches()
 
     def _of_connections(self) -> list[StorageType]:
-        """Return the parts of the storage that the connections have of their own."""
+        """Return the parts of the storage that belong to single connections."""
         storages: list[Any] = []
         self.db._connectionMap(lambda connection: storages.append(connection._normal_storage))
         layers = (layer for storage in storages for layer in typed(storage).stack())
         return [layer for layer in layers if layer.of_connection]
 
     def caches_left(self) -> tuple[str, ...]:
-        """Return the names of the caches that hold records even after :meth:`empty_caches`."""
+        """Return the names of the caches that still hold records after :meth:`empty_caches`."""
         # A DemoStorage may wrap more storages now than when it was opened.
         stack = typed(self.db.storage).stack()
         return tuple(dict.fromkeys(cache for layer in stack for cache in layer.caches_left()))
@@ -473,26 +471,25 @@ class Database:
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         """Remove *blobs* from every known client-side cache; return the names of the caches.
 
-        Other blobs stay, as other clients may read them from the same directory.
+        Other blobs stay, because other clients may read them from the same directory.
         """
         if not blobs:
             return ()
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
     def start_files(self) -> list[Path]:
-        """Return the files that are written when the DB is closed, to be opened faster again."""
+        """Return the files that closing the DB writes in order to open it faster."""
         return [path for layer in self._stack for path in layer.start_files()]
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
-        """Return the bytes that the database takes on the disk, as far as its storage knows them.
+        """Return the bytes that the database takes on disk, as far as its storage knows them.
 
-        A closed one knows nothing.  Those of *blobs* are looked for only if that is wanted, as
-        there may be many files.
+        A closed storage knows nothing.  *blobs* are counted on demand only: there may be many.
         """
         return self._outermost.disk_size(blobs=blobs) if self._is_open else DiskSize()
 
     def cache_use(self) -> CacheUse | None:
-        """Return the hits and misses of the storage's cache, or ``None`` if it counts none."""
+        """Return the hits and misses of the storage's cache; ``None`` if they are not counted."""
         use = self._outermost.combined_cache_use()
         if use is None:
             return None

@@ -13,9 +13,9 @@ from urllib.parse import quote, quote_plus
 
 STARS = "***"
 SHORT = 8
-"""A secret of at most as many characters is replaced only if it is a whole word."""
+"""Up to this number of characters, a secret is masked only if it is a whole word."""
 _BEGIN = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
-"""The beginning of a word, which an escape for another character may precede."""
+"""The beginning of a word, which may follow an escape for another character."""
 
 
 class Mask:
@@ -31,7 +31,7 @@ class Mask:
         return tuple(sorted(self._secrets))
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Replace these values, too, from now on."""
+        """Replace these values as well from now on."""
         self._secrets.update(filter(str.strip, secrets))
         forms = {form for secret in self._secrets for form in _forms(secret) if form.strip()}
         if forms:

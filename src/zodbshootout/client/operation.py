@@ -19,7 +19,7 @@ BENCHMARK_OF: Mapping[str, type[Benchmark]] = {
     "copy": Backup,
     "vacuum": Vacuum,
 }
-"""The benchmarks of which an iteration is an operation, by its name."""
+"""The benchmarks whose iterations are operations, by the name of the operation."""
 OPERATION_CALLS = frozenset(
     {"prepare_operation", "start_operation", "operation_times", "finish_operation"}
 )
@@ -27,9 +27,9 @@ OPERATION_CALLS = frozenset(
 
 
 class TimedCall:
-    """A call in a thread of its own, with the instants at which it began and ended.
+    """A call in its own thread, with the times at which it began and ended.
 
-    They are those of the clock by which clients are timed.
+    The times are those of the clock that times clients.
     """
 
     def __init__(self, call: Callable[[], None]) -> None:
@@ -39,7 +39,7 @@ class TimedCall:
         self.began = self.ended = 0.0
 
     def start(self) -> None:
-        """Begin the call, and return at once."""
+        """Begin the call without waiting for it."""
         self._thread.start()
 
     def _run(self) -> None:
@@ -51,7 +51,7 @@ class TimedCall:
         self.ended = time.perf_counter()
 
     def times(self) -> tuple[float, float] | None:
-        """Return when the call began and ended, ``None`` while it lasts; raise what it raised."""
+        """Return when the call began and ended, ``None`` if it is running; raise its exception."""
         if self._thread.is_alive():
             return None
         if self._error is not None:
@@ -59,25 +59,25 @@ class TimedCall:
         return self.began, self.ended
 
     def wait(self) -> None:
-        """Wait until the call has ended, if it was started."""
+        """Wait until the call has ended, if it was ever started."""
         if self._thread.ident is not None:
             self._thread.join()
 
 
 class Operation:
-    """Carries out a single iteration of a benchmark, in a thread of its own.
+    """Do a single iteration of a benchmark in its own thread.
 
-    What the benchmark prepares and checks is not part of the operation.
+    The benchmark's preparation and checks are not part of the operation.
     """
 
     def __init__(self, open_database: Callable[[], Database]) -> None:
-        """Operate on what *open_database* returns: another DB, or that of clients who share it."""
+        """Use the DB that *open_database* returns, which may be the one that clients share."""
         self._open_database = open_database
 
     def prepare_operation(self, specification: Specification) -> None:
         """Create what the operation of a *specification* works on.
 
-        :raises Unsupported: if the storage lacks what it needs
+        :raises Unsupported: if the storage cannot do the operation
         """
         kind = BENCHMARK_OF[specification.benchmark]
         self._benchmark = kind(Client(0, specification.parameters, self._open_database()))
@@ -87,7 +87,7 @@ class Operation:
         self._running = TimedCall(self._benchmark.run)
 
     def start_operation(self) -> None:
-        """Begin the operation, and return at once."""
+        """Begin the operation without waiting for it."""
         self._running.start()
 
     def operation_times(self) -> tuple[float, float] | None:
@@ -95,9 +95,9 @@ class Operation:
         return self._running.times()
 
     def finish_operation(self) -> dict[str, int]:
-        """Check what the operation has done, and close its DB.
+        """Check the operation, and close its DB.
 
-        Return the metadata about it: what the benchmark counts.
+        Return the numbers that the benchmark counts, as metadata.
 
         :raises CheckFailed: if it did not do what it should have
         """

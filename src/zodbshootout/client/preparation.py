@@ -25,9 +25,9 @@ TASKS = frozenset({"inspect", "prepare"})
 TRANSACTION_SIZE = 1000
 """The number of objects after which a transaction is committed, unless they are large."""
 STEP_PREFIX = "step: "
-"""The prefix of a line that a worker prints about what it is doing."""
+"""The prefix of the lines in which a worker prints what it is doing."""
 STEP_INTERVAL = 1.0
-"""The minimum seconds between two such lines."""
+"""The minimum time between two such lines, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Preparation:
 
     specification: Specification
     zap: bool = False
-    """Whether all data is destroyed first."""
+    """Whether to destroy all data first."""
     pack: bool = False
     may_write: bool = False
     """Whether the database may be written to even if it contains data of other applications."""
     is_swept: bool = False
-    """Whether several sizes of databases are measured, so that none may be larger than wanted."""
+    """Whether several database sizes are measured, so that none may be larger than requested."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
@@ -49,7 +49,7 @@ def inspect(storage: Storage) -> StorageInfo:
 
     Exceptions of ZConfig, ZODB and the storage propagate.
 
-    :raises CheckFailed: if SQL statements are to be run, and that fails
+    :raises CheckFailed: if an SQL statement fails
     :raises Unsupported: if it cannot be opened as it is configured and for these clients
     """
     before, others = set(sys.modules), peers()
@@ -58,7 +58,7 @@ def inspect(storage: Storage) -> StorageInfo:
             if storage.sql:
                 database.run_sql(storage.sql)
             info = replace(database.info(), server_place=place_of(peers() - others))
-    except ReadOnlyError as error:  # by DB, which makes a root
+    except ReadOnlyError as error:  # by DB, which creates a root
         raise Unsupported(EMPTY_AND_READ_ONLY) from error
     return replace(info, modules=tuple(sorted(sys.modules.keys() - before)))
 
@@ -67,11 +67,11 @@ def prepare(preparation: Preparation) -> None:
     """Bring a database into the state that a benchmark expects, before any client starts.
 
     :raises Failed: if the benchmark would have to write to a database that is protected
-    :raises Unsupported: if the database is read only, or is to be packed and cannot be packed
+    :raises Unsupported: if the database is read-only, or should be packed but cannot be
     :raises NotZapped: if its data cannot be destroyed
     """
     # Look for others' data here, not in inspect(): reading an empty SQLite database leaves
-    # statistics in it, with which RelStorage later scans whole tables for every store.
+    # statistics in it that later make RelStorage scan whole tables for every store.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:
@@ -81,7 +81,7 @@ def prepare(preparation: Preparation) -> None:
                 _write(preparation, database)
             except ReadOnlyError as error:
                 raise Unsupported(
-                    f"{database.storage_name} is read only as it is configured here, and the "
+                    f"{database.storage_name} is read-only as configured here, and the "
                     "database lacks objects that are needed; run the benchmark once on a contender "
                     "that writes to the same database"
                 ) from error
@@ -129,8 +129,8 @@ def _check_is_small(database: Database, parameters: Parameters) -> None:
     if total > parameters.min_objects:
         raise Failed(
             Failure(
-                f"the database has {total:,} objects of --min-objects already, and never has fewer "
-                "again; give it others of --min-objects, or another database (--private)"
+                f"the database already has {total:,} objects of --min-objects, and will never have "
+                "fewer; choose a larger --min-objects, or another database (--private)"
             )
         )
 
@@ -184,7 +184,7 @@ def fill(database: Database, parameters: Parameters) -> None:
 
 
 def _progress(parameters: Parameters) -> Callable[[int], None]:
-    """Return a function that prints the number of objects so far, but not too often."""
+    """Return a function that prints the number of objects so far, at limited frequency."""
     next_line = time.monotonic() + STEP_INTERVAL
 
     def note(total: int) -> None:

@@ -1,7 +1,7 @@
 """The protocol between a crew and a client: orders, reports, and the clock that both read.
 
 Each order is answered by one report, over a queue, a pipe or a network.  Orders and reports can be
-pickled.  In addition, a client reports ``None`` when it is set up.
+pickled.  In addition, a client reports ``None`` once it is set up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPIN = 0.0003
 
 
 class Clock(Protocol):
-    """A clock in seconds; only differences count.  All clients on a host read the same one."""
+    """A clock in seconds, of which only differences count; all clients on a host share it."""
 
     def now(self) -> float:
         """Return the time."""
@@ -36,34 +36,33 @@ class SystemClock:
 
     def wait_until(self, instant: float) -> None:
         while (left := instant - self.now()) > 0:
-            # Other threads and processes that wait for this processor get their turn meanwhile.
+            # Other threads and processes that wait for this processor run meanwhile.
             time.sleep(max(0.0, left - SPIN))
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a stretch; answered by ``None``."""
+    """Get ready for a stretch; the answer is ``None``."""
 
     iterations: int
     counts: bool = True
-    """Whether it is measured for a value; if so, clients go on until the last one is done."""
+    """Whether it contributes to a value; if so, clients go on until the last one is done."""
     first: int | None = None
-    """The number of its first iteration; ``None`` to go on from the previous stretch."""
+    """The number of its first iteration; ``None`` to continue from the previous stretch."""
     rate: float = 0.0
     """The arrival rate of all clients together, in iterations a second; 0 if none is given."""
     empty: bool = False
     """Whether its iterations do nothing, which shows the rates that the harness can reach."""
     continues: bool = False
-    """Whether it goes on with the queue of the previous stretch: no uncounted iterations come
-    first, and the time between both stretches is left out of the schedule."""
+    """Whether it continues the queue of the previous stretch: no uncounted iterations come
+    first, and the schedule leaves out the time between the stretches."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Start at an instant of the crew's clock; answered by ``None``.
+    """Start at an instant of the crew's clock; the answer is ``None``.
 
-    The answer is sent when the iterations that count are done; the client then goes on with
-    iterations that do not count.
+    The client answers when its counted iterations are done, then goes on with uncounted ones.
     """
 
     instant: float
@@ -71,21 +70,21 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Begin no more iterations: all clients have done theirs; answered by a :class:`Stretch`."""
+    """Begin no more iterations: all clients are done; the answer is a :class:`Stretch`."""
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """A client's schedule of the iterations that count, and its delays behind it, in seconds."""
+    """A client's schedule of its counted iterations, and its delays behind it, in seconds."""
 
     responses: float
-    """The sum of their latencies, each from the instant at which the iteration was due."""
+    """The sum of their latencies, each from the instant at which an iteration was due."""
     lags: Latencies
     """The delays between the instants at which iterations were due and their starts."""
     lag_growth: float
-    """The mean lag of the second half of the iterations minus that of the first half."""
+    """The mean lag in the second half of the iterations minus that in the first half."""
     scheduled: float
-    """The time from the instant at which the first iteration was due to that of the last one."""
+    """The time from the scheduled start of the first iteration to that of the last one."""
     taken: float
     """The time from the end of the first iteration to that of the last one."""
 
@@ -96,30 +95,30 @@ class Stretch:
 
     progress: Progress
     latencies: Latencies
-    """Latencies of the iterations that count."""
+    """Latencies of the counted iterations."""
     pause: float
-    """Seconds between iterations, up to the last one that counts."""
+    """Seconds between iterations, up to the last counted one."""
     late: float
-    """Seconds by which the client came too late to wait for the agreed instant."""
+    """Seconds by which the client missed the agreed instant."""
     waited: float
-    """Seconds from the agreed instant until the client was given a processor."""
+    """Seconds from the agreed instant until the client got a processor."""
     done: int
     """Iterations, uncounted ones included."""
     counts: Mapping[str, int]
-    """Loads, stores and whatever else the benchmark counts, of all iterations."""
+    """The numbers of loads, stores and so on, in all iterations."""
     cleared: tuple[str, ...]
     """The caches that were emptied before the stretch."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
-    """Latencies of the iterations that count, by kind of iteration, if there are several."""
+    """Latencies of the counted iterations by kind of iteration, if there are several kinds."""
     pacing: Pacing | None = None
     """``None`` if the iterations had no schedule."""
     period: Period = field(default_factory=Period)
-    """The use of the machine by the client's process, when it started and when it was stopped."""
+    """The use of the machine by the client's process, at the start and at the stop."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Call a method by its name, off the clock; answered by its result."""
+    """Call a method by its name, off the clock; the answer is its result."""
 
     name: str
     args: tuple[Any, ...] = ()

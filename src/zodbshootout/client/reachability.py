@@ -10,27 +10,27 @@ from zodbshootout.model.specification import Address
 __all__ = ["Address", "Requirement", "accepts", "connect", "host_and_port", "is_here", "printable"]
 
 TIMEOUT = 3.0
-"""The maximum time in seconds for a server to accept a connection, and then for its answer."""
+"""Seconds to wait for a server to accept a connection, and then for its answer."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A server that has to run before a storage can be opened."""
+    """A server that must be running before a storage can be opened."""
 
     addresses: tuple[Address, ...]
-    """Alternative addresses: the server runs if one of them accepts connections."""
+    """Alternative addresses: the server is running if one of them accepts connections."""
     missing_message: str
-    """The message if the server does not run: what is missing, and how to start it."""
+    """The message if it is not running: what is missing, and how to start it."""
     storage: str = ""
-    """The name by which the server knows the storage; empty if it knows none by name."""
+    """The name by which the server knows the storage; empty if it does not use names."""
 
     def obstacle(self) -> str | None:
-        """Return why the storage cannot be opened, as far as the server shows it, or ``None``."""
+        """Return why the server keeps the storage from being opened, or ``None``."""
         return None if any(map(accepts, self.addresses)) else self.missing_message
 
 
 def is_here(address: Address) -> bool:
-    """Return whether an address is one of this host, as far as its text tells."""
+    """Return whether an address is evidently one of this host."""
     if isinstance(address, str):
         return True
     host = address[0] or "localhost"
@@ -51,7 +51,7 @@ def printable(address: Address) -> str:
 
 
 def connect(address: Address) -> socket.socket:
-    """Return a connection to a server, with :data:`TIMEOUT`.
+    """Connect to a server, with :data:`TIMEOUT`.
 
     :raises OSError: if the server accepts no connection
     """

@@ -1,4 +1,4 @@
-"""Iterations that fail while a server restarts: repeat them, and look for commits that are lost."""
+"""Iterations that fail while a server restarts: repeating them, and looking for lost commits."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from zodbshootout.client.commits import CHECKED_AT_ONCE, CommitLog
 from zodbshootout.client.connections import Socket, sockets
 
 PATIENCE = 60.0
-"""Seconds after which an iteration that still fails is the client's failure."""
+"""Seconds after which an iteration that keeps failing fails the client."""
 PAUSE = 0.02
 """Seconds between two attempts."""
 HUNDRED = 100
 
 
 class Recovered(NamedTuple):
-    """How one client got over the restart of a server."""
+    """How one client came through the restart of a server."""
 
     failed: int
     """Errors that reached the application."""
     acknowledged: int
-    """Commits that the storage has acknowledged."""
+    """Commits that the storage acknowledged."""
     lost: int
-    """Those that are not there any more."""
+    """Acknowledged commits that no longer exist."""
     ends: list[float]
-    """The instants at which the first iterations ended after the server was gone."""
+    """The instants at which the first iterations after the server's end were completed."""
     connected: Mapping[Socket, float]
-    """The instants at which connections of its process were seen for the first time."""
+    """The instants at which the process's connections were first seen."""
 
 
 class Recovery:
-    """Does a benchmark's iterations, and each one again that fails."""
+    """Runs a benchmark's iterations, and repeats those that fail."""
 
     def __init__(self, benchmark: Benchmark, supply: Callable[[], int]) -> None:
-        """Do the iterations of a stretch that has a *supply* for so many of them in all."""
+        """Run the iterations of stretches; *supply* returns how many a stretch is prepared for."""
         self._benchmark = benchmark
         self._supply = supply
         self._log = benchmark.client.commit_log = CommitLog()
         self.since = 0
-        """The iterations of the stretch that were done before the latest failure, which the
-        benchmark's check leaves out."""
+        """Iterations of the stretch before the latest failure, which the benchmark's check
+        leaves out."""
         self.done = 0
-        """The iterations of the stretch."""
+        """Iterations of the stretch so far."""
         self._failed = 0
         self._ends: list[float] = []
         self._connected: dict[Socket, float] = {}
@@ -56,15 +56,15 @@ class Recovery:
         self.since = self.done = 0
 
     def run(self) -> None:
-        """Do an iteration, again and again if it fails.
+        """Do an iteration, and repeat it while it fails.
 
-        :raises CheckFailed: if what the storage did is wrong; this is not repeated
+        :raises CheckFailed: if the storage did something wrong, which is not repeated
         """
         try:
             self._benchmark.run()
         except (CheckFailed, Unsupported):
             raise
-        except Exception as error:  # noqa: BLE001 - storages raise those of their drivers
+        except Exception as error:  # noqa: BLE001 - storages raise their drivers' exceptions
             self._repeat(error)
         self.done += 1
         self._ends.append(self._benchmark.now())
@@ -103,7 +103,7 @@ class Recovery:
         self.since = self.done
 
     def _prepare_alone(self) -> None:
-        """Prepare without those who share its DB: they may not have failed, and would not come."""
+        """Prepare without waiting for the DB's other clients, which may not have failed."""
         client = self._benchmark.client
         others, client.neighbours = client.neighbours, Neighbours(1, client.index)
         try:
@@ -112,11 +112,11 @@ class Recovery:
             client.neighbours = others
 
     def recovered(self, gone: float) -> Recovered:
-        """Look for all commits; return what was found about a server that was *gone* at an instant.
+        """Look for all commits; describe the recovery from a restart.
 
-        It is one of the clock that times iterations.
+        *gone* is the time at which the server was gone, on the clock that times iterations.
         """
-        self._note_connections()  # before one is opened to look for commits
+        self._note_connections()  # before opening one to look for commits
         log = self._log
         with self._benchmark.client.second_connection() as connection:
             log.look_for(connection)

@@ -1,4 +1,4 @@
-"""The addresses of servers in DSNs and URIs, and other addresses in their place."""
+"""The addresses of servers in DSNs and URIs, and their replacement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zodbshootout.client.reachability import Address, host_and_port
 
 
 class Route(Protocol):
-    """A function that returns the address to connect to in place of that of a server."""
+    """A function that returns the address to connect to instead of a server's own."""
 
     def __call__(self, address: Address, *, is_cache: bool = False) -> Address:
         """Return that address; *is_cache* says that the server caches what a database has."""
@@ -28,13 +28,13 @@ _MEMCACHED = re.compile(
 )
 MEMCACHED_PORT = 11211
 UDP = "udp:"
-"""The beginning of an address that is reached over UDP, for which a relay cannot stand in."""
+"""The prefix of an address that is reached over UDP, which relays do not support."""
 _VERIFIES_NAMES = "verify-full"
-"""The ``sslmode`` with which the name of the host has to be that of the server's certificate."""
+"""The ``sslmode`` that requires the host's name to match the server's certificate."""
 
 
 def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
-    """Return the addresses that *reroute* would replace, with whether each is that of a cache."""
+    """Return the addresses that *reroute* would replace, and whether each is that of a cache."""
     named: dict[Address, bool] = {}
 
     def note(address: Address, *, is_cache: bool = False) -> Address:
@@ -46,14 +46,14 @@ def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
 
 
 def in_dsn(dsn: str, route: Route) -> str:
-    """Return a DSN of PostgreSQL that leads to other addresses; unchanged if it names no host.
+    """Return a PostgreSQL DSN with other addresses; unchanged if it names no host.
 
-    Of settings that occur several times libpq and pg8000 take the last one.  What is wrong with a
-    DSN is reported when it is opened.
+    If a setting occurs several times, libpq and pg8000 use the last one.  Errors in a DSN are
+    reported when it is opened.
     """
     with suppress(ValueError):
         settings = _settings(dsn)
-        if path := settings.get("unix_sock"):  # pg8000's, which libpq refuses
+        if path := settings.get("unix_sock"):  # of pg8000; libpq refuses it
             routed = route(path)
             return dsn if routed == path else f"{dsn} unix_sock='{routed}'"
         if settings.get("host") or settings.get("hostaddr"):
@@ -62,11 +62,11 @@ def in_dsn(dsn: str, route: Route) -> str:
 
 
 def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_query: bool) -> str:
-    """Return the settings to append to a DSN, so that it leads to other addresses.
+    """Return the settings to append to a DSN so that it leads to other addresses.
 
     :raises ValueError: if a port is not a number
     """
-    # libpq connects to hostaddr, and takes host for the name of the server.
+    # libpq connects to hostaddr, and uses host as the server's name.
     address = settings.get("hostaddr") or settings.get("host", "")
     hosts, ports = address.split(","), settings.get("port", "").split(",")
     ports = ports * len(hosts) if len(ports) == 1 else ports
@@ -75,7 +75,7 @@ def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_quer
     if routed == named:
         return ""
     host, port = (",".join(part) for part in zip(*routed))
-    # With a certificate to be verified, the name of the host is still that of the server.
+    # The certificate to verify still contains the server's own name.
     is_named = "hostaddr" in settings or settings.get("sslmode") == _VERIFIES_NAMES
     key = "hostaddr" if is_named else "host"
     if is_url:
@@ -105,7 +105,7 @@ def _of_postgresql(host: str, port: str, route: Route) -> tuple[str, str]:
 
 
 def in_uri(uri: str, route: Route) -> str:
-    """Return a URI of zodburi that leads to other addresses; unchanged if it names no server."""
+    """Return a zodburi URI with other addresses; unchanged if it names no server."""
     scheme, _, rest = uri.partition("://")
     default = _DEFAULT_PORTS.get(scheme)
     if default is None:
@@ -132,14 +132,14 @@ def in_uri(uri: str, route: Route) -> str:
         settings["cache_servers"] = ",".join(in_cache_server(server, route) for server in named)
     if path or servers:
         parts = parts._replace(query=urlencode(settings))
-    # urllib leaves out what would be an empty host.
+    # urllib leaves out an empty host.
     return f"{scheme}://{parts.netloc}{parts._replace(scheme='', netloc='').geturl()}"
 
 
 def in_cache_server(server: str, route: Route) -> str:
-    """Return a memcached of ``cache-servers``, in pylibmc's words, at the address for it.
+    """Return an item of ``cache-servers``, as pylibmc expects it, with its address replaced.
 
-    One that is reached over UDP has an address that begins with :data:`UDP`.
+    Addresses that are reached over UDP begin with :data:`UDP`.
     """
     address = server if server.startswith(UDP) else memcached_address(server)
     if address is None:
@@ -152,7 +152,7 @@ def in_cache_server(server: str, route: Route) -> str:
 
 
 def memcached_address(server: str) -> Address | None:
-    """Return the address of a memcached: TCP or a Unix socket; ``None`` for UDP and others."""
+    """Return the address of a memcached (TCP or a Unix socket), or ``None`` for UDP and others."""
     path = server.removeprefix("unix:")
     if path.startswith("/"):
         return path

@@ -30,16 +30,15 @@ from zodbshootout.model.usage import Period
 POLL_INTERVAL = 0.0005
 """Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""
 MAX_NOTED = 2**17
-"""The maximum number of ends of uncounted iterations to keep; beyond it every other is dropped."""
+"""The maximum number of noted ends of uncounted iterations; beyond it every other is dropped."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
 
 def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
-    """Open a benchmark, and carry out orders up to the one to leave.
+    """Open a benchmark, and carry out orders until the order to leave.
 
-    If an exception is raised, the client's last report is a
-    :class:`~zodbshootout.model.outcome.Failure`.
+    The report of an exception is a :class:`~zodbshootout.model.outcome.Failure`, and is the last.
     """
     try:
         benchmark = open_benchmark()
@@ -64,16 +63,16 @@ class Session:
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
-        """The number of each stretch in a value, from 0 on."""
+        """The number of each stretch in a value, counted from 0."""
         self._lead = self._supply = 0
         self._behind = 0.0
-        """Seconds from the instant at which the latest iteration was due to its end."""
+        """Seconds by which the latest iteration ended after it was due."""
         self._has_left = False
         restarts = benchmark.client.parameters.operation in RESTARTS
         self._recovery = Recovery(benchmark, lambda: self._supply) if restarts else None
 
     def follow_orders(self) -> None:
-        """Carry out orders, up to and including the one to leave."""
+        """Carry out orders, up to and including the order to leave."""
         while not self._has_left:
             self._channel.send(self._carry_out(self._channel.recv()))
 
@@ -112,7 +111,7 @@ class Session:
         benchmark.client.transfers()
         benchmark.counts.clear()
         counted = self._lead + order.iterations
-        # Supply some of the uncounted iterations, too, so that they begin without a pause.
+        # Supply some uncounted iterations as well, so that they begin without a pause.
         spare = max(2, order.iterations // 4) if self._goes_on else 0
         self._supply = benchmark.supply(counted + spare)
         if self._supply < counted:
@@ -120,7 +119,7 @@ class Session:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether to keep the load up for other clients after the iterations that count."""
+        """Whether to keep the load up for other clients after the counted iterations."""
         parameters = self._benchmark.client.parameters
         alone = parameters.crew.size == 1
         counts = self._order.counts and not self._order.empty
@@ -159,8 +158,8 @@ class Session:
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while other clients still have counted iterations to do.
 
-        If clients can block each other, none does more uncounted than counted iterations, because
-        it could be keeping the others from finishing theirs.
+        If clients can block each other, no client does more uncounted than counted iterations,
+        because it could keep the others from finishing.
         """
         if not self._goes_on:
             return
@@ -183,12 +182,12 @@ class Session:
             stretch.run_uncounted()
 
     def disk_size(self) -> DiskSize:
-        """Return the bytes that the database takes on the disk, as far as they are known."""
+        """Return the bytes that the database takes on disk, as far as they are known."""
         client = self._benchmark.client
         return client.database.disk_size(blobs=client.parameters.blobs)
 
     def recovered(self, gone: float) -> Recovered:
-        """Return how this client got over the restart of a server *gone* at an instant."""
+        """Describe how this client came through a restart; see :meth:`Recovery.recovered`."""
         assert self._recovery is not None
         return self._recovery.recovered(gone)
 
@@ -197,9 +196,9 @@ class Session:
         return peers()
 
     def memory(self) -> int:
-        """Return the bytes of memory that the process has now, without garbage.
+        """Return the bytes of memory that the process uses now, without garbage.
 
-        Frozen in each stretch, it would otherwise not be collected for long.
+        The collector is frozen during stretches, so garbage would otherwise stay for long.
         """
         gc.collect()
         return memory_now()
@@ -227,13 +226,12 @@ class StretchTimer:
         self._iterations = iterations
         self.batch = min(benchmark.batch(benchmark.client.parameters), iterations)
         self.done = 0
-        """Iterations done so far, uncounted ones included."""
+        """The number of iterations so far, including uncounted ones."""
         self._origin = self._start = self._late = self._waited = 0.0
         self.behind = 0.0
-        """Seconds from the instant at which the latest iteration was due to its end; 0 if it had
-        no such instant."""
+        """Seconds by which the latest iteration ended after it was due; 0 without a schedule."""
         self._lead = 0
-        """The number of uncounted iterations before those that count."""
+        """The number of uncounted iterations before the counted ones."""
         self._starts = array("d")
         self._ends = array("d")
         self._uncounted_ends = array("d")
@@ -246,12 +244,12 @@ class StretchTimer:
         """Wait for the *instant* at which all clients start.
 
         A client's time starts at *instant* or, if it is late, when it calls this method: a wait for
-        a CPU or the GIL afterwards is part of its time.  If a client is alone, its time starts when
+        a CPU or the GIL afterwards is part of its time.  The time of a single client starts when
         the wait is over.
         """
         now = self._clock.now
         self._late = max(0.0, now() - instant)
-        helpers = helpers_now()  # to look for them takes long if there are any
+        helpers = helpers_now()  # which takes long if there are any
         self._clock.wait_until(instant)
         self._used_before = usage_now(helpers)
         began = now()
@@ -261,7 +259,7 @@ class StretchTimer:
         self._start = began if alone else instant + self._late
 
     def run_counted(self) -> None:
-        """Do the iterations that count, without any pause but the benchmark's own."""
+        """Do the counted iterations, with no pauses but the benchmark's own."""
         between = self._benchmark.between
         whole, last = divmod(self._iterations, self.batch)
         if between is not None:
@@ -273,7 +271,7 @@ class StretchTimer:
         self.done = self._iterations
 
     def stop(self) -> None:
-        """Note what the process has used: the last iteration is done."""
+        """Note the process's use of the machine after the last iteration."""
         self._used_after = usage_now()
 
     def wait_until_due(self) -> bool:
@@ -307,7 +305,7 @@ class StretchTimer:
             note(now())
 
     def run_uncounted(self) -> None:
-        """Do a batch of uncounted iterations, and note the time of its end."""
+        """Do a batch of uncounted iterations, and note when it ended."""
         benchmark = self._benchmark
         if benchmark.between is not None:
             self._pause_with(benchmark.between)
@@ -317,7 +315,7 @@ class StretchTimer:
         self._note_uncounted()
 
     def _pause_with(self, action: Callable[[], None]) -> None:
-        """Do what comes between two iterations, and note its processor time."""
+        """Do work between two iterations, and note its processor time."""
         before = time.thread_time()
         action()
         self._cpu_of_pauses += time.thread_time() - before
@@ -370,7 +368,7 @@ class StretchTimer:
         )
 
     def _latencies(self) -> Latencies:
-        # Durations are generated: a list of all would take more memory than the times themselves.
+        # A generator, because a list of all durations would take more memory than the times.
         latencies = Latencies()
         durations = self._durations()
         whole, last = divmod(self._iterations, self.batch)
@@ -387,7 +385,7 @@ class StretchTimer:
         return latencies
 
     def _durations(self) -> Iterator[float]:
-        """Yield the seconds that each counted iteration, or each batch of them, took."""
+        """Yield the seconds that each counted iteration, or batch of them, took."""
         starts = self._starts or itertools.chain([self._start], self._ends)
         return (end - start for start, end in zip(starts, self._ends))
 
@@ -403,8 +401,8 @@ class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
     An iteration begins when it is due, or when the previous one has ended if that is later.  Its
-    latency counts from the instant at which it was due, or from the end of its wait for another
-    client if that is later.
+    latency counts from the instant at which it was due or, if that is later, from the end of its
+    wait for another client.
     """
 
     def __init__(
@@ -414,11 +412,11 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds before the start at which the schedule begins: those by which the latest
-        iteration of another stretch ended after it was due."""
+        """Seconds by which the schedule is shifted to before the start: the delay at the end of
+        the previous stretch."""
         self._schedule = schedule
         self.run = benchmark.run
-        """Does an iteration."""
+        """Do an iteration."""
         self._lead = lead
         self._next: float | None = None
         """The instant at which the next iteration is due; ``None`` until it is computed."""
@@ -437,7 +435,7 @@ class PacedStretchTimer(StretchTimer):
         self.behind = self._ends[-1] - self._due[-1]
 
     def _run_when_due(self) -> tuple[float, float]:
-        """Do the next iteration; return the instant at which it was due, and when it began."""
+        """Do the next iteration; return when it was due and when it began."""
         if self.done and self._benchmark.between is not None:
             self._pause_with(self._benchmark.between)
         instant = self._next_instant()
@@ -456,7 +454,7 @@ class PacedStretchTimer(StretchTimer):
 
     def wait_until_due(self) -> bool:
         instant, now = self._next_instant(), self._clock.now
-        # Hundreds of threads would otherwise spend all the time of a processor on polls.
+        # Otherwise hundreds of threads would spend a processor's whole time on polls.
         interval = POLL_INTERVAL * self._benchmark.client.parameters.crew.size
         self._clock.wait_until(min(instant, now() + interval))
         return now() >= instant
@@ -467,7 +465,7 @@ class PacedStretchTimer(StretchTimer):
         self._note_uncounted()
 
     def _pause(self) -> float:
-        return 0.0  # the gaps between iterations are those of the schedule
+        return 0.0  # the schedule causes the gaps between iterations
 
     def _pacing(self) -> protocol.Pacing:
         lags = Latencies()

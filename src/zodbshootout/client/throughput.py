@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""The number of points of its progress that are kept if a client is alone."""
+"""The number of points of its progress that a client keeps if it is alone."""
 MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points to keep for each of *clients*; a sum over more of them needs fewer."""
+    """Return how many points each of *clients* keeps; the more clients, the fewer points."""
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The number of iterations, counted and uncounted, that one client has done at certain times.
+    """The number of iterations, counted and uncounted, that a client has done at certain times.
 
-    Times are in seconds of the crew's clock.
+    Times are in seconds, by the crew's clock.
     """
 
     start: float
@@ -29,7 +29,7 @@ class Progress:
     times: Sequence[float]
     """The times at which iterations, or batches of them, ended."""
     done: Sequence[int]
-    """Iterations done by each of these times; the first number is the size of a batch."""
+    """Iterations done by these times; the first number is the size of a batch."""
 
     def iterations(self, time: float) -> int:
         """Return how many iterations had ended by *time*, interpolated if points were dropped."""
@@ -50,9 +50,9 @@ class Progress:
 def kept_indices(counted: int, total: int, clients: int) -> list[int]:
     """Return the indices of the points to keep of a client with *total* points, one of *clients*.
 
-    The first *counted* points are the ends of iterations that count.  Always keep the last of
-    these, the last of all, and the first two, because all clients end their first iterations at
-    about the same time.
+    The first *counted* points are the ends of counted iterations.  Their last one, the last of all
+    and the first two are always kept; the first two because all clients end their first iterations
+    at about the same time.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
@@ -62,8 +62,8 @@ class Total:
     """The sum of the iterations of several clients.
 
     Iterations count when their batch ends.  Between points from which others were dropped, the
-    number is interpolated, less half a batch: at a random time, half of a batch has been done on
-    average, but does not count yet.
+    number is interpolated, minus half a batch: at a random time, half a batch has been done on
+    average but does not count yet.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
@@ -104,7 +104,7 @@ class Total:
         if index < 0:
             return 0.0
         done = self._values[index] + self._slopes[index] * (time - self._times[index])
-        # At the time of a point itself, the number is exact.
+        # At a point itself, the number is exact.
         within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
         return done - self._half_batch * within
 
@@ -121,23 +121,22 @@ class Throughput:
 
 
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
-    """Return the throughput of *clients*, each with *counted* iterations that count.
+    """Return the throughput of *clients*, each with *counted* counted iterations.
 
-    For a single client, these are its counted iterations and the time from its start to the end of
-    the last of them.
+    For a single client, it is these iterations and the time from its start to the end of the last
+    of them.
 
-    Each of several clients has a span: from the end of its first iteration to the end of the last
-    one that counts.  An iteration of any client counts in each span in which it ends; the
+    If there are several, each client's span is from the end of its first iteration to the end of
+    its last counted one.  An iteration of any client counts in every span in which it ends; the
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
     thing at a time and the clients wait for each other, this is the throughput of the storage,
-    however unfair it is to some clients.  If they do not wait, each client's own iterations fill
-    its span exactly, and a span cuts off as many iterations of the others at one end as at the
-    other.
+    however unfair it is to some clients.  If they do not wait, a client's own iterations fill its
+    span exactly, and the span cuts off as many iterations of the others at one end as at the other.
 
-    Spans leave out first iterations, which would distort the figure: all begin at once, and those
-    that the storage serves first do not wait.  If each client does one iteration only, the
-    throughput is that of all iterations that end between the start and the end of the slowest
-    client.  That is less than the clients could have done, because the faster ones wait.
+    Spans exclude first iterations, which would distort the figure: all begin at once, and those
+    that the storage serves first do not wait.  If each client does only one iteration, the
+    throughput is that of all iterations between the start and the end of the slowest client, which
+    is less than the clients could have achieved, because the faster ones wait.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

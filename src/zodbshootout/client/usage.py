@@ -1,4 +1,4 @@
-"""The processor time and the memory of this process, and of the processes that it has started."""
+"""The processor time and the memory of this process, and of the processes that it started."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from zodbshootout.model.usage import Usage
 BLOCK = 512
 """Bytes of a block as ``getrusage`` counts output."""
 _MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
-"""The unit of the peak of memory, in bytes: it is the one figure whose unit systems disagree on."""
+"""The unit of peak memory in bytes, the only figure whose unit differs among systems."""
 FRESH = 0.001
-"""Seconds for which threads share the answer to how much helpers have used."""
+"""Seconds for which threads share one answer about the processor time of helpers."""
 not_helpers: set[int] = set()
-"""The ids of processes that this one has started for the harness, and no storage has."""
+"""The IDs of processes that this one started for the harness, not for a storage."""
 
 
 def memory_now() -> int:
-    """Return the bytes of memory that this process has; where that is unknown, its peak."""
+    """Return the bytes of memory that this process uses, or its peak if that is not known."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - a Path is slower
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -33,9 +33,9 @@ def memory_now() -> int:
 
 
 def usage_now(helpers: float | None = None) -> Usage:
-    """Return what this process has used so far; the call takes a microsecond without helpers.
+    """Return what this process has used so far; without helpers, the call takes a microsecond.
 
-    *helpers* is what :func:`helpers_now` has just returned.
+    *helpers* is a recent result of :func:`helpers_now`.
     """
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -49,9 +49,9 @@ def usage_now(helpers: float | None = None) -> Usage:
 
 
 def helpers_now() -> float:
-    """Return the seconds of processor time of all processes that this one has started.
+    """Return the seconds of processor time of all processes that this one started.
 
-    Those that run still are found on Linux alone.
+    Running ones are included on Linux only.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -85,9 +85,9 @@ _running = _Running()
 
 
 def children(parent: int) -> Iterator[int]:
-    """Yield the ids of the processes that *parent* has started; on Linux only."""
-    # To look at every process of the machine, as psutil does, takes as long as a short slice.
-    with suppress(OSError):  # it has ended
+    """Yield the IDs of the processes that *parent* started; on Linux only."""
+    # Looking at every process of the machine, as psutil does, takes as long as a short slice.
+    with suppress(OSError):  # the parent has ended
         for thread in Path(f"/proc/{parent}/task").iterdir():
             with suppress(OSError):
                 yield from map(int, (thread / "children").read_text().split())
@@ -98,11 +98,11 @@ def _cpu_of_tree(process: int) -> float:
 
 
 def cpu_of(process: int) -> float:
-    """Return the seconds of processor time of a process, its ended children included, on Linux."""
+    """Return the seconds of processor time of a process and its ended children, on Linux."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        # The clock that clock_getcpuclockid(3) returns has nanoseconds.
+        # The clock of clock_getcpuclockid(3) has a resolution of nanoseconds.
         own = time.clock_gettime((~process << 3) | 2)
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return 0.0
     return own + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")

@@ -175,7 +175,7 @@ class Contender:
         """Return why it cannot be measured with these parameters, ``None`` if it can."""
         name, shape = self.info.storage_name, parameters.crew
         if parameters.blobs and self.info.stores_blobs is False:
-            return f"{name} stores no blobs as it is configured here; see blob-dir"
+            return f"{name} stores no blobs as configured here; see blob-dir"
         if shape.databases > 1 and self.info.sharing in _SHARING_LIMITS:
             limit = _SHARING_LIMITS[self.info.sharing]
             shared = "use --threads shared, or -c 1"

@@ -1,1 +1,1 @@
-"""The vocabulary that every part shares: cells, outcomes, facts of storages, units."""
+"""The vocabulary that every part shares: cells, outcomes, facts about storages, units."""

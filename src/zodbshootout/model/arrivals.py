@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from zodbshootout.model.specification import Parameters
 
 KEPT_UP = 0.98
-"""The fraction of the arrivals that clients must serve in time to keep up with them."""
+"""The fraction of arrivals that clients must serve in time to count as keeping up."""
 MIN_ITERATIONS = 2
-"""The minimum number of iterations in a slice: the schedule of a single one lasts no time."""
+"""The minimum number of iterations in a slice: a schedule of one has no duration."""
 LEAD = 0.25
-"""The uncounted iterations at the beginning, as a fraction of those that count."""
+"""The uncounted iterations at the beginning, as a fraction of the counted ones."""
 
 
 def lead(iterations: int) -> int:
-    """Return the number of uncounted iterations before *iterations* that count.
+    """Return how many uncounted iterations precede *iterations* counted ones.
 
-    They bring the queue in front of the storage to its average length.
+    They let the queue in front of the storage reach its average length.
     """
     return math.ceil(LEAD * iterations)
 
@@ -30,10 +30,10 @@ def instants(
     """Yield the instants at which a client should begin its iterations, in seconds after the start.
 
     *rate* is the arrival rate of all clients together, in iterations a second.  A client's
-    interarrival times are distributed exponentially, so that the arrivals at all clients together
-    are a Poisson process.  With ``even_arrivals`` the interarrival times are constant, those of a
-    client and those of all clients together.  The same seed and name give the same instants.
-    If the schedule *continues* another one, the start is the latest instant of that.
+    interarrival times are exponentially distributed, so that the arrivals of all clients form a
+    Poisson process.  With ``even_arrivals``, interarrival times are constant, both per client and
+    overall.  The same seed and name give the same instants.  A schedule that *continues* another
+    one starts at the other's latest instant.
     """
     clients = parameters.crew.size
     if parameters.even_arrivals:

@@ -1,4 +1,4 @@
-"""The table of costs: what an iteration takes besides time, and how it is called.
+"""The table of costs: what an iteration uses besides time, and what each cost is called.
 
 A new cost is a line here, and a number in the metadata of each run under its key.
 """
@@ -14,11 +14,11 @@ SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 
 
 OF_TRAFFIC = 0.03
-"""The part of the bytes sent that may be due to object IDs: some protocols write them in digits."""
+"""The relative difference that object IDs may cause in bytes sent: some protocols send digits."""
 PAGES = 4 * 4096.0
-"""Bytes of an iteration: a file that begins elsewhere in a page takes others, and whole ones."""
+"""The bytes by which writes of equal iterations may differ, because disks write whole pages."""
 ARENAS = 3e6
-"""Bytes of memory: that of a process depends on the number of iterations prepared for a slice."""
+"""The bytes by which memory may differ: a process prepares more or fewer iterations at once."""
 
 Metadata = Mapping[str, Any]
 
@@ -30,33 +30,33 @@ class Cost:
     name: str
     """Its name on the command line."""
     key: str
-    """Its key in metadata: a number, or one for each value of the run, separated by blanks."""
+    """Its key in metadata: a number, or one for each value of the run, separated by spaces."""
     title: str
     """Its title in tables."""
     unit: str = SECONDS
     per: str = "iteration"
-    """The unit of work that it is counted for; empty if it is not a sum."""
+    """The unit of work that it is counted per; empty if it is not a sum."""
     of_server: bool = False
-    """Whether only private servers have it."""
+    """Whether it is known for private servers only."""
 
     grain: float = 0.0
-    """The amount in which it comes: equal contenders can differ by it all the time."""
+    """The absolute difference below which contenders count as equal."""
     slack: float = 0.0
-    """The same as a part of its amount."""
+    """The relative difference below which contenders count as equal."""
     derive: Callable[[Metadata], Sequence[float] | None] | None = None
-    """The function that finds its values in the metadata of a run, if they are not recorded."""
+    """The function that computes its values from a run's metadata, if they are not recorded."""
 
     def differs(self, one: float, other: float) -> bool:
-        """Return whether two amounts differ by more than those of equal contenders can."""
+        """Return whether two amounts differ by more than those of equal contenders may."""
         return abs(one - other) > max(self.grain, self.slack * min(one, other))
 
     def values(self, metadata: Metadata) -> Sequence[float] | None:
-        """Return its values for a run with this *metadata*, if they are known."""
+        """Return its values for a run with this *metadata*; ``None`` if they are not known."""
         return self.derive(metadata) if self.derive else _recorded(metadata, self.key)
 
     @property
     def caption(self) -> str:
-        """Its title, and what it is counted for."""
+        """Its title, with the unit of work that it is counted per."""
         return f"{self.title} per {self.per}" if self.per else self.title
 
 
@@ -66,9 +66,9 @@ def _recorded(metadata: Metadata, key: str) -> Sequence[float] | None:
 
 
 def _amplification(metadata: Metadata) -> Sequence[float] | None:
-    """Return the bytes written by client and private servers for a byte of the objects stored.
+    """Return the bytes that client and private servers wrote per byte of stored objects.
 
-    Objects count with the size that was asked for, so it is not known for replays.
+    The size of an object is the one that was asked for, so there is no figure for replays.
     """
     stores_objects = metadata.get("stores") and metadata.get("benchmark_counted") == "objects"
     stored = metadata["work_per_iteration"] * metadata["object_size_bytes"] if stores_objects else 0
@@ -112,4 +112,4 @@ OVER_TIME = (
     BY_NAME["server_memory"],
     Cost("database", "database_bytes", "size of the database", BYTES, ""),
 )
-"""The costs that are shown over time, if runs share their clients; memory is that at their ends."""
+"""The costs shown over time if runs share their clients; memory is that at the end of a run."""

@@ -23,7 +23,7 @@ class Latencies:
     """The duration of the longest iteration, in seconds."""
 
     def record(self, durations: Iterable[float], size: int = 1) -> None:
-        """Add batches of *size* iterations; each batch took one of *durations*, in seconds."""
+        """Add *size* iterations for each of *durations*, which are in seconds."""
         counts = self.counts
         for duration in durations:
             nanoseconds = max(1, int(duration / size * NANOSECONDS))
@@ -33,9 +33,9 @@ class Latencies:
             self.longest = max(self.longest, duration / size)
 
     def at_percentile(self, percentile: float) -> int:
-        """Return the upper end of the bucket in which a *percentile* lies, in nanoseconds.
+        """Return the upper end of the bucket that contains a *percentile*, in nanoseconds.
 
-        This is HdrHistogram's value at the percentile.
+        HdrHistogram returns the same value.
         """
         wanted = max(1, int(percentile * sum(self.counts.values()) / 100 + 0.5))
         passed, reached = 0, 0

@@ -17,7 +17,7 @@ class State(enum.Enum):
 
 
 class CheckFailed(Exception):  # noqa: N818
-    """An iteration has not done what its benchmark requires; the message says what it did."""
+    """An iteration did not do what its benchmark requires; the message says what it did instead."""
 
 
 class Unsupported(Exception):  # noqa: N818
@@ -31,7 +31,7 @@ class BadSection(Exception):  # noqa: N818
         super().__init__(message, line)
         self.message = message
         self.line = line
-        """The number of the wrong line in the section, from 1 on; 0 if it is unknown."""
+        """The number of the faulty line in the section, counted from 1; 0 if it is unknown."""
 
     def __str__(self) -> str:
         return self.message
@@ -48,13 +48,13 @@ class Failure:
     state: State = State.FAILED
     """``FAILED`` or ``UNSUPPORTED``."""
     secondary: bool = False
-    """Whether another client's failure has caused it."""
+    """Whether it follows from another client's failure."""
     crashed: bool = False
     """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
-    """Whether wrong data makes the figures of earlier runs unreliable, too."""
+    """Whether it shows wrong data, so that the figures of earlier runs are unreliable, too."""
     section_line: int | None = None
-    """The wrong line of the contender's section, 0 if it is unknown; ``None`` for other reasons."""
+    """The faulty line of the contender's section, 0 if unknown; ``None`` for other failures."""
 
 
 class Failed(Exception):  # noqa: N818
@@ -69,9 +69,9 @@ class Failed(Exception):  # noqa: N818
 
 
 def describe(error: BaseException) -> str:
-    """Return an exception as one line: its class, and the first two lines of its message.
+    """Describe an exception in one line: its class, and the first two lines of its message.
 
-    The class is left out if the exception is one of this module's, whose messages are for users.
+    The class is left out for this module's exceptions, whose messages are written for users.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[:2])

@@ -1,4 +1,4 @@
-"""The table of a cell's parameters: how each is called, and how it is written and read.
+"""The table of a cell's parameters: what each is called, and how it is written and read.
 
 A new parameter is an attribute of :class:`~zodbshootout.model.specification.Parameters` and a line
 here, which gives it a key in the metadata of results, a column in CSV and JSON, and the name by
@@ -22,7 +22,7 @@ from zodbshootout.model.specification import (
 )
 
 Plain = Union[str, int, float]
-"""A value as metadata hold it."""
+"""A value as it is stored in metadata."""
 _DEFAULTS = Parameters(CrewShape(1))
 
 
@@ -43,11 +43,11 @@ class Parameter:
     """One parameter of a cell, and its names."""
 
     attribute: str
-    """Its path from :class:`~zodbshootout.model.specification.Parameters`: ``crew.size``."""
+    """Its path within :class:`~zodbshootout.model.specification.Parameters`: ``crew.size``."""
     key: str
     """Its name in metadata, in the list of cells, and in CSV and JSON."""
     option: str = ""
-    """The option of a run that sets it, without dashes; empty if several options do."""
+    """The option of a run that sets it, without dashes; empty if several do."""
     scope: Scope = Scope.ALL
     letter: str = ""
     """Its letter in the short names of benchmarks, ``c=2``, if a sweep can vary it."""
@@ -56,15 +56,15 @@ class Parameter:
 
     @property
     def default(self) -> Any:
-        """Its value if the user sets none."""
+        """Its default value."""
         return self.of(_DEFAULTS)
 
     def of(self, parameters: Parameters) -> Any:
-        """Return its value among *parameters*."""
+        """Return its value in *parameters*."""
         return attrgetter(self.attribute)(parameters)
 
     def written(self, parameters: Parameters) -> Plain:
-        """Return its value among *parameters* as metadata hold it."""
+        """Return its value in *parameters* as metadata store it."""
         value = self.of(parameters)
         if isinstance(value, LatencyLimit):
             return str(value)
@@ -72,9 +72,9 @@ class Parameter:
         return plain
 
     def read(self, plain: Any) -> Any:
-        """Return the value that :meth:`written` has made *plain*.
+        """Return the value that :meth:`written` turned into *plain*.
 
-        :raises ValueError: if it is no such value; also TypeError
+        :raises ValueError: if *plain* stands for no value; also TypeError
         """
         default = self.default
         if isinstance(default, LatencyLimit):
@@ -136,7 +136,7 @@ SWEPT = (CLIENTS, OBJECTS, SIZE, RATE, MIN_OBJECTS)
 
 
 def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Parameters:
-    """Return *parameters* with other *values* of some."""
+    """Return *parameters* with some *values* replaced."""
     for one, value in values.items():
         outer, dot, inner = one.attribute.partition(".")
         part = replace(getattr(parameters, outer), **{inner: value}) if dot else value
@@ -145,10 +145,10 @@ def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Para
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* without objects, except for those that ``--min-objects`` adds.
+    """Return *parameters* without objects, except those that ``--min-objects`` adds.
 
-    Combinations that differ only in the number or size of objects then become equal, and are
-    measured once.
+    Combinations that differ only in the number or size of objects become equal, so that they
+    are measured once.
     """
     dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.COPY, Scope.HISTORY}
     if not parameters.min_objects:
@@ -158,7 +158,7 @@ def without_objects(parameters: Parameters) -> Parameters:
 
 
 def metadata_of(parameters: Parameters) -> dict[str, Plain]:
-    """Return the parameters that have an effect, by their keys in metadata."""
+    """Return the parameters that have an effect, by their metadata keys."""
     scopes = {Scope.ALL}
     if parameters.objects:
         scopes |= {Scope.OBJECTS, Scope.CONTENT}
@@ -172,10 +172,10 @@ def metadata_of(parameters: Parameters) -> dict[str, Plain]:
 
 
 def parameters_of(metadata: Mapping[str, Any]) -> Parameters:
-    """Return the parameters that :func:`metadata_of` has written.
+    """Return the parameters that :func:`metadata_of` wrote.
 
-    :raises KeyError: if one that every cell has is missing
-    :raises ValueError: if one has an impossible value; also TypeError
+    :raises KeyError: if a parameter that every cell has is missing
+    :raises ValueError: if a value is impossible; also TypeError
     """
     there = (one for one in PARAMETERS if one.key in metadata or one.scope is Scope.ALL)
     return with_values(_DEFAULTS, {one: one.read(metadata[one.key]) for one in there})

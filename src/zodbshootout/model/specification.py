@@ -14,30 +14,30 @@ from dataclasses import dataclass, field, replace
 from typing import Union
 
 INSTALLED = "installed"
-"""The name of the environment whose contenders use the packages as they are installed."""
+"""The name of the environment whose contenders use the installed packages."""
 
 COMPRESSIBILITY = 0.5
 """The default share of the content that compression removes.
 
-Values of LevelDB's benchmark, and of RocksDB's after it, compress to about half of their size
-(LevelDB's README, "Performance").  Of English text, Debian's licences, zlib removed 0.35 in pieces
-of 300 bytes, 0.49 in pieces of 999 bytes and 0.62 in pieces of 10000 bytes.
+LevelDB's and RocksDB's benchmarks write values that compress to about half of their size (LevelDB's
+README, "Performance").  From English text, Debian's licences, zlib removed 35 % in pieces of 300
+bytes, 49 % in pieces of 999 bytes and 62 % in pieces of 10000 bytes.
 """
 
 
 REVISIONS = 3
-"""The default number of revisions of an object, in benchmarks of old revisions."""
+"""The default number of revisions per object, in benchmarks that use old revisions."""
 GARBAGE = 0.3
-"""The default share of the objects of a database that nothing refers to, before it is packed."""
+"""The default share of a database's objects that are unreachable before it is packed."""
 
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 
 
 RTT = "rtt"
-"""The name of the definition whose values are those of ``--rtt``."""
+"""The name of the definition that ``--rtt`` gives values to."""
 MAX_RTT = 1.0
-"""The longest round-trip time in seconds; to the moon it would be 2.6."""
+"""The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 
@@ -53,7 +53,7 @@ def duration(seconds: float) -> str:
 def round_trip_time(text: str) -> float:
     """Return the seconds of a round-trip time as a user writes it, such as ``0`` or ``0.5ms``.
 
-    :raises ValueError: if it is none up to :data:`MAX_RTT`
+    :raises ValueError: if *text* is not such a time, or is more than :data:`MAX_RTT`
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)?", text.lower(), re.ASCII)
     seconds = float(match[1]) / _IN_A_SECOND[match[2] or "s"] if match else math.nan
@@ -65,7 +65,7 @@ def round_trip_time(text: str) -> float:
 
 
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
-    """Return the name of a contender that is measured with certain values of ``--define``."""
+    """Return the name of a contender that is measured with these values of ``--define``."""
     values = ", ".join(
         value if name == RTT else f"{name}={value}" for name, value in definitions.items()
     )
@@ -77,7 +77,7 @@ _NAME_AT_A_DISTANCE = re.compile(r"(.+) \[(?:(.*), )?(?:0|([\d.e-]+)(us|ms|s))\]
 
 
 def without_rtt(contender: str) -> tuple[str, float | None]:
-    """Split a name of :func:`variant_name` into one without :data:`RTT` and its time in seconds.
+    """Split a contender's name into the name without :data:`RTT`, and that time in seconds.
 
     The time is ``None`` if the name has none.
     """
@@ -102,7 +102,7 @@ class ClientKind(enum.Enum):
 
     @property
     def in_one_process(self) -> bool:
-        """Whether all clients on a host live in one process, and so may share a DB."""
+        """Whether all clients on a host share one process, and so may share a DB."""
         return self in {ClientKind.THREAD, ClientKind.GREENLET}
 
 
@@ -116,15 +116,15 @@ class MappingType(enum.Enum):
 
 @dataclass(frozen=True)
 class BenchmarkWords:
-    """The words in which reports describe a benchmark."""
+    """The words that reports use for a benchmark."""
 
     title: str
     """Its title in charts; ``{objects}`` stands for the objects of an iteration."""
     legend: str = ""
-    """A few words for the line below a table: the work on the clock, or what it reads from."""
+    """A few words below a table: the work that is timed, or the place that it reads from."""
     topic: str = ""
-    """The kind of work that it asks of the storage, by which a summary sorts benchmarks; empty if
-    it asks nothing."""
+    """The kind of work that it asks of the storage, by which a summary groups benchmarks; empty if
+    it asks for none."""
     counted: str = "objects"
     """The noun for the work of an iteration: ``objects``, ``transactions`` and so on."""
 
@@ -151,7 +151,7 @@ class CrewShape:
 
     @property
     def kind(self) -> str:
-        """The words for several such clients: ``threads sharing one DB``."""
+        """The clients' description in the plural, without a number: ``threads sharing one DB``."""
         return str(replace(self, size=2)).partition(" ")[2]
 
     @property
@@ -180,9 +180,9 @@ class ReplayedWorkload:
     transactions: int = 0
     connections: int = 0
     seconds: float = 0.0
-    """The time from the beginning of its first transaction to that of its last one."""
+    """The time from the start of its first transaction to the start of its last one."""
     initial_objects: int = 0
-    """Objects that it uses and that exist before it."""
+    """Objects that it uses that existed before it began."""
     all_objects: int = 0
     """Objects in the application's database; 0 if their number was not recorded."""
     created_objects: int = 0
@@ -192,29 +192,29 @@ class ReplayedWorkload:
     loads: int = 0
     stores: int = 0
     speed: float = 0.0
-    """How many times as fast as recorded its transactions begin; 0 is as fast as possible."""
+    """Its speed relative to the recording; 0 replays it as fast as possible."""
     conflicts: int = 0
     resolutions: int = 0
     """Conflicts that were resolved."""
     retries: int = 0
-    """Attempts at transactions that failed with a conflict."""
+    """Transaction attempts that failed with a conflict."""
     data: str = ""
-    """The name of the file that its objects' records come from; empty if they are synthetic."""
+    """The name of the file that contains its objects' records; empty if they are synthetic."""
     other_objects: int = 0
-    """Objects in that file that it does not use."""
+    """Objects in that file that the workload does not use."""
     path: str = field(default="", compare=False)
     """The file with its trace."""
     data_path: str = field(default="", compare=False)
     run: str = field(default="", compare=False)
-    """A name that all clients of one run have, and no others."""
+    """A name that is unique to a run and shared by all of its clients."""
 
 
 @dataclass(frozen=True)
 class CopiedData:
-    """The properties of a FileStorage of the user's whose transactions are copied."""
+    """The properties of the user's FileStorage whose transactions are copied."""
 
     file: str = ""
-    """The name of the file; empty if a FileStorage is made."""
+    """The name of the file; empty if the benchmark creates a FileStorage."""
     objects: int = 0
     transactions: int = 0
     records: int = 0
@@ -224,24 +224,24 @@ class CopiedData:
     path: str = field(default="", compare=False)
     blob_dir: str = field(default="", compare=False)
     directory: str = field(default="", compare=False)
-    """The directory for FileStorages that are made, in which all clients of a run find them."""
+    """The directory of created FileStorages, where all clients of a run find them."""
 
 
 def exactly(number: float) -> str:
-    """Return a number with all of its digits, so that different ones have different names."""
+    """Return a number with all of its digits, so that different numbers have different names."""
     return repr(number).removesuffix(".0")
 
 
 @dataclass(frozen=True)
 class LatencyLimit:
-    """A percentile of latencies, and its upper limit in seconds; 0 is no limit."""
+    """A percentile of latencies, and its upper limit in seconds; 0 means no limit."""
 
     percentile: float = 0.0
     seconds: float = 0.0
 
     @classmethod
     def parsed(cls, text: str) -> LatencyLimit:
-        """Return a limit such as ``p99=50ms``.
+        """Parse a limit such as ``p99=50ms``.
 
         :raises ValueError: if *text* has another form
         """
@@ -260,7 +260,7 @@ class LatencyLimit:
 
     @property
     def _milliseconds(self) -> str:
-        return exactly(round(1000 * self.seconds, 9))  # 6.9 ms are 6.8999999999999995 otherwise
+        return exactly(round(1000 * self.seconds, 9))  # or 6.9 becomes 6.8999999999999995
 
 
 RESTARTS = ("restart", "restart:clean")
@@ -268,7 +268,7 @@ RESTARTS = ("restart", "restart:clean")
 OPERATIONS = ("pack", "copy", "vacuum", *RESTARTS)
 """The operations of ``--during``."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
-"""When a cell is measured that has an operation."""
+"""The phases in which a cell with an operation is measured."""
 
 
 @dataclass(frozen=True)
@@ -277,30 +277,30 @@ class Parameters:
 
     crew: CrewShape
     objects: int = 1000
-    """Objects that each client writes or reads in one iteration; 0 if it uses none."""
+    """Objects that each client writes or reads per iteration; 0 if it uses none."""
     object_size: int = 300
-    """Bytes of one stored object record."""
+    """Bytes per stored object record."""
     mapping: MappingType = MappingType.PERSISTENT_MAPPING
     leaf_size: int = 0
-    """Keys in a leaf of the mapping, if that is a BTree; 0 is BTrees' default."""
+    """Keys per leaf of the mapping, if that is a BTree; 0 means BTrees' default."""
     internal_size: int = 0
-    """Children of an inner node of the mapping, if that is a BTree; 0 is BTrees' default."""
+    """Children per inner node of the mapping, if that is a BTree; 0 means BTrees' default."""
     grown: bool = False
-    """Whether that BTree also has the :attr:`min_objects`, and there is one for all clients."""
+    """Whether that BTree also holds the :attr:`min_objects`, and all clients share it."""
     blobs: bool = False
-    """Whether the objects' content is in blobs of :attr:`object_size` bytes."""
+    """Whether the objects' content is stored in blobs of :attr:`object_size` bytes."""
     compressibility: float = COMPRESSIBILITY
     """The share of the objects' content that compression removes, from 0 to 1."""
     min_objects: int = 0
     """The minimum number of objects in the database besides those of the benchmarks."""
     revisions: int = 0
-    """Revisions that objects have at least; 0 if the benchmark uses the newest ones only."""
+    """The minimum number of revisions per object; 0 if the benchmark uses only the newest."""
     garbage: float = 0.0
-    """The share of objects that nothing refers to, from 0 to less than 1."""
+    """The share of objects that are unreachable, from 0 to less than 1."""
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""
-    """The contender that owns the objects to change: in a shared database each changes its own."""
+    """The contender that owns the objects to change; in a shared database, each has its own."""
     workload: ReplayedWorkload = ReplayedWorkload()
     """The workload to replay, if the benchmark replays one."""
     copied: CopiedData = CopiedData()
@@ -308,15 +308,15 @@ class Parameters:
     rate: float = 0.0
     """Iterations a second of all clients together; 0 if each begins when the previous one ends."""
     even_arrivals: bool = False
-    """Whether iterations at a rate come at equal intervals, not at random."""
+    """Whether iterations at a rate arrive at even instead of random intervals."""
     limit: LatencyLimit = LatencyLimit()
-    """The limit of latencies within which the highest rate is searched."""
+    """The limit on latencies within which to search for the highest rate."""
     during: str = ""
-    """The operation during which iterations at a rate are measured, such as ``pack``; in a cell,
-    after one of :data:`PHASES` and a blank."""
+    """The operation during which iterations at a rate are measured, such as ``pack``; in a cell, it
+    follows one of :data:`PHASES` and a space."""
     rtt: float | None = None
-    """The round-trip time in seconds, if a run has measured several: reports have it here, files in
-    the contender's name."""
+    """The round-trip time in seconds, if a run measured several: reports keep it here, files in the
+    contender's name."""
 
     @property
     def operation(self) -> str:
@@ -325,7 +325,7 @@ class Parameters:
 
     @property
     def phase(self) -> str:
-        """The one of :data:`PHASES` in :attr:`during`; empty if there is none."""
+        """The phase in :attr:`during`, one of :data:`PHASES`; empty if there is none."""
         return self.during.rpartition(" ")[0]
 
 
@@ -334,26 +334,26 @@ class Interpreter:
     """A Python, other than that of the command's workers, that opens a contender."""
 
     name: str
-    """The name of its environment; empty for the command's Python, patched by gevent."""
+    """The name of its environment; empty for the command's own Python, patched by gevent."""
     executable: str
     """The path of the program."""
     modules: str
     """The directories that come first on its path, separated as in ``PYTHONPATH``: they hold the
     modules of zodbshootout that it needs."""
     sees_ours: bool = False
-    """Whether it is the Python of the command, and finds modules where that finds them."""
+    """Whether it is the command's own Python, which finds the same modules."""
     gevent: bool = False
-    """Whether gevent patches it, if installed there, because its clients are greenlets."""
+    """Whether gevent, if installed there, patches it because its clients are greenlets."""
 
 
 def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of an *environment* but those with paths of one Python's modules."""
+    """Return an *environment* without the variables that point at one Python's modules."""
     paths = ("PYTHONPATH", "PYTHONHOME")
     return {name: value for name, value in environment.items() if name not in paths}
 
 
 def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables with which a program of a Python imports from its modules first."""
+    """Return variables that make a program of another Python import that one's modules first."""
     variables = environment if interpreter.sees_ours else for_another_python(environment)
     paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
     return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -361,17 +361,17 @@ def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> d
 
 @dataclass(frozen=True)
 class Distance:
-    """The round-trip time that relays add between clients and a server, or several."""
+    """The round-trip time that relays add between clients and one or more servers."""
 
     rtt: float
     """In seconds; if it is 0, clients connect to the server itself."""
     server: str = ""
     """The name of the private server whose section asks for it; empty for all other servers."""
     port: int = 0
-    """The port of that server, which no other server of the run has."""
+    """The port of that server, unique within the run."""
 
     def holds_for(self, address: Address) -> bool:
-        """Return whether it is the distance to the server at an address."""
+        """Return whether it applies to the server at *address*."""
         return not self.server or (isinstance(address, tuple) and address[1] == self.port)
 
 
@@ -384,17 +384,17 @@ class Storage:
     uri: str = ""
     """A ZODB URI in place of the section."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Names that the section uses without defining them, with their values."""
+    """Values of names that the section uses without defining them."""
     interpreter: Interpreter | None = None
     """The Python that opens it; ``None`` is that of the command's workers."""
     sql: tuple[str, ...] = ()
-    """The statements to run in its database when it has been opened for the first time."""
+    """The statements to run in its database after it was opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
-    """The addresses to connect to in place of those of its servers."""
+    """The addresses to connect to instead of its servers' own."""
     distances: tuple[Distance, ...] = ()
-    """The distances to its servers; of those that hold for an address the first one counts."""
+    """The distances to its servers; the first one that applies to an address counts."""
     in_memory: bool = False
-    """Whether it loses its data when it is closed, whatever the types of its storages say."""
+    """Whether it loses its data when closed, whatever the types of its storages say."""
 
 
 @dataclass(frozen=True)

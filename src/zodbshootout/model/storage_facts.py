@@ -12,7 +12,7 @@ from zodbshootout.model.specification import ClientKind, CrewShape
 
 
 class Sharing(enum.Enum):
-    """The number of DBs that can share the data of a storage, from the most to the fewest."""
+    """How many DBs can share the data of a storage, from most to fewest."""
 
     CONCURRENT = "any number of DBs at once"
     EXCLUSIVE = "one DB at a time"
@@ -25,22 +25,22 @@ def narrowest(sharings: Iterable[Sharing]) -> Sharing:
 
 
 class Durability(enum.Enum):
-    """The effect of a power cut on transactions whose commit has returned."""
+    """What a power cut does to transactions whose commit has returned."""
 
     SYNCED = "synced"
-    """None: each commit waits until the disk has its data."""
+    """Nothing: each commit waits until the disk has its data."""
     MAY_LOSE = "may lose the last commits"
     IN_MEMORY = "in memory"
-    """All are lost, by the end of the process at the latest."""
+    """It loses all, as does the end of the process."""
     UNKNOWN = "unknown"
 
 
 Promise = tuple[Durability, str]
-"""The durability of commits, and the settings or other facts that decide it, in a few words."""
+"""The durability of commits, and the settings or facts that determine it, in a few words."""
 
 
 def weakest(promises: Iterable[Promise]) -> Promise:
-    """Return the weakest of *promises*, of which there is at least one."""
+    """Return the weakest of *promises*, which must not be empty."""
     return max(promises, key=lambda promise: list(Durability).index(promise[0]))
 
 
@@ -48,34 +48,34 @@ class Place(enum.Enum):
     """The machine that a server runs on."""
 
     PRIVATE = "this machine, private"
-    """This machine, and the run has started it."""
+    """This machine; the run starts the server itself."""
     HERE = "this machine"
     ELSEWHERE = "elsewhere"
 
 
 EMPTY_AND_READ_ONLY = (
-    "its database is empty, and it is read only; run the benchmark once on a contender that writes "
+    "its database is empty, and it is read-only; run the benchmark once on a contender that writes "
     "to the same database"
 )
 PICKLE_CACHE = "pickle cache"
 OPERATING_SYSTEM = "operating system"
-"""The names that users see for caches of records between an application and the disk."""
+"""The names, as users see them, of caches between an application and the disk."""
 
 
 def server_cache(product: str) -> str:
-    """Return the name that users see for the cache of a server of *product*."""
+    """Return the name, as users see it, of the cache of a server of *product*."""
     return f"{product} server"
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Hits and misses of a storage's own cache since it began to count."""
+    """Hits and misses of a storage's own cache since it started counting."""
 
     hits: int
     misses: int | None
     """``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The maximum number of hits that opening a connection adds without loading a record."""
+    """The maximum number of hits from opening a connection without loading a record."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the hits and misses since *earlier*."""
@@ -93,18 +93,18 @@ class CacheUse:
 
 @dataclass(frozen=True)
 class DiskSize:
-    """The bytes that a database takes on the disk; a part that is not known is ``None``."""
+    """The bytes that a database takes on disk; a part that is not known is ``None``."""
 
     records: int | None = None
-    """Those of records and their indexes."""
+    """Bytes of records and their indexes."""
     blobs: int | None = None
-    """Those of blobs."""
+    """Bytes of blobs."""
     log: int | None = None
-    """Those that its server has written to its log so far; it may have removed them since."""
+    """Bytes that its server has written to its log so far, including those removed since."""
 
     @property
     def data(self) -> int | None:
-        """Those of records and blobs, if the former are known."""
+        """Bytes of records and blobs, or ``None`` if those of records are unknown."""
         return None if self.records is None else self.records + (self.blobs or 0)
 
     def __add__(self, other: DiskSize) -> DiskSize:
@@ -136,12 +136,12 @@ class Limit:
     databases: int = 1
     """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
     of_process: bool = False
-    """Whether to count only the DBs of one process instead; each host has its own process."""
+    """Whether to count DBs per process instead; each host has its own process."""
     sharers: int = 1
     """The minimum number of clients that share one DB for the limit to apply."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
-        """Return whether a crew of that *shape* cannot use the storage.
+        """Return whether the limit rules out a crew of that *shape*.
 
         Up to *hosts_together* hosts of the crew are on the same machine.
         """
@@ -170,17 +170,17 @@ class Advice:
 class StorageInfo:
     """Facts that decide how a contender can be measured, or that are recorded about it.
 
-    The open storage tells them; of one that is not open yet nothing is known.
+    They come from the open storage; before it is opened, nothing is known.
     """
 
     storage_name: str = "this storage"
-    """The class of the outermost storage, followed by those that transparent wrappers wrap."""
+    """The class of the outermost storage, followed by those inside transparent wrappers."""
     sharing: Sharing = Sharing.CONCURRENT
     promise: Promise = (Durability.UNKNOWN, "")
     server_place: Place | None = None
     """The place of its servers; ``None`` if it has none."""
     limits: tuple[Limit, ...] = ()
-    """The crews that cannot use it, except for those that its sharing rules out."""
+    """The crews that cannot use it, besides those that its sharing rules out."""
     zap_obstacle: str | None = None
     """The reason why its data cannot be destroyed."""
     prefetches: bool | None = None
@@ -211,13 +211,13 @@ class StorageInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     """The versions of its software, by product."""
     python: Mapping[str, str] = field(default_factory=dict)
-    """The Python that opened it, as in pyperf's metadata."""
+    """The Python that opened it, as pyperf's metadata describe it."""
     modules: tuple[str, ...] = ()
-    """The modules that were imported when it was opened."""
+    """The modules that were loaded once it was open."""
     corrections: tuple[str, ...] = ()
-    """The workarounds for flaws of the released package, in a few words each."""
+    """The workarounds for flaws of the released package, each in a few words."""
     persistent_cache: str = ""
-    """The setting by which a cache outlives the process; see ``StorageType.persistent_cache``."""
+    """The setting that makes a cache outlive the process; see ``StorageType.persistent_cache``."""
     new_root: str = ""
-    """The serial of the root object, in hexadecimal, if the root is empty and the type of the
-    storage does not say whether other processes see what one has written; empty otherwise."""
+    """The serial of the root object, in hexadecimal, if the root is empty and the storage's type
+    does not say whether processes see each other's data; otherwise empty."""

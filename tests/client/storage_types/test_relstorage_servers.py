@@ -139,7 +139,7 @@ BROKEN_PROMISES = {
     ),
     "postgresql, no fsync": (
         PostgreSQLAdapter(fsync="off", synchronous_commit="on"),
-        "fsync off, with which it may even be corrupt afterwards",
+        "fsync off, which may even corrupt the database",
     ),
     "mysql": (
         MySQLAdapter(innodb_flush_log_at_trx_commit=2, log_bin=0, sync_binlog=0),
@@ -363,4 +363,4 @@ def test_all_tables_of_mysql_are_optimized_and_its_refusal_is_reported() -> None
 
 def test_a_database_whose_vacuum_is_not_known_says_so() -> None:
     assert vacuum_flaw(vacuumed("OracleAdapter")) == "no vacuum of Oracle is known"
-    assert vacuum_flaw(SimpleNamespace()) == "no vacuum of its database is known"
+    assert vacuum_flaw(SimpleNamespace()) == "no way to vacuum its database is known"

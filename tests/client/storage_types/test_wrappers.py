@@ -263,7 +263,7 @@ def test_a_vacuum_of_sqlite_gives_back_what_was_removed(storage: str, tmp_path: 
 
 
 def test_a_storage_of_an_unknown_type_has_no_vacuum() -> None:
-    flaw = "no vacuum of its database is known"
+    flaw = "no way to vacuum its database is known"
     assert StorageType(object()).vacuum_flaw() == flaw
 
 
@@ -293,7 +293,7 @@ def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> N
 def test_serverzlibstorage_breaks_resolved_records_and_reports_the_flaw(tmp_path: Path) -> None:
     wrapped = contender(in_("serverzlibstorage", FS), tmp_path)
     with Database(wrapped.storage) as database:
-        assert "ServerZlibStorage compresses what it has" in str(database.info().resolution_flaw)
+        assert "ServerZlibStorage compresses resolved" in str(database.info().resolution_flaw)
         with database.db.transaction() as connection:
             connection.root()["tally"] = tally = Tally()
             tally.content = b"a" * 1000

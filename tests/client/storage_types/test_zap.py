@@ -60,7 +60,7 @@ def test_a_read_only_database_is_not_zapped(tmp_path: Path) -> None:
     before = (tmp_path / "x.fs").read_bytes()
     with (
         opened(file.format("true")) as database,
-        pytest.raises(NotZapped, match="configured to be read only"),
+        pytest.raises(NotZapped, match="configured to be read-only"),
     ):
         database.zap()
     assert (tmp_path / "x.fs").read_bytes() == before

@@ -29,7 +29,7 @@ _MODULES = (
 
 @functools.cache
 def benchmarks() -> Mapping[str, type[Benchmark]]:
-    """Return every benchmark by its name; one of another package replaces ours of that name."""
+    """Return the benchmarks by name; one of another package replaces ours of the same name."""
     return {benchmark.name: benchmark for benchmark in (*ours(), *plugins(ENTRY_POINTS))}
 
 

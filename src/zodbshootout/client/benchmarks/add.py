@@ -13,9 +13,9 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 MAX_MAPPINGS = 128
-"""The most mappings that are made and loaded in advance: even a small pickle cache holds them."""
+"""The maximum number of mappings made and loaded in advance; a small pickle cache holds them."""
 MAX_OBJECTS = 50_000
-"""The most objects that are made in advance."""
+"""The maximum number of objects made in advance."""
 
 
 class Add(Benchmark):
@@ -52,7 +52,7 @@ class Add(Benchmark):
 
     def supply(self, iterations: int) -> int:
         parameters = self.client.parameters
-        # A later call must not commit, as other clients may be measured: it reuses mappings.
+        # A later call must not commit while other clients are measured, so it reuses mappings.
         mappings = self.mappings[-iterations:] or self._new_mappings(iterations)
         self.supplies[:0] = [
             (mapping, [datasets.new_item(self.dataset, parameters, data) for data in self.contents])
@@ -104,8 +104,8 @@ class Add(Benchmark):
                 try:
                     mapping = connection.get(oid)
                 except POSKeyError:
-                    # Some storages in memory remove at once what nothing refers to any longer, and
-                    # a pack does; one that lasts has lost what was committed.
+                    # Some in-memory storages remove unreachable objects at once, and so does a
+                    # pack; if a durable storage lacks them, commits were lost.
                     if oid in referred_to or not collected:
                         raise
                     continue

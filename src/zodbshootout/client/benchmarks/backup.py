@@ -31,18 +31,18 @@ class Backup(Benchmark):
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if info.sharing is Sharing.VOLATILE:
             # Transactions of a MappingStorage lack the extension_bytes that others store.
-            return f"{info.storage_name}: ZODB copies no transactions out of memory"
+            return f"{info.storage_name}: ZODB cannot copy transactions out of memory"
         return super().refusal(info, parameters)
 
     def set_up(self) -> None:
         storage = self.client.database.db.storage
         self._instance: Any = None
         if IMVCCStorage.providedBy(storage):
-            # That of the DB may show what was committed when it was opened.
+            # Connections see later commits than the DB's own instance may.
             self._instance = storage.new_instance()
         if not hasattr(storage, "iterator"):
             name = self.client.database.storage_name
-            raise Unsupported(f"{name} has no iterator, so that its transactions cannot be copied")
+            raise Unsupported(f"{name} has no iterator, so its transactions cannot be copied")
         self.source = self._instance if hasattr(self._instance, "iterator") else storage
         self.directory = Path(mkdtemp(prefix="zodbshootout-copy-"))
         blobs = str(self.directory / "blobs") if self.client.database.stores_blobs else None
@@ -55,9 +55,9 @@ class Backup(Benchmark):
         self.copy.copyTransactionsFrom(self.source)
 
     def check(self, done: int) -> None:  # noqa: ARG002
-        """Compare what the database had before with the copy.
+        """Compare the copy with the database as it was before the copying.
 
-        What clients have changed meanwhile may be newer there, or be missing here.
+        Objects that clients changed meanwhile may differ or be missing in the copy.
         """
         self.count(record_bytes=self.copy.getSize())
         if self._instance is not None:
@@ -74,20 +74,20 @@ class Backup(Benchmark):
                     self._check(record, copied.get(record.oid))
 
     def _check(self, record: Any, copied: Any) -> None:
-        what = f"revision {record.tid.hex()} of object {record.oid.hex()}"
+        revision = f"revision {record.tid.hex()} of object {record.oid.hex()}"
         if copied is None:
-            raise CheckFailed(f"{what} was not copied")
+            raise CheckFailed(f"{revision} was not copied")
         if copied.data != record.data and not is_same_object(copied.data, record.data):
-            raise CheckFailed(f"{what} was copied as another one")
+            raise CheckFailed(f"{revision} was copied with different data")
         if self.copy.blob_dir and is_blob_record(record.data):
             try:
                 file, copy = (
                     storage.loadBlob(record.oid, record.tid) for storage in (self.source, self.copy)
                 )
             except POSKeyError:
-                raise CheckFailed(f"the file of {what} was not copied") from None
+                raise CheckFailed(f"the file of {revision} was not copied") from None
             if not filecmp.cmp(file, copy, shallow=False):
-                raise CheckFailed(f"the file of {what} was copied as another one")
+                raise CheckFailed(f"the file of {revision} was copied with different data")
         self.count(records=1)
 
     def tear_down(self) -> None:

@@ -34,14 +34,14 @@ BARE = "transactions without data"
 UPKEEP = "upkeep"
 """Topics of benchmarks."""
 MAX_AT_ONCE = 2**16
-"""The default maximum number of iterations in a stretch; their times take 0.5 MiB."""
+"""The default maximum number of iterations in a stretch; storing their times takes 0.5 MiB."""
 MIN_OF_SEVERAL = 2
-"""The minimum number of iterations of each of several clients; see
+"""The minimum number of iterations per client if there are several clients; see
 :func:`~zodbshootout.client.throughput.throughput`."""
 
 
 class Benchmark:
-    """One workload, as one client of a crew runs it.
+    """A workload that each client of a crew runs.
 
     A session calls :meth:`set_up` once.  A value consists of stretches: for each, the session calls
     :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, with :attr:`between`
@@ -52,7 +52,7 @@ class Benchmark:
     name: ClassVar[str]
     """Its name on the command line."""
     title: ClassVar[str]
-    """As in :class:`~zodbshootout.model.specification.BenchmarkWords`, like the next three."""
+    """See :class:`~zodbshootout.model.specification.BenchmarkWords`, like the next three."""
     legend: ClassVar[str] = ""
     topic: ClassVar[str] = "other work"
     counted: ClassVar[str] = "objects"
@@ -66,23 +66,23 @@ class Benchmark:
     """Whether a running client can keep the others from finishing their iterations."""
 
     alone: ClassVar[str] = ""
-    """Why a database has to be left to a single client while it runs; empty if it has not.
+    """The reason why only a single client may use the database meanwhile; empty if there is none.
 
-    ``all`` does not include such a benchmark.
+    ``all`` does not include benchmarks with such a reason.
     """
 
     empties: ClassVar[bool] = False
     """Whether it destroys all data of the database, as ``--zap`` does."""
 
     lengthy: ClassVar[bool] = False
-    """Whether each iteration takes long, and has to be prepared anew, which takes longer still.
+    """Whether each iteration takes long, and its preparation even longer.
 
-    A run has a single one unless the user asks for more.
+    A run has a single iteration unless the user asks for more.
     """
 
     assured: ClassVar[bool] = False
-    """Whether it has enough runs for an interval however long they take, unless the user has set a
-    limit: nobody knows how long upkeep takes, and its databases may have to be filled first."""
+    """Whether it gets enough runs for an interval, however long they take, unless the user sets a
+    limit; for upkeep, whose duration is unknown and whose databases may have to be filled first."""
 
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number.
@@ -99,33 +99,33 @@ class Benchmark:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.counts: Counter[str] = Counter()
-        """Loads, stores and so on of all iterations of the stretch."""
+        """Numbers of loads, stores and so on in the stretch."""
         self.timed = False
-        """Whether the current iteration counts; those of the calibration do not."""
+        """Whether the current iteration counts; those of a calibration do not."""
         self.first: int | None = None
-        """The number of the first iteration of the stretch; ``None`` to go on from the previous
+        """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""
         self.schedule: Sequence[float] = ()
-        """Seconds after the start at which the iterations of the stretch are to begin; empty if
+        """Seconds after the start at which each iteration of the stretch should begin; empty if
         each begins when the previous one ends."""
         self.labels: Sequence[str] = ()
         """The kind of each counted iteration of the stretch, if there are several kinds."""
         self.now: Callable[[], float] = time.perf_counter
-        """Return the time of the clock that times iterations, in seconds."""
+        """Return the time, in seconds, by the clock that times iterations."""
         self.waited_until = 0.0
-        """The time at which the latest iteration stopped waiting for another client, which is
-        where its latency starts; 0 if it did not wait."""
+        """The time at which the latest iteration stopped waiting for another client, from which
+        its latency counts; 0 if it did not wait."""
         self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest stretch."""
 
     @classmethod
     def words(cls) -> BenchmarkWords:
-        """Return the words in which reports describe it."""
+        """Return the words that reports use for it."""
         return BenchmarkWords(cls.title, cls.legend, cls.topic, cls.counted)
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
-        """Return the requested parameters, changed as far as they do not suit it."""
+        """Return the requested parameters, adapted to what it can do."""
         return replace(
             parameters,
             workload=ReplayedWorkload(),
@@ -139,7 +139,7 @@ class Benchmark:
         """Return why a storage cannot run it with these parameters, or ``None``."""
         if cls.writes and info.read_only:
             return (
-                f"{info.storage_name} is read only as it is configured here; leave out the "
+                f"{info.storage_name} is read only as configured here; leave out the "
                 "benchmarks that write"
             )
         if cls.alone and parameters.crew.size > 1:
@@ -159,7 +159,7 @@ class Benchmark:
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        """Return how many objects, or whatever :attr:`counted` names, an iteration counts for."""
+        """Return the work of an iteration: the number of objects, or of what :attr:`counted` is."""
         return parameters.objects
 
     @classmethod
@@ -185,8 +185,8 @@ class Benchmark:
     def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
         """Return whether a client that has done its iterations must wait for the others.
 
-        All clients then start each stretch at one instant, and do no uncounted iterations after it:
-        the stretch takes as long as the slowest client.
+        All clients then start each stretch at the same instant and do no uncounted iterations
+        afterwards, so the stretch takes as long as the slowest client.
         """
         return False
 
@@ -194,10 +194,10 @@ class Benchmark:
         """Look up in the database what :meth:`run` and the checks need."""
 
     def prepare(self) -> None:
-        """Create the state that the first iteration of a stretch finds."""
+        """Create the state in which the first iteration of a stretch starts."""
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* more iterations use up; return how many it is enough for.
+        """Create what *iterations* more iterations consume; return the number that it suffices for.
 
         Other clients may be measured meanwhile.
         """

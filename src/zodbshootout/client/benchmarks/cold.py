@@ -9,13 +9,13 @@ from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 
 def check_cold(hits: int) -> None:
-    """Raise :class:`CheckFailed` if the storage's cache has served any loads."""
+    """Raise :class:`CheckFailed` if the storage's cache served any loads."""
     if hits:
         raise CheckFailed(f"the storage's cache served {hits} loads that should have been cold")
 
 
 def emptied(database: Database) -> tuple[str, ...]:
-    """Empty every client-side cache, if need be by opening the DB anew; return their names."""
+    """Empty every client-side cache, by reopening the DB if necessary; return their names."""
     # Closing a storage that exists only in memory would lose its data.
     if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
         database.reopen()
@@ -40,14 +40,14 @@ class ColdReading(OpeningReading):
 
     def prepare(self) -> None:
         self.client.disconnect()
-        # Each client forgets only its own blobs: others may read theirs from the same directory.
+        # Each client drops only its own blobs: others may read theirs from the same directory.
         blobs = [blob for read_set in self.sets for blob in read_set.blobs]
         forgotten = self.client.database.forget_blobs(blobs)
         super().prepare()
         self.cleared += forgotten
         first = 0
         if self.client.parameters.during and self.first:
-            # A server that was restarted has cached the sets of earlier slices by now.
+            # Restarting the server made it cache the sets of earlier slices.
             first = self.first % len(self.sets)
         self.unread = [*self.sets[first:], *self.sets[:first]][::-1]
         self.unsupplied = len(self.sets)
@@ -56,7 +56,7 @@ class ColdReading(OpeningReading):
         return emptied(self.client.database)
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # No more sets can be made cold while other clients read: after these, this client waits.
+        # Sets cannot be made cold while other clients read, so this client waits after these.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 

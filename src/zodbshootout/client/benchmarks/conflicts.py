@@ -19,13 +19,13 @@ MAX_ATTEMPTS = 10_000
 
 
 class Conflicting(Benchmark):
-    """Increments the counts of objects, and retries each transaction until it commits."""
+    """Increment the counts of objects, and retry each transaction until it commits."""
 
     dataset: ClassVar[Dataset]
     obstructs = True
     topic = WRITING
     step: ClassVar[int] = 1
-    """2 if every second object of the mapping is changed, 1 if all are."""
+    """2 to change every second object of the mapping, 1 to change all."""
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
@@ -44,7 +44,7 @@ class Conflicting(Benchmark):
 
     @property
     def mappings(self) -> int:
-        """The number of mappings of the crew."""
+        """The number of mappings that the crew uses."""
         return self.dataset.mappings(self.client.parameters.crew.size)
 
     def find(self, root: Any, number: int) -> Any:
@@ -73,7 +73,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> None:
-        """Add the objects that tpc_vote resolves to :attr:`resolved` until ``counting`` closes."""
+        """Until ``counting`` closes, add the objects that tpc_vote resolves to :attr:`resolved`."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -129,10 +129,10 @@ class Conflicting(Benchmark):
         for number, (tally, before) in enumerate(zip(tallies, self.counts_before)):
             missing = before + commits * (number % self.step == 0) - tally.count
             if missing:
-                lost = f"{missing} updates were lost"
-                what = lost if missing > 0 else f"{-missing} updates too many"
+                discrepancy = f"{missing} updates were lost"
+                discrepancy = discrepancy if missing > 0 else f"{-missing} updates too many"
                 raise CheckFailed(
-                    f"object {number}: {what}, of {commits} transactions that were committed"
+                    f"object {number}: {discrepancy}, of {commits} transactions that were committed"
                 )
         written = datasets.contents(
             self.dataset, self.client.parameters, self.own_number, revision=0

@@ -28,7 +28,7 @@ from zodbshootout.model.specification import MappingType, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 BATCH = 1000
-"""The most records that are compared together."""
+"""The maximum number of records compared at once."""
 
 
 class Copy(Benchmark):
@@ -90,12 +90,12 @@ class Copy(Benchmark):
         if not hasattr(database.db.storage, "copyTransactionsFrom"):
             raise Unsupported(f"{database.storage_name} has no copyTransactionsFrom")
         if parameters.blobs and not database.copies_blobs:
-            raise Unsupported(f"{database.storage_name}: copyTransactionsFrom copies no blobs")
+            raise Unsupported(f"{database.storage_name}: copyTransactionsFrom does not copy blobs")
         if others := database.others():
             raise CheckFailed(f"the database is not empty: its root contains {others[0]!r}")
         self.random = random.Random(parameters.seed)  # noqa: S311
         self.directory = ""
-        """A directory of this client's own, if there is none that all contenders use."""
+        """This client's own directory, if there is none that all contenders share."""
         if parameters.copied.file:
             self.source = sources.open_users(parameters.copied)
         else:
@@ -123,8 +123,8 @@ class Copy(Benchmark):
         self.destination = open_storage(self.client.database.specification)
 
     def _remove_start_files(self) -> None:
-        # What is copied is older than what was destroyed, and ZEO refuses a client whose persistent
-        # cache is newer than its server.
+        # ZEO refuses a client whose persistent cache is newer than its server, and the copied
+        # transactions are older than the destroyed ones.
         for path in self.start_files:
             path.unlink(missing_ok=True)
 
@@ -146,9 +146,9 @@ class Copy(Benchmark):
         self.client.database.zap()
 
     def _compare(self, chosen: Collection[int]) -> None:
-        """Compare the records of transactions with these numbers.
+        """Compare the records of the transactions with these numbers.
 
-        :raises CheckFailed: if a record is missing or another one
+        :raises CheckFailed: if a record is missing or different
         """
         with self.client.fresh_connection() as connection:
             records = self._records(chosen)
@@ -174,7 +174,7 @@ class Copy(Benchmark):
                     yield from transaction
 
     def _newest(self, oid: bytes) -> bytes | None:
-        """Return the newest revision of an object, ``None`` if its creation was undone."""
+        """Return the newest revision of an object, or ``None`` if its creation was undone."""
         try:
             tid: bytes = self.source.getTid(oid)
         except POSKeyError:
@@ -195,9 +195,9 @@ class Copy(Benchmark):
                 self._check(record, *_loaded(record, storage.loadBefore, record.oid, after)[:2])
 
     def _check(self, record: Any, data: bytes, tid: bytes) -> None:
-        """Compare what was loaded with a *record* of the source."""
+        """Compare a loaded copy with a *record* of the source."""
         if tid != record.tid or not is_same_object(data, record.data):
-            raise CheckFailed(f"{_name(record)} was copied as another one")
+            raise CheckFailed(f"{_name(record)} was copied with different data")
         if is_blob_record(record.data):
             self._check_blob(record)
 
@@ -209,7 +209,7 @@ class Copy(Benchmark):
         except POSKeyError:
             raise CheckFailed(f"the file of {_name(record)} was not copied") from None
         if not filecmp.cmp(copied, self.source.loadBlob(*revision), shallow=False):
-            raise CheckFailed(f"the file of {_name(record)} was copied as another one")
+            raise CheckFailed(f"the file of {_name(record)} was copied with different data")
 
     def tear_down(self) -> None:
         super().tear_down()
@@ -223,9 +223,9 @@ def _name(record: Any) -> str:
 
 
 def _loaded(record: Any, load: Callable[..., Any], *revision: bytes) -> Any:
-    """Return what *load* returns for the copy of a record.
+    """Return the result of *load* for the copy of a record.
 
-    :raises CheckFailed: if there is none
+    :raises CheckFailed: if there is no copy
     """
     try:
         loaded = load(*revision)

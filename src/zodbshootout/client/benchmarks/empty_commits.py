@@ -83,7 +83,7 @@ class ExplicitCommit(EmptyCommit):
 class ImplicitCommit(EmptyCommit):
     """Commit nothing, with an implicit transaction manager.
 
-    The manager begins a transaction when the former one ends, and the connection polls then.
+    The manager begins a transaction, and the connection polls, when the previous one ends.
     """
 
     name = "im_commit"

@@ -6,10 +6,10 @@ from zodbshootout.model.specification import Parameters
 
 
 class Load(ColdReading):
-    """Load cold records one by one, each timed by itself.
+    """Load cold records one by one, timing each load separately.
 
-    It calls the ``load`` that a connection uses: ``loadBefore`` with the start of the transaction,
-    unless the storage has its own MVCC.
+    The method is the one that a connection uses: ``loadBefore`` with the start of the transaction,
+    or ``load`` if the storage has its own MVCC.
     """
 
     name = "load"
@@ -31,7 +31,7 @@ class Load(ColdReading):
     def prepare(self) -> None:
         super().prepare()
         self.load = self.client.connect()._storage.load
-        # The first load also pays for what a storage does once for each connection.
+        # The first load also pays for a storage's setup of the connection.
         self.load(self.sets[0].mapping_oid)
         self.note_use()
         self.next_oid = iter([oid for read_set in self.sets for oid in read_set.item_oids])
@@ -56,7 +56,7 @@ class Load(ColdReading):
         for at, record in enumerate(self.loaded):
             number, place = divmod(at, objects)
             if self.expected(number)[place] not in record:
-                raise CheckFailed(f"the record of object {place} holds other data than was written")
+                raise CheckFailed(f"the record of object {place} differs from what was written")
 
 
 BENCHMARKS = (Load,)

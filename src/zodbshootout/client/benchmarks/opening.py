@@ -12,10 +12,8 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 CHANGED = 3
-"""One of so many objects is changed."""
-NOTHING_KEPT = (
-    "it has neither an index nor a persistent cache in a file, so this would be what open measures"
-)
+"""One object in this many is changed."""
+NOTHING_KEPT = "it has neither an index nor a persistent cache in a file, so this would equal open"
 
 
 class Open(Reading):
@@ -77,12 +75,12 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the first loads after the opening, which a persistent cache may have served."""
+        """Count the first loads after opening that a persistent cache has served."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 
 class OpenCold(Open):
-    """Like open, without the index or the persistent cache that closing the DB has left."""
+    """Like open, but without the index or the persistent cache left by closing the DB."""
 
     name = "open_cold"
     title = "Open without Index or Cache, and Load an Object"
@@ -100,14 +98,14 @@ class OpenCold(Open):
         self.cleared = (*(path.name for path in self.start_files), *cleared)
 
     def check_hits(self, hits: int) -> None:
-        """Count nothing: a persistent cache has nothing to serve."""
+        """Count nothing: there is no persistent cache."""
 
 
 class OpenStale(Open):
     """Like open, after another DB has changed a third of the objects.
 
-    The index or the persistent cache is moved aside meanwhile, so that only its own opening can
-    find out what has changed.
+    The index or the persistent cache is set aside meanwhile, so that only the opening of the DB
+    that uses it can discover the changes.
     """
 
     name = "open_stale"
@@ -129,7 +127,7 @@ class OpenStale(Open):
             self._change(connection, range(self.client.parameters.objects))
 
     def _change(self, connection: Any, places: Sequence[int]) -> None:
-        """Write another revision of the objects at these places."""
+        """Write a new revision of the objects at these places."""
         self.revision += 1
         objects = self.client.parameters.objects
         new = self.client.payload.contents(objects, self.revision)
@@ -147,7 +145,7 @@ class OpenStale(Open):
         if not database.start_files():
             raise Unsupported(NOTHING_KEPT)
         with self.client.second_connection() as connection:
-            # What the latest iteration has read is in the cache already.
+            # The latest iteration left what it read in the cache; load the rest.
             read(connection.get(self.sets[0].mapping_oid))
         super().prepare()
         kept = [path.rename(f"{path}.kept") for path in self.start_files]

@@ -26,13 +26,13 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 KEY = "garbage"
-"""The key, beside that of the filler, of the OIDs of the garbage, which are no references to it."""
+"""The key, next to the filler's, of the garbage's OIDs as numbers, which are not references."""
 GARBAGE_REVISION = -1
-"""In place of a revision's number, for the content of garbage."""
+"""The revision number that stands for the content of garbage."""
 
 
 def garbage_objects(parameters: Parameters) -> int:
-    """Return the number of objects that nothing refers to."""
+    """Return the number of unreachable objects."""
     return round(parameters.objects * parameters.garbage / (1 - parameters.garbage))
 
 
@@ -76,14 +76,14 @@ class Pack(Benchmark):
         self.content = filler.content_of(parameters)
         self.revision = 0
         self.serials: list[bytes] = []
-        """The transaction that has written the newest revision of each chunk."""
+        """The transaction that wrote the newest revision of each chunk."""
         self.former: list[bytes] = []
-        """The transaction that has written the revision before, of each chunk."""
+        """The transaction that wrote the previous revision of each chunk."""
         with self.client.second_connection() as connection:
             filled = filler.filled(connection.root(), parameters)
         if filled != parameters.min_objects:
             raise Unsupported(
-                f"the database already has {filled} objects of an earlier --min-objects, and all "
+                f"the database already has {filled} objects from an earlier --min-objects, and all "
                 f"of them would be packed; say --min-objects {filled}"
             )
 
@@ -104,7 +104,7 @@ class Pack(Benchmark):
         return self.client.database.disk_size(blobs=self.client.parameters.blobs).data
 
     def _write_revision(self) -> None:
-        """Write another revision of every object, a chunk in each transaction."""
+        """Write a new revision of every object, one transaction per chunk."""
         self.revision += 1
         with self.client.second_connection() as connection:
             storage = connection._storage
@@ -134,7 +134,7 @@ class Pack(Benchmark):
             first += len(oids)
 
     def _garbage(self) -> list[Run]:
-        """Return the garbage that an earlier pack has left, as one does that collects none."""
+        """Return the garbage that an earlier pack left behind because it collects none."""
         with self.client.second_connection() as connection:
             runs: list[Run] = top(connection.root()).get(KEY, [])
             known = sum(end - first for first, end in runs)
@@ -169,7 +169,7 @@ class Pack(Benchmark):
         self.check_sample()
 
     def count_freed_bytes(self) -> None:
-        """Count by how much the database is smaller now, if it says its size."""
+        """Count by how many bytes the database has shrunk, if its size is known."""
         size = self._disk_size()
         if size is not None and self.size is not None:
             self.count(freed_bytes=self.size - size)
@@ -188,7 +188,7 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check the garbage at these places: all of it has been removed, or none may be."""
+        """Check the garbage at these places: all of it has been removed or, if kept, none."""
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0
@@ -202,9 +202,9 @@ class Pack(Benchmark):
             self.count(freed_objects=garbage_objects(self.client.parameters))
 
     def _check_objects(self, chosen: Container[int], *, every: bool) -> None:
-        """Check the chunks with these numbers, former revisions of *every* object or of the first.
+        """Check chunks by number, and former revisions of *every* object or of one per chunk.
 
-        :raises CheckFailed: if an object is missing or wrong, or a former revision is not removed
+        :raises CheckFailed: if an object is missing or wrong, or a former revision still exists
         """
         with self.client.fresh_connection() as connection:
             storage = connection._storage
@@ -223,12 +223,12 @@ class Pack(Benchmark):
         try:
             record, newest = storage.load(oid)
         except POSKeyError:
-            raise CheckFailed(f"object {oid.hex()} was removed, to which others refer") from None
+            raise CheckFailed(f"others refer to object {oid.hex()}, which was removed") from None
         if self.client.parameters.blobs:
             self.client.database.forget_blobs([(oid, newest)])
             record = Path(storage.loadBlob(oid, newest)).read_bytes()
         if newest != serial or content not in record:
-            raise CheckFailed(f"object {oid.hex()} is not as it was written last")
+            raise CheckFailed(f"object {oid.hex()} differs from what was written last")
 
 
 def _check_is_removed(storage: Any, oid: bytes, serial: bytes) -> None:
@@ -240,7 +240,7 @@ def _check_is_removed(storage: Any, oid: bytes, serial: bytes) -> None:
 
 
 def _at(runs: Sequence[Run], places: Sequence[int]) -> Iterator[bytes]:
-    """Yield the OIDs at these places, which are in ascending order, among those of *runs*."""
+    """Yield the OIDs of *runs* at these places, which must be in ascending order."""
     before, at = 0, 0
     for place in places:
         while place - before >= runs[at][1] - runs[at][0]:

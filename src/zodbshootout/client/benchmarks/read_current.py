@@ -11,10 +11,7 @@ from zodbshootout.client.data.datasets import Dataset
 
 
 class ReadCurrent(Benchmark):
-    """Have the storage confirm that objects are current.
-
-    Its transactions change no object.
-    """
+    """Have the storage confirm that objects are current, without changing any."""
 
     name = "readCurrent"
     title = "readCurrent {objects} Objects"

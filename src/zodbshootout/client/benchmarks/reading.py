@@ -1,4 +1,4 @@
-"""Benchmarks that read objects, and helpers to read back what other benchmarks wrote."""
+"""Benchmarks that read objects, and functions that read back what other benchmarks wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zodbshootout.client.data.objects import holder
 from zodbshootout.client.storage_types import BlobRevision
 
 SAMPLED_OBJECTS = 1000
-"""The most objects that a client reads back, besides those of its last iteration."""
+"""The maximum number of objects that a client reads back, besides those of its last iteration."""
 
 
 def read(mapping: Any) -> list[bytes]:
@@ -35,20 +35,20 @@ def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None
         raise CheckFailed(f"found {len(contents)} objects where {len(expected)} were written")
     wrong = [at for at, (is_, was) in enumerate(zip(contents, expected)) if is_ != was]
     raise CheckFailed(
-        f"{len(wrong)} of {len(expected)} objects hold other data than was written, "
-        f"the first of them object {wrong[0]}"
+        f"{len(wrong)} of {len(expected)} objects differ from what was written; "
+        f"the first is object {wrong[0]}"
     )
 
 
 def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
-    """Return the OIDs and serials of the blobs of those *items* that have one."""
+    """Return the OIDs and serials of the blobs of *items*, which may have none."""
     blobs = [holder(item) for item in items if holder(item) is not item]
     # Loading the record instead of the object does not fetch the blob's file.
     return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]
 
 
 class IterationSample:
-    """A random sample of iterations, and the last: to read all would take as long as to write."""
+    """A random sample of iterations, and the last one: reading all back would take too long."""
 
     def __init__(self, client: Client) -> None:
         parameters = client.parameters
@@ -59,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*, each given as anything that identifies what it wrote."""
+        """Add *iterations*; each is anything that identifies what an iteration wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._max_sampled:
@@ -82,12 +82,12 @@ class ReadSet:
     mapping_oid: bytes
     item_oids: Sequence[bytes]
     records: int
-    """The number of records that reading it loads: the mapping, its nodes, objects and blobs."""
+    """The number of records that reading it loads: mapping, nodes, objects and blobs."""
     blobs: Sequence[BlobRevision]
 
 
 class Reading(Benchmark):
-    """Reads sets of the client's own objects, which another process has written."""
+    """Read sets of the client's own objects, which another process has written."""
 
     dataset = Dataset.READ
     writes = False
@@ -103,15 +103,15 @@ class Reading(Benchmark):
         self.expected: Callable[[int], Sequence[bytes]] = cache(
             partial(datasets.contents, self.dataset, parameters, self.client.index, 0)
         )
-        """Return the contents of the client's set with that number."""
+        """Return the contents of the client's set with a number."""
         self.mapping: Any = None
         self.contents: list[bytes] = []
-        """The contents that the latest iteration has read."""
+        """The contents that the latest iteration read."""
 
     def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index
         mapping = datasets.find(connection.root(), self.dataset, parameters, index, number)
-        if parameters.grown:  # nodes of the tree are there already, because sets share them
+        if parameters.grown:  # sets share nodes of the tree, so these exist already
             connection.cacheMinimize()
         mapping._p_activate()
         connection.getTransferCounts(clear=True)
@@ -128,8 +128,8 @@ class Reading(Benchmark):
     def find_mapping(self, oid: bytes) -> None:
         """Set :attr:`mapping` to a ghost of the client's connection.
 
-        ``Connection.get`` loads its record to learn its class, and its first use loads it again.
-        Any other way to the object would load other objects.
+        ``Connection.get`` loads the record to learn the class, and the object's first use loads it
+        again.  Any other way to reach the object would load other objects.
         """
         self.mapping = self.client.connection.get(oid)
 
@@ -147,21 +147,21 @@ class Reading(Benchmark):
 
 
 class OpeningReading(Reading):
-    """Opens a connection and reads a set; between iterations it gives the connection back."""
+    """Open a connection and read a set; return the connection between iterations."""
 
     def prepare(self) -> None:
         self.client.disconnect()
         self.cleared = self.client.neighbours.together(self.empty)
         self.sets_read: list[tuple[int, list[bytes]]] = []
-        """The number and the contents of each set that the stretch has read."""
+        """The number and the contents of each set that the stretch read."""
         self.note_use()
 
     def empty(self) -> tuple[str, ...]:
-        """Bring the caches into the state that is to be measured; return those emptied."""
+        """Bring the caches into the state to be measured; return the names of those emptied."""
         raise NotImplementedError
 
     def between(self) -> None:
-        # The next user of this connection finds it as this one did: without even a ghost.
+        # The next user of the connection must find it as this one did: without even a ghost.
         self.mapping = None
         self.client.connection.cacheMinimize()
         self.client.disconnect()
@@ -174,7 +174,7 @@ class OpeningReading(Reading):
         self.note_set(read_set)
 
     def note_set(self, read_set: ReadSet) -> None:
-        """Note that a set was read, to be checked after the stretch."""
+        """Note that a set was read, so that it is checked after the stretch."""
         latest = (read_set.number, self.contents)
         # While it waits for slower clients, a client may read one set thousands of times.
         if not self.timed and self.sets_read and self.sets_read[-1] == latest:

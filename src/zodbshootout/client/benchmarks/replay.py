@@ -41,19 +41,18 @@ from zodbshootout.recording.chunks import Kind
 MAX_ATTEMPTS = 1000
 """Attempts at a transaction after which the cell fails."""
 PATIENCE = 30.0
-"""Seconds for which a client waits until another one has created an object."""
+"""Seconds that a client waits for another one to create an object."""
 POLL_INTERVAL = 0.0002
-"""Seconds between two checks whether the object exists."""
+"""Seconds between two checks of whether the object exists."""
 WARMED = 20_000
-"""The maximum number of objects that are loaded to fill caches, and of transactions that are
-searched for them."""
+"""The maximum number of objects loaded to fill caches, and of transactions searched for them."""
 SETTLED = 0.02
-"""Caches are full if the fraction of loads that they serve changes by no more than this."""
+"""Caches are full when the fraction of loads that they serve changes by no more than this."""
 MAX_WARMING = 5
 """The maximum number of passes over these objects to fill caches."""
 KEPT_RECORDS = 1000
-"""The maximum number of records that a client checks: of those loaded in a stretch, and of those
-it wrote."""
+"""The maximum number of records that a client checks: of those it loaded in a stretch, and of
+those it wrote."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -90,14 +89,14 @@ class PreparedTransaction:
     sizes: Sequence[int]
     """The sizes in bytes of the records that it loads."""
     revisions: Sequence[bytes]
-    """The OIDs of the objects whose latest revision it needs when it begins to store."""
+    """The OIDs of the objects whose latest revision it must know before it stores."""
     created: frozenset[bytes]
     """The OIDs of the objects that it creates."""
     is_writing: bool
 
 
 class Replay(Benchmark):
-    """Do the transactions of a recorded application again (--workload)."""
+    """Replay the transactions of a recorded application (--workload)."""
 
     name = "replay"
     title = "Replayed Transactions"
@@ -110,8 +109,8 @@ class Replay(Benchmark):
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         workload = parameters.workload
-        # With the application's other objects, the storage's index is as large, and so as slow, as
-        # the application's.  A file of --data contains them already.
+        # The application's other objects make the storage's index as large, and so as slow, as
+        # the application's own.  A file of --data already contains them.
         others = 0 if workload.data else max(0, workload.all_objects - workload.initial_objects)
         parameters = replace(parameters, blobs=False, min_objects=parameters.min_objects or others)
         return replace(
@@ -124,8 +123,8 @@ class Replay(Benchmark):
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if parameters.workload.has_blobs and info.stores_blobs is False:
             return (
-                f"the workload has blobs, and {info.storage_name} as it is configured here stores "
-                "none; add a blob-dir"
+                f"the workload has blobs, which {info.storage_name} as configured here does not "
+                "store; add a blob-dir"
             )
         return super().refusal(info, parameters)
 
@@ -152,16 +151,16 @@ class Replay(Benchmark):
         self.next = 0
         """The number of the next iteration."""
         self.revisions: dict[bytes, bytes] = {}
-        """The latest known revision of each object, by OID: the objects that an application would
+        """The latest known revision of objects, by OID: of those that an application would
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
         """Pairs of a pass and the number of an object: created objects that exist, and changing
         objects whose records have the recorded sizes."""
         self.awaited: set[bytes] = set()
-        """The OIDs of the objects that any client creates in this stretch."""
+        """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
         """The latest committed revision and record of some objects, by OID; the record is empty if
-        it is not to be checked."""
+        it should not be checked."""
         self.warming: Counter[str] = Counter()
         if self.client.index == 0:
             with self.client.second_connection() as connection:
@@ -193,7 +192,7 @@ class Replay(Benchmark):
                 if kind & CREATING_STORE:
                     self.awaited.add(self.oids.oid(number, turn))
         self.committed: bytes | None = None
-        """The revision that the latest transaction has committed, ``None`` once it was noted."""
+        """The revision that the latest transaction committed; ``None`` once it was noted."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
         self.schedule = self.dealer.schedule(of_all, own)
         self.labels = [
@@ -202,7 +201,7 @@ class Replay(Benchmark):
         self.queue = iter(self.transactions)
         self._take_next()
         self.tpc_transaction: TransactionMetaData | None = None
-        """The transaction between tpc_begin and its end."""
+        """The transaction that is between tpc_begin and its end."""
         self.sizes = array("I")
         """The sizes in bytes of the loaded records, except for loads that were not recorded."""
         self.records: list[tuple[bytes, bytes]] = []
@@ -224,7 +223,7 @@ class Replay(Benchmark):
         }
 
     def _note_commit(self) -> None:
-        """Note the revisions and records that the latest transaction has committed, if any."""
+        """Note the revisions and records that the latest transaction committed, if any."""
         if self.committed is None:
             return
         for kind, oid, record in self.current.writes:
@@ -307,7 +306,7 @@ class Replay(Benchmark):
                 self.storage.prefetch(oids)
 
     def _load_once(self, oids: Sequence[bytes]) -> None:
-        """Load the objects that earlier attempts have not loaded, or that have changed since."""
+        """Load objects, except those that an earlier attempt loaded and that have not changed."""
         loaded = len(self.sizes) - self.loads_before
         repeated = min(len(oids), max(0, loaded - self.loads_of_attempt))
         self.loads_of_attempt += len(oids)
@@ -327,7 +326,7 @@ class Replay(Benchmark):
             note(len(record))
 
     def _refresh(self, oids: Sequence[bytes]) -> None:
-        """Load the objects that were invalidated: their latest revision is not known."""
+        """Load the objects whose latest revision is unknown because they were invalidated."""
         unknown = [oid for oid in oids if oid not in self.revisions]
         if unknown:
             self._load(unknown, array("I"))
@@ -370,11 +369,11 @@ class Replay(Benchmark):
             self.storage.tpc_abort(self.tpc_transaction)
             self.tpc_transaction = None
             self.after_completion()
-            # As a connection does, invalidate the objects that were changed.
+            # Like a connection, invalidate the objects that were changed.
             self._forget(self.current.revisions)
 
     def _forget(self, oids: Iterable[bytes]) -> None:
-        """Forget the revisions of objects, so that these are loaded again before being stored."""
+        """Forget the revisions of objects, so that they are loaded again before they are stored."""
         for oid in oids:
             self.revisions.pop(oid, None)
 
@@ -393,7 +392,7 @@ class Replay(Benchmark):
                 self.numbers["waits"] += 1
                 self.waited_until = self.now()
                 return
-        raise CheckFailed(f"object {oid.hex()} was to be created by another client, and was not")
+        raise CheckFailed(f"another client should have created object {oid.hex()}, but did not")
 
     def check(self, done: int) -> None:  # noqa: ARG002
         self._note_commit()
@@ -432,7 +431,7 @@ class Replay(Benchmark):
                 is_changed = serial == revision and record and not is_same_object(stored, record)
                 if serial < revision or is_changed:
                     raise CheckFailed(
-                        f"object {oid.hex()} has not the record that was committed last"
+                        f"object {oid.hex()} does not have the record that was committed last"
                     )
 
     def tear_down(self) -> None:
@@ -468,7 +467,7 @@ class Replay(Benchmark):
         )
 
     def _settle(self, transactions: Sequence[Dealt]) -> None:
-        """Bring the objects that transactions use into the state at the time of the recording."""
+        """Put the objects that transactions use into the state that they had when recorded."""
         missing, sizes = self._requirements(transactions)
         self._begin()
         batch = [new_record(self.maker, kind, oid, size) for oid, (kind, size) in missing.items()]
@@ -486,10 +485,10 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return the objects that *transactions* require, by OID, except for those settled before.
+        """Return the objects that *transactions* require, by OID, except for those already settled.
 
-        The first result has the kind and the size of each object that has to be created, the second
-        one the size that the record of each changing object must have.
+        The first result has the kind and size of each object to create, the second the record size
+        of each changing object.
         """
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
@@ -511,9 +510,9 @@ class Replay(Benchmark):
         return missing, sizes
 
     def _warm(self) -> None:
-        """Load the objects that were used last, until caches serve no larger part of the loads.
+        """Load the most recently used objects, until caches serve no larger part of the loads.
 
-        The order is that of their last uses, because it decides which of them a cache keeps.
+        They are loaded in the order of their last use, which decides what a cache keeps.
         """
         oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:

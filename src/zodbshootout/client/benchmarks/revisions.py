@@ -28,12 +28,12 @@ MAX_CALLS = 10_000
 """The maximum number of calls whose results are kept until they are checked."""
 
 _OPENING = threading.Lock()
-"""ZODB asks the storage that all threads share for its last transaction when it opens a historical
-connection, and RelStorage's is made for one thread."""
+"""To open a historical connection, ZODB asks the storage shared by all threads for its last
+transaction, and RelStorage supports one thread only."""
 
 
 class Revised(Benchmark):
-    """Has several revisions of the client's own objects."""
+    """Work on several revisions of the client's own objects."""
 
     dataset = Dataset.UPDATE
 
@@ -44,7 +44,7 @@ class Revised(Benchmark):
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if info.keeps_history is False:
-            return f"{info.storage_name} keeps no old revisions, as it is configured here"
+            return f"{info.storage_name} keeps no old revisions as configured here"
         return super().refusal(info, parameters)
 
     def set_up(self) -> None:
@@ -54,7 +54,7 @@ class Revised(Benchmark):
         self.mapping_oid = mapping._p_oid
         items = list(mapping.values())
         self.serials = [self._write(items, number) for number in range(self.revisions)]
-        """The transactions that have written revision 0, 1 and so on of all objects."""
+        """The IDs of the transactions that wrote revisions 0, 1 and so on of all objects."""
         self.oids = [holder(item)._p_oid for item in items]
         self.client.disconnect()
 
@@ -64,8 +64,8 @@ class Revised(Benchmark):
         return self.client.parameters.revisions
 
     def contents(self, revision: int) -> list[bytes]:
-        """Return what the objects hold in a revision; 0 is the first one that this client wrote."""
-        # The objects hold revision 0 of their content when they are made.
+        """Return the objects' contents in a revision; 0 is the first that this client wrote."""
+        # The objects are created with revision 0 of their content.
         return self.client.payload.contents(self.client.parameters.objects, revision + 1)
 
     def _write(self, items: Sequence[Any], revision: int) -> bytes:
@@ -82,7 +82,7 @@ class Revised(Benchmark):
 
 
 class History(Revised):
-    """Ask for the history of objects, each call timed by itself."""
+    """Ask for the history of objects, timing each call separately."""
 
     name = "history"
     title = "History of {objects} Objects, One by One"
@@ -100,7 +100,7 @@ class History(Revised):
     def prepare(self) -> None:
         self.client.disconnect()
         self.history = self.client.connect()._storage.history
-        # The first call also pays for what a storage does once for each connection.
+        # The first call also pays for a storage's setup of the connection.
         self.history(self.oids[0], size=self.revisions)
         self.next_oid = itertools.cycle(self.oids)
         self.listed: list[Any] = []
@@ -113,13 +113,13 @@ class History(Revised):
         for place, entries in zip(itertools.cycle(range(len(self.oids))), self.listed):
             if [entry["tid"] for entry in entries] != self.serials[::-1]:
                 raise CheckFailed(
-                    f"the history of object {place} has {len(entries)} revisions that are not the "
+                    f"the history of object {place} has {len(entries)} revisions, but not the "
                     f"{self.revisions} that were committed last"
                 )
 
 
 class LoadBefore(Revised):
-    """Load old revisions through historical connections, each call timed by itself."""
+    """Load old revisions through historical connections, timing each call separately."""
 
     name = "load_before"
     title = "Load Old Revisions of {objects} Objects One by One"
@@ -134,7 +134,7 @@ class LoadBefore(Revised):
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
         old = parameters.objects * (parameters.revisions - 1)
-        # The rest keep up the load for other clients.
+        # The rest keep the load up for other clients.
         return old if parameters.crew.size == 1 else max(1, old * 3 // 4)
 
     @classmethod
@@ -152,7 +152,7 @@ class LoadBefore(Revised):
             ]
         loads = [connection._storage.load for connection in self.past]
         for load in loads:
-            # The first load also pays for what a storage does once for each connection.
+            # The first load also pays for a storage's setup of the connection.
             load(self.mapping_oid)
         self.note_use()
         self.calls = iter([(load, oid) for load in loads for oid in self.oids])
@@ -160,7 +160,7 @@ class LoadBefore(Revised):
         self.loaded: list[bytes] = []
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # A second load would come from a cache: after these, this client waits.
+        # A second load would come from a cache, so this client waits after these.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 
@@ -190,7 +190,7 @@ class LoadBefore(Revised):
 
 
 class Undo(Revised):
-    """Undo the change of every object, then undo that, and so on."""
+    """Undo the change of every object, then undo the undo, and so on."""
 
     name = "undo"
     title = "Undo Changes of {objects} Objects"
@@ -205,7 +205,7 @@ class Undo(Revised):
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if info.undoes is False:
-            return f"{info.storage_name} has no undo, as it is configured here"
+            return f"{info.storage_name} has no undo as configured here"
         if info.undo_flaw and parameters.crew.size > 1:
             return f"{info.undo_flaw}; use -c 1"
         return super().refusal(info, parameters)
@@ -213,12 +213,12 @@ class Undo(Revised):
     def set_up(self) -> None:
         super().set_up()
         self.latest = self.serials[-1]
-        """The latest transaction that has changed the objects."""
+        """The latest transaction that changed the objects."""
         self.undone = 0
 
     def prepare(self) -> None:
         self.client.disconnect()
-        # As ZODB's DB.undo() gets one.
+        # As ZODB's DB.undo() does.
         storage = self.client.database.db._mvcc_storage
         self.storage = getattr(storage, "undo_instance", storage.new_instance)()
 
@@ -246,7 +246,7 @@ class Undo(Revised):
             self.client.database.forget_blobs(blob_revisions(items))
             check_contents([item.content for item in items], expected)
             if {holder(item)._p_serial for item in items} != {self.latest}:
-                raise CheckFailed("the objects are not of the transaction that was to undo another")
+                raise CheckFailed("the undo did not write the objects")
 
 
 BENCHMARKS = (Undo, History, LoadBefore)

@@ -14,7 +14,7 @@ from zodbshootout.client.data.objects import Item, is_same_object, pickled
 from zodbshootout.model.specification import Parameters
 
 MAX_RECORDS = 50_000
-"""The maximum number of OIDs that are allocated in advance."""
+"""The maximum number of OIDs allocated in advance."""
 
 
 class Store(Benchmark):
@@ -89,14 +89,14 @@ class Store(Benchmark):
                         raise
                     if not is_same_object(stored, record):
                         raise CheckFailed(
-                            f"object {oid.hex()} holds another record than was stored"
+                            f"object {oid.hex()} has a different record from the one stored"
                         )
                     if self.client.parameters.blobs:
                         self.client.database.forget_blobs([(oid, serial)])
                         path = connection._storage.loadBlob(oid, serial)
                         if Path(path).read_bytes() != content:
                             raise CheckFailed(
-                                f"the blob of object {oid.hex()} holds other data than was stored"
+                                f"the blob of object {oid.hex()} differs from what was stored"
                             )
 
 

@@ -10,7 +10,7 @@ from zodbshootout.client.data.objects import holder
 from zodbshootout.model.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
-"""The maximum bytes of content that are generated in advance."""
+"""The maximum number of bytes of content generated in advance."""
 
 
 class Update(Benchmark):
@@ -41,7 +41,7 @@ class Update(Benchmark):
             root, self.dataset, self.client.parameters, self.client.index
         )
         objects = self.client.parameters.objects
-        # Otherwise objects may become ghosts when they are committed.
+        # Otherwise committing objects might turn them into ghosts.
         stays_loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
         self.between = None if stays_loaded else self._load
         self._load()
@@ -49,7 +49,7 @@ class Update(Benchmark):
         self.contents: list[list[bytes]] = []
 
     def _load(self) -> None:
-        # Without this, the connection would load an old state of the objects that it has changed.
+        # Otherwise the connection would load an old state of the objects that it has changed.
         self.client.catch_up()
         read(self.mapping)
 
@@ -77,8 +77,8 @@ class Update(Benchmark):
 
     def check(self, done: int) -> None:
         loads, stores = self.count_transfers()
-        # A blob becomes a ghost when it is committed, as any object does if the pickle cache is too
-        # small; a ghost has no serial.
+        # A blob becomes a ghost when it is committed, and so do other objects if the pickle cache
+        # is too small; a ghost has no serial.
         changed = map(holder, self.items)
         loaded = (item for item in changed if item._p_changed is not None)
         self.serial = next((item._p_serial for item in loaded), None)
@@ -94,7 +94,7 @@ class Update(Benchmark):
     def _is_invalidated(self) -> bool:
         """Return whether the storage reports this client's own commits as invalidations.
 
-        It then loads every changed object again, as an application does, before changing it.
+        If so, it loads every changed object again before changing it, as an application does.
         """
         self.client.catch_up()
         return all(holder(item)._p_changed is None for item in self.items)
@@ -107,7 +107,7 @@ class Update(Benchmark):
             check_contents([item.content for item in mapping.values()], self.written)
             serials = {holder(item)._p_serial for item in mapping.values()}
             if self.serial is not None and serials != {self.serial}:
-                raise CheckFailed("the objects are not of the transaction that changed them last")
+                raise CheckFailed("the last update did not write the objects")
 
 
 BENCHMARKS = (Update,)

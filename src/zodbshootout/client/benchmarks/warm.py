@@ -9,7 +9,7 @@ from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 class Warm(OpeningReading):
     """Read what another process wrote, in a newly opened DB.
 
-    No other cache is emptied.  If the clients share a DB, it stays open: its shared cache is
+    No other cache is emptied.  A DB that clients share stays open, and its shared cache is
     measured.
     """
 
@@ -22,8 +22,8 @@ class Warm(OpeningReading):
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if info.sharing is Sharing.VOLATILE and not parameters.crew.shared:
             return (
-                f"{info.storage_name}: closing it loses its data, so no other DB can read "
-                "what one wrote; use --threads shared"
+                f"{info.storage_name}: closing it loses its data, so no other DB can read it; "
+                "use --threads shared"
             )
         return super().refusal(info, parameters)
 

@@ -10,9 +10,9 @@
         "add/PersistentMapping/1000/300/0.5/0/000"    a holder of the mappings that are added
         "grown IOBTree"                        the tree of --grown; see :mod:`.grown`
 
-Benchmarks that only read share one dataset.  The others have one for each contender
-("update/zeo/IOBTree/..."), so that the state of a dataset at the start of a cell depends neither on
-earlier cells nor on other contenders that have the same database.
+Benchmarks that only read share one dataset.  Each contender has its own for the others
+("update/zeo/IOBTree/..."), so that its state at the start of a cell depends neither on earlier
+cells nor on other contenders that use the same database.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from zodbshootout.model.specification import MappingType, Parameters
 Root = MutableMapping[str, Any]
 
 TOP = "zodbshootout"
-"""The key in the root for everything that zodbshootout stores."""
+"""The key in the root under which zodbshootout stores everything."""
 MARKER = "marker"
-"""The key under :data:`TOP` of a mark that shows that zodbshootout has made everything there."""
+"""The key under :data:`TOP` of a mark which shows that zodbshootout created :data:`TOP`."""
 
 
 class Dataset(enum.Enum):
@@ -45,7 +45,7 @@ class Dataset(enum.Enum):
     READ = "read"
     """Objects that no client changes, in several mappings for each client."""
     ADD = "add"
-    """For each client, an object that refers to the mappings which the client adds."""
+    """For each client, an object that refers to the mappings that the client adds."""
     UPDATE = "update"
     """Objects that one client changes, in a mapping for each client."""
     CONFLICTS = "conflicts"
@@ -61,7 +61,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return the number of clients with mappings, for a crew of *clients*."""
+        """Return the number of clients that have mappings, in a crew of *clients*."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
@@ -83,11 +83,11 @@ MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""The maximum size of a set with which each client has at least :data:`MIN_SETS` of them."""
+"""The maximum size of sets of which each client has at least :data:`MIN_SETS`."""
 
 
 def sets_to_read(parameters: Parameters) -> int:
-    """Return the number of sets that each client has; it reads each of them once."""
+    """Return the number of sets per client; the client reads each of them once."""
     wanted = OBJECTS_TO_READ // (parameters.objects * parameters.crew.size)
     large = parameters.objects > SMALL_SET
     fewest = min(MIN_LARGE_SETS, 2 * parameters.crew.size - 1) if large else MIN_SETS
@@ -95,7 +95,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many sets a client reads on the clock; the rest keep up the load afterwards."""
+    """Return how many sets a client is timed reading; the rest keep the load up afterwards."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
@@ -128,7 +128,7 @@ def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0)
 
 
 def mapping_name(parameters: Parameters) -> str:
-    """Return the name of the type of mapping, with what else determines its nodes."""
+    """Return the name of the type of mapping, with the parameters that determine its nodes."""
     mapping = f"grown {parameters.mapping.value}" if parameters.grown else parameters.mapping.value
     if parameters.leaf_size or parameters.internal_size:
         return f"{mapping}({parameters.leaf_size},{parameters.internal_size})"
@@ -138,7 +138,7 @@ def mapping_name(parameters: Parameters) -> str:
 def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> Any:
     """Return a client's set *number*.
 
-    :raises CheckFailed: if it is not there
+    :raises CheckFailed: if it is missing
     """
     ours, key = root.get(TOP, {}), name(dataset, parameters, client, number)
     if key not in ours:
@@ -150,14 +150,14 @@ def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, numb
 
 
 def top(root: Root) -> Any:
-    """Return the BTree for everything that zodbshootout stores; make it if it is missing."""
+    """Return the BTree for everything that zodbshootout stores; create it if it is missing."""
     if root.get(TOP) is None:
         root[TOP] = OOBTree({MARKER: "made by zodbshootout, which may write and delete here"})
     return root[TOP]
 
 
 def others(root: Mapping[Any, Any]) -> list[str]:
-    """Return the keys of the root that zodbshootout has not made."""
+    """Return the keys of the root that zodbshootout did not create."""
     ours = root.get(TOP)
     marked = isinstance(ours, OOBTree) and MARKER in ours
     return [str(key) for key in root if key != TOP or not marked]
@@ -175,7 +175,7 @@ def is_missing(
 
 
 def make(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> int:
-    """Make a client's set if it is missing; return the number of new objects.
+    """Create a client's set if it is missing; return the number of new objects.
 
     The caller commits.
     """
@@ -201,7 +201,7 @@ def make(root: Root, dataset: Dataset, parameters: Parameters, client: int, numb
 
 
 def grown_tree(root: Root, parameters: Parameters) -> GrownTree:
-    """Return the tree of ``--grown``; make it if it is missing.  The caller commits."""
+    """Return the tree of ``--grown``; create it if it is missing.  The caller commits."""
     grown: GrownTree = top(root).setdefault(
         mapping_name(parameters), GrownTree(new_mapping(parameters))
     )
@@ -209,7 +209,7 @@ def grown_tree(root: Root, parameters: Parameters) -> GrownTree:
 
 
 def add_empty_mappings(parent: Any, parameters: Parameters, client: int, count: int) -> list[Any]:
-    """Replace the mappings in *parent*, which a client has, by *count* new ones; return these.
+    """Replace the mappings in *parent*, a client's holder, by *count* new ones; return these.
 
     The caller commits.
     """

@@ -10,16 +10,16 @@ from zodbshootout.client.data.workload_objects import copies
 from zodbshootout.model.specification import Parameters
 
 _READ_AT_ONCE = 200
-"""The most transactions that :meth:`Dealer.before` reads from the trace at once."""
+"""The maximum number of transactions that :meth:`Dealer.before` reads from the trace at once."""
 Dealt = tuple[int, ReplayedTransaction]
-"""The number of a pass over the workload, and a transaction in it."""
+"""The number of a pass over the workload, and one of its transactions."""
 
 
 class Dealer:
     """Deals the transactions of a workload to the clients.
 
-    A client replays those of certain connections.  In each stretch all clients get equally many, so
-    some transactions of a busy connection are dealt to the clients that have the fewest.
+    A client replays the transactions of certain connections.  In each stretch, all clients get
+    equally many, so some of a busy connection go to the clients that have the fewest.
     """
 
     def __init__(self, parameters: Parameters, client: int) -> None:
@@ -29,13 +29,13 @@ class Dealer:
         self._speed = workload.speed
         connections = max(1, workload.connections)
         self.copy, self.member = divmod(client, connections)
-        """The number of the client's copy of the workload, and of the client in that copy."""
+        """The number of the client's copy of the workload, and the client's number in that copy."""
         self.members = min(connections, size - self.copy * connections)
-        """The number of clients in that copy."""
-        # Copies at the same place in the workload would all make the same demands at once.
+        """The number of clients that share that copy."""
+        # Copies at the same place in the workload would all demand the same things at once.
         self._offset = self.copy * self.total // copies(parameters)
         self._turn = 0
-        """The number to add to the pass that results from an iteration's number."""
+        """The number to add to a pass that is computed from an iteration's number."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""
@@ -61,13 +61,13 @@ class Dealer:
     def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
         """Return when the *own* transactions begin, in seconds after the first of *of_all*.
 
-        The list is empty if they are replayed as fast as possible.
+        The list is empty to replay as fast as possible.
         """
         if not self._speed:
             return []
         start = min(map(self._instant, of_all))
         seconds = [(self._instant(dealt) - start) / self._speed for dealt in own]
-        # The trace is in the order of commits: a transaction that began before its predecessor
+        # The trace is in commit order: a transaction that began before its predecessor
         # follows it at once.
         return list(accumulate(seconds, max))
 
@@ -76,10 +76,10 @@ class Dealer:
         return turn * self._seconds + transaction.started / 1e9
 
     def before(self, trace: Trace, first: int, limit: int) -> Iterator[ReplayedTransaction]:
-        """Return the transactions of the client's connections before *first*, the last one first.
+        """Return the transactions of the client's connections before *first*, latest first.
 
-        At most *limit* transactions of all connections are searched.  The last transaction of the
-        workload precedes its first one.
+        At most *limit* transactions of all connections are searched.  The workload's last
+        transaction precedes its first one.
         """
         place = self._place(first) % self.total
         stop = place - min(self.total, limit)

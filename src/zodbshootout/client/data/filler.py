@@ -29,7 +29,7 @@ from zodbshootout.model.specification import Parameters
 CHUNK = 1000
 """The maximum number of objects that one transaction writes."""
 CHUNK_BYTES = 16 * 1024**2
-"""The maximum number of bytes that one transaction writes, unless a single object has more."""
+"""The maximum number of bytes that one transaction writes, unless a single object is larger."""
 CHUNKS_AT_ONCE = 20
 """Chunks that are written before a transaction adds them to the filler."""
 _EMPTY_LIST = b"]q\x03s."
@@ -37,9 +37,9 @@ _END = b"s."
 _OID = b"C\x08"
 _REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
 _PERSISTENT_PAIR = b"\x86Q"
-"""Parts of a pickle of protocol 3, as :mod:`pickletools` lists them."""
+"""Parts of a pickle of protocol 3; see :mod:`pickletools`."""
 _NO_CLIENT = -1
-"""In place of a client's number, for content that no client's objects have."""
+"""The client number that stands for content that no client's objects have."""
 
 
 class Chunk(Persistent):
@@ -60,12 +60,12 @@ class Filler(Persistent):
 def fill_up(
     connection: Any, parameters: Parameters, note: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Add objects up to ``min_objects``; return the number of objects that were added.
+    """Add objects up to ``min_objects``; return the number of objects added.
 
-    Call *note* with the number of objects again and again.
+    *note* is called repeatedly with the number of objects so far.
 
-    This ends the transaction of *connection*.  Objects and chunks are stored as records, because
-    pickling each object takes longer; another transaction then adds several chunks to the filler.
+    This ends the transaction of *connection*.  Objects and chunks are stored as records, which is
+    faster than pickling each object; another transaction then adds several chunks to the filler.
     """
     if parameters.grown:
         return _grow(connection, parameters, note)
@@ -92,7 +92,7 @@ def fill_up(
 
 
 def _grow(connection: Any, parameters: Parameters, note: Callable[[int], None]) -> int:
-    """Add objects to the tree of ``--grown``, as :func:`fill_up` does."""
+    """Add objects to the tree of ``--grown``; see :func:`fill_up`."""
     tree, transactions = grown_tree(connection.root(), parameters), connection.transaction_manager
     total = before = tree.total
     if total < parameters.min_objects:
@@ -116,7 +116,7 @@ def _grow(connection: Any, parameters: Parameters, note: Callable[[int], None]) 
 
 
 def _ghost(connection: Any, oid: bytes) -> Item:
-    """Return an item that was stored; ``Connection.get`` would load its record."""
+    """Return a stored item without loading its record, as ``Connection.get`` would."""
     item = Item.__new__(Item)
     connection._cache.new_ghost(oid, item)
     return item
@@ -135,7 +135,7 @@ def _key(parameters: Parameters) -> str:
 
 
 def chunks(root: Any, parameters: Parameters) -> Iterator[list[bytes]]:
-    """Yield the OIDs of the objects of each chunk, in the order in which they were added."""
+    """Yield the OIDs of the objects of each chunk, in the order of their addition."""
     for chunk in _filler(root, parameters).chunks.values():
         yield [item._p_oid for item in chunk.objects]
         chunk._p_deactivate()  # millions of ghosts would need much memory
@@ -168,7 +168,7 @@ def _new_records(storage: Any, contents: list[bytes], parameters: Parameters) ->
 def records(
     oids: Sequence[bytes], contents: Sequence[bytes], *, blobs: bool, revision: bytes = z64
 ) -> list[NewRecord]:
-    """Return the records to store for some *contents*; *revision* is that of their former ones."""
+    """Return records to store *contents* in; *revision* is that of the records they replace."""
     if blobs:
         record = pickled(Blob())
         return [NewRecord(oid, record, content, revision) for oid, content in zip(oids, contents)]
@@ -185,7 +185,7 @@ class NewRecord(NamedTuple):
     oid: bytes
     record: bytes
     blob: bytes | None = None
-    """The content of its file, if it is a blob's record."""
+    """The content of its file, if it is a record of a blob."""
     revision: bytes = z64
     """The revision of the object that it replaces; zeros for a new object."""
 
@@ -212,8 +212,8 @@ def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
     """Return the record of a :class:`Chunk` that refers to objects of class *cls* by their OIDs.
 
-    A pickler would call Python code three times for each object to learn whether it is persistent,
-    which takes as long as storing the objects.  In a record, a reference is a persistent ID: a
+    A pickler would call Python code three times per object to learn whether it is persistent,
+    which takes as long as storing the objects.  A reference in a record is a persistent ID: a
     tuple of the OID and the class.
     """
     empty = pickled(Chunk([]))

@@ -1,13 +1,13 @@
-"""One large BTree with the objects of ``--min-objects``, and those under test between them.
+"""One large BTree with the objects of ``--min-objects``, and the objects under test among them.
 
 ::
 
     root["zodbshootout"]["grown IOBTree"]     a GrownTree
         .tree                                 an IOBTree with all objects
 
-A mapping of a dataset is a :class:`Part` then: some keys of that tree.  Keys are whole numbers of
-31 bits, which an IOBTree takes, or such numbers in decimal.  Those of ``--min-objects`` are even,
-so that others can be between any two of them.
+A mapping of a dataset is then a :class:`Part`: some keys of that tree.  Keys are integers of 31
+bits, which an IOBTree accepts, or such integers in decimal.  Those of ``--min-objects`` are even,
+so that others fit between any two of them.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow; each time has even keys of its own."""
+"""The number of times that a tree can grow; each time uses its own even keys."""
 LAYER = 2**31 // (2 * LAYERS)
-"""The most objects that can be added to it at a time."""
+"""The maximum number of objects that can be added to it at a time."""
 ODD_KEYS = 2**29
-"""The number of keys for the objects that benchmarks add, and that for all others under test."""
+"""The number of keys for objects that benchmarks add, and for all others under test."""
 SCATTER = 0x1E3779B1
-"""An odd number: multiplied by it, consecutive numbers are far from each other."""
+"""An odd factor that moves consecutive numbers far apart."""
 
 
 class GrownTree(Persistent):
-    """A tree, and what it contains."""
+    """A tree, and the numbers of objects in it."""
 
     def __init__(self, tree: Any) -> None:
         self.tree = tree
         self.layers = 0
         """The number of times that it has grown."""
         self.total = 0
-        """The objects of ``--min-objects``."""
+        """The number of objects of ``--min-objects``."""
         self.placed = 0
-        """The objects under test, without those that benchmarks have added."""
+        """The number of objects under test, not counting those that benchmarks added."""
 
     def next_layer(self, count: int) -> Iterator[Key]:
         """Yield the keys of *count* more objects in ascending order, evenly spread.
@@ -48,21 +48,21 @@ class GrownTree(Persistent):
         :raises ValueError: if the tree has no room for them
         """
         if count > LAYER or self.layers == LAYERS:
-            raise ValueError(f"a tree grows {LAYERS} times at most, each time by {LAYER} objects")
+            raise ValueError(f"a tree can grow {LAYERS} times, by up to {LAYER} objects each time")
         offset = 2 * self.layers
         return (self._key(number * LAYER // count * 2 * LAYERS + offset) for number in range(count))
 
     def place(self, count: int) -> Part:
-        """Return a part for *count* objects, which are far from each other."""
+        """Return a part for *count* objects that are far from each other."""
         first = self.placed
         self.placed += count
         numbers = range(first, self.placed)
         return self._part(4 * (number * SCATTER % ODD_KEYS) + 1 for number in numbers)
 
     def vacant(self, count: int, client: int, clients: int) -> Part:
-        """Return a part under random keys that no other client gets.
+        """Return a part with random keys that no other client gets.
 
-        One key in millions has been used before, for an object with the same content.
+        One key in millions was used before, for an object with the same content.
         """
         numbers = random.sample(range(ODD_KEYS // clients), count)
         return self._part(4 * (number * clients + client) + 3 for number in numbers)
@@ -88,5 +88,5 @@ class Part(Persistent):
         self.tree[self.keys[int(position)]] = item
 
     def values(self) -> list[Any]:
-        """Return the objects, each looked up by itself."""
+        """Return the objects; each is looked up separately."""
         return [self.tree[key] for key in self.keys]

@@ -1,7 +1,7 @@
 """The objects under test: their classes, their content and the size of their stored records.
 
-Stored records contain the names of this module and of its classes: if these changed, databases that
-were filled before could not be read.
+Stored records contain the names of this module and of its classes, so renaming these would make
+existing databases unreadable.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ZODB.serialize import ObjectWriter
 from zodbshootout.model.specification import Parameters
 
 SHORTEST_CONTENT = 8
-"""The fewest bytes of content that distinguish one object, and one revision, from another."""
+"""The minimum content size in bytes that distinguishes objects and their revisions."""
 CHUNK = 256
-"""The most bytes of a chunk, which is random bytes, then blanks: so all blocks compress alike."""
+"""Bytes of a chunk, which is random bytes, then blanks, so that all blocks compress alike."""
 BLOCK = 100
-"""Objects whose random bytes are drawn at once, which is faster than object by object."""
+"""Objects whose random bytes are drawn at once, which is faster than one by one."""
 
 
 class Item(Persistent):
@@ -35,7 +35,7 @@ class Item(Persistent):
 
 
 class Tally(Persistent):
-    """An item that counts its changes, and adds up the counts if transactions conflict."""
+    """An item that counts its changes; conflict resolution adds the counts up."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -66,16 +66,16 @@ class Document(Persistent):
 
 
 Class = Union[type[Item], type[Tally]]  # Python 3.9 has no |
-"""A class whose content is part of the record."""
+"""A class whose content is part of its record."""
 
 
 def holder(item: Any) -> Any:
-    """Return the object whose record changes when the content of *item* does."""
+    """Return the object whose record changes when the content of *item* changes."""
     return item.blob if isinstance(item, Document) else item
 
 
 def rewrite(item: Any, content: bytes) -> None:
-    """Give *item* another content, as an application does."""
+    """Give *item* new content, as an application does."""
     if isinstance(item, Document):
         item.rewrite(content)
     else:
@@ -83,12 +83,12 @@ def rewrite(item: Any, content: bytes) -> None:
 
 
 def records_each(parameters: Parameters) -> int:
-    """Return the number of records of an object."""
+    """Return the number of records per object."""
     return 2 if parameters.blobs else 1
 
 
 def pickled(thing: Any) -> bytes:
-    """Return the record of an object that refers to no other, as a storage gets it."""
+    """Return the record of an object without references, as a storage gets it."""
     record: bytes = ObjectWriter().serialize(thing)
     return record
 
@@ -96,12 +96,12 @@ def pickled(thing: Any) -> bytes:
 def class_and_state(record: bytes) -> tuple[Any, Any] | None:
     """Return the class and the state of a record, or ``None`` if it cannot be unpickled.
 
-    OIDs stand for the objects that the state refers to.
+    OIDs replace the objects that the state refers to.
     """
     unpickler = PersistentUnpickler(None, _referenced, io.BytesIO(record))
     try:
         cls, state = unpickler.load(), unpickler.load()
-        if isinstance(cls, tuple):  # with arguments, of which the classes under test have none
+        if isinstance(cls, tuple):  # the class has arguments; those under test have none
             cls, _ = cls
         return find_global(*cls) if isinstance(cls, tuple) else cls, state
     except Exception:  # noqa: BLE001 - garbled bytes can raise anything
@@ -115,7 +115,7 @@ def _referenced(reference: Any) -> Any:
 def is_same_object(record: bytes, other: bytes) -> bool:
     """Return whether two records have the same class and state.
 
-    A storage that keeps objects as JSON, for example, returns other bytes than were stored.
+    A storage that keeps objects as JSON, for example, does not return the stored bytes.
     """
     if record == other:
         return True
@@ -130,15 +130,15 @@ def record_size(content_size: int, kind: Class = Item) -> int:
 
 @functools.cache
 def smallest_record() -> int:
-    """Return the smallest record size (bytes) that a user can choose."""
+    """Return the smallest record size (bytes) that a user may choose."""
     return record_size(SHORTEST_CONTENT, Tally)
 
 
 def content_size(wanted_record_size: int, kind: Class = Item) -> int:
     """Return the size (bytes) of the content that makes a record of *wanted_record_size* bytes.
 
-    A few sizes come out up to 3 bytes smaller, because pickle writes lengths up to 255 in fewer
-    bytes.  A :class:`Tally` grows by up to 3 bytes while it counts.
+    For a few sizes the record is up to 3 bytes smaller, because pickle writes lengths up to 255 in
+    fewer bytes.  A :class:`Tally` grows by up to 3 bytes while it counts.
 
     :raises ValueError: if a record cannot be that small
     """
@@ -153,14 +153,14 @@ def content_size(wanted_record_size: int, kind: Class = Item) -> int:
 class Payload:
     """The content of every object that one client writes or expects to read.
 
-    It consists of bytes of SHAKE-128 over a label, which do not compress and are the same in every
-    process, and of blanks, which compress.
+    It consists of bytes of SHAKE-128 over a label, which are incompressible and the same in every
+    process, and of blanks, which are compressible.
     """
 
     def __init__(self, seed: int, client: int, size: int, compressibility: float) -> None:
         """Prepare content of *size* bytes, at least :data:`SHORTEST_CONTENT` of them random.
 
-        *compressibility* is the share of blanks in it, from 0 to 1.
+        *compressibility* is the share of blanks, from 0 to 1.
         """
         self._prefix = f"{seed}/{client}/"
         self._random_size = max(min(size, SHORTEST_CONTENT), round(size * (1 - compressibility)))
@@ -174,7 +174,7 @@ class Payload:
             )
             for chunk in range(chunks)
         ]
-        """For each chunk the slice of the random bytes, and the blanks after them."""
+        """For each chunk, the slice of the random bytes, and the blanks that follow them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
         """Return the contents of *objects* objects from *first* on, after *revision* changes."""
@@ -188,7 +188,7 @@ class Payload:
         return contents
 
     def _interleaved(self, noise: bytes, span: range) -> list[bytes]:
-        """Return the contents whose random bytes are that *span* of *noise*."""
+        """Return the contents whose random bytes are the *span* of *noise*."""
         starts = span[:: self._random_size]
         if len(self._chunks) == 1:
             blanks, size = self._chunks[0][2], self._random_size

@@ -1,7 +1,7 @@
-"""Records of given sizes in place of an application's records, which a recording does not contain.
+"""Records of given sizes, which replace an application's: a recording does not contain these.
 
-Each contains the OID of its object, so that a check notices another object's record, or a part of a
-record.  Stored records contain the names of this module and of its classes: do not rename them.
+Each contains the OID of its object, so that a check notices another object's record or a truncated
+one.  Stored records contain the names of this module and of its classes: do not rename them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zodbshootout.client.data.objects import Payload, class_and_state, pickled
 SMALLEST = 41
 """The size in bytes of the smallest record."""
 _POOL = 2**20
-"""Bytes of generated content from which the content of records is cut."""
+"""Bytes of generated content from which the contents of records are taken."""
 
 
 def _head(cls: type) -> bytes:
@@ -37,16 +37,16 @@ _HEAD, _RESOLVABLE_HEAD, _LENGTH_HEAD = map(_head, (Persistent, Resolvable, Leng
 _SHORT, _LONG = b"C", b"B"
 _SHORT_INTEGER, _LONG_INTEGER = b"\x8a", b"\x8b"
 _STOP = b"."
-"""Parts of pickles of protocol 3, as :mod:`pickletools` lists them."""
+"""Parts of pickles of protocol 3; see :mod:`pickletools`."""
 _OID = 8
 _MAX_BYTE = 255
 _POSITIVE = b"\x01"
-"""The most significant byte of an integer, which is the last one."""
+"""The most significant byte of an integer, which comes last."""
 _SMALLEST_RESOLVABLE = len(_RESOLVABLE_HEAD) + 2 + _OID + len(_STOP)
 
 
 class RecordMaker:
-    """Makes records whose content compresses as that of the other benchmarks' objects does."""
+    """Make records whose content compresses like that of the other benchmarks' objects."""
 
     def __init__(self, seed: int, compressibility: float) -> None:
         (self._pool,) = Payload(seed, 0, _POOL, compressibility).contents(1, 0)
@@ -55,10 +55,10 @@ class RecordMaker:
         """The record of every blob."""
 
     def content(self, size: int) -> bytes:
-        """Return *size* bytes, different ones in each call."""
+        """Return *size* bytes that differ from call to call."""
         pieces = []
         while size:
-            # A prime, so that every position is used before one is used again.
+            # A prime, so that every position is used before any is reused.
             self._position = (self._position + 4099) % _POOL
             piece = self._pool[self._position : self._position + size]
             pieces.append(piece)
@@ -72,7 +72,7 @@ class RecordMaker:
     def resolvable(self, oid: bytes, size: int) -> bytes:
         """Return a record of :func:`record_size` bytes whose class resolves conflicts.
 
-        A small one is a Length, as an application's counters are.
+        A small record is a Length, like the counters of applications.
         """
         if size >= _SMALLEST_RESOLVABLE:
             return self._record(_RESOLVABLE_HEAD, oid, size)
@@ -86,7 +86,7 @@ class RecordMaker:
 
 
 def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, int]:
-    """Return *head* with the opcode of a state and its size, and this size in bytes."""
+    """Return *head* with the opcode and the size of a state, and this size in bytes."""
     room = size - len(head) - len(_STOP) - 2
     if room <= _MAX_BYTE:
         return head + short + bytes([room]), room
@@ -94,7 +94,7 @@ def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, in
 
 
 def belongs_to(record: bytes, oid: bytes) -> bool:
-    """Return whether a record is complete, and was made for the object with that *oid*."""
+    """Return whether a record is complete and was made for the object *oid*."""
     cls, state = class_and_state(record) or (None, None)
     if cls is Length:
         return isinstance(state, int)  # resolving a conflict changes its digits
@@ -108,5 +108,5 @@ def resolves(record: bytes) -> bool:
 
 
 def record_size(size: int) -> int:
-    """Return the size in bytes of the record that replaces one of *size* bytes."""
+    """Return the size in bytes of the record that stands for one of *size* bytes."""
     return max(size, SMALLEST)

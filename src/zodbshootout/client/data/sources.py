@@ -1,4 +1,4 @@
-"""The FileStorages whose transactions are copied: the user's own, or one with made objects."""
+"""The FileStorages whose transactions are copied: the user's own, or generated ones."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.specification import CopiedData, Parameters
 
 TRANSACTION_SIZE = 50
-"""The number of records in a transaction: about as many as a Plone request that writes stores."""
+"""Records per transaction, about as many as a writing request to Plone stores."""
 
 
 class Source(FileStorage):  # type: ignore[misc]
-    """A FileStorage that is read, and whose files are never written to."""
+    """A FileStorage that is only read; its files are never written to."""
 
     def __init__(self, path: Path, blob_dir: str = "") -> None:
         super().__init__(str(path), read_only=True)
-        # FileStorage would make a directory in that of the blobs.
+        # Otherwise FileStorage would create a directory inside the blob directory.
         self._blobs = FilesystemHelper(blob_dir) if blob_dir else None
 
     def loadBlob(self, oid: bytes, serial: bytes) -> str:  # noqa: N802
@@ -49,9 +49,9 @@ class Source(FileStorage):  # type: ignore[misc]
 
 
 def facts_of(path: Path, blob_dir: Path | None) -> CopiedData:
-    """Return what is in a FileStorage of the user's; exceptions of FileStorage propagate.
+    """Describe a FileStorage of the user's; exceptions of FileStorage propagate.
 
-    :raises CheckFailed: if it contains blobs, and there is no directory of their files
+    :raises CheckFailed: if it contains blobs, and the directory of their files is missing
     """
     transactions = records = 0
     has_blobs = False
@@ -85,7 +85,7 @@ def open_users(data: CopiedData) -> Source:
 
 
 def open_made(parameters: Parameters, directory: Path) -> Source:
-    """Open the FileStorage with the objects of *parameters*, which one process makes for all."""
+    """Open the FileStorage with the objects of *parameters*; the first process creates it."""
     directory.mkdir(exist_ok=True)
     path = directory / "Data.fs"
     blob_dir = str(directory / "blobs") if parameters.blobs else ""
@@ -102,12 +102,12 @@ def open_made(parameters: Parameters, directory: Path) -> Source:
 def check_is_as_it_was(data: CopiedData) -> None:
     """Raise :class:`CheckFailed` if the user's file has changed since the run began."""
     if data.file and Path(data.path).stat().st_size != data.size:
-        raise CheckFailed(f"{data.file} has changed since the run began; give a copy of it")
+        raise CheckFailed(f"{data.file} has changed since the run began; use a copy of it")
 
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Wait until no other process is at work in *directory*."""
+    """Wait until no other process works in *directory*."""
     with (directory / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -115,7 +115,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _unsynced() -> Iterator[None]:
-    """Have FileStorages not wait for the disk: what a power cut would take is made again."""
+    """Keep FileStorages from syncing: a file that a power cut destroys is made again."""
     module: Any = sys.modules[FileStorage.__module__]
     fsync, module.fsync = module.fsync, None
     try:

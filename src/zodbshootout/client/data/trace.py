@@ -1,10 +1,10 @@
-"""The transactions of a workload as they are replayed: in one order, with numbered objects.
+"""The transactions of a workload in the order in which they are replayed, with numbered objects.
 
 Those that commit are in the order of their commits.  The others are placed where they began,
 because they saw what had been committed by then.
 
-A trace is an SQLite database, so that any part of it can be read, and a workload of any length is
-converted and replayed in the same memory, except for a few numbers for each object.
+A trace is an SQLite database, so that any part of it can be read.  Converting and replaying
+workloads of any length takes the same memory, except for a few numbers per object.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from zodbshootout.recording.chunks import BEGINS, NONE, Kind
 from zodbshootout.recording.recorded import Transaction, Workload
 
 CREATED_OBJECT = 1 << 31
-"""The bit that marks the number of an object that the workload creates."""
+"""The bit that marks the numbers of objects that the workload creates."""
 CREATING_STORE = 1 << 7
-"""The bit that marks the kind of a store that creates its object."""
+"""The bit that marks the kinds of stores that create their objects."""
 ASSUMED_SIZE = 100
-"""Bytes assumed for a record whose size was not recorded, such as one that was only prefetched."""
+"""Bytes assumed for a record of unknown size, such as one that was only prefetched."""
 _MAX_NUMBER = 2**32 - 1
 _LOAD, _FINISH, _END = int(Kind.LOAD), int(Kind.FINISH), int(Kind.END)
 _PREFETCH, _LOAD_BLOB, _STORE_BLOB = map(int, (Kind.PREFETCH, Kind.LOAD_BLOB, Kind.STORE_BLOB))
@@ -38,7 +38,7 @@ _STORES = frozenset({int(Kind.STORE), _RESOLVABLE})
 _LOADS = frozenset({_LOAD, _PREFETCH, _LOAD_BLOB})
 OF_BLOBS = frozenset({_LOAD_BLOB, _STORE_BLOB})
 OF_OBJECTS = _LOADS | _STORES | {_STORE_BLOB, int(Kind.READ_CURRENT)}
-"""The kinds of operations that name an object which the workload uses."""
+"""The kinds of operations that show that the workload uses an object."""
 _PASSED_OVER = BEGINS | {_END, _CONFLICT, _STORE_BLOB, int(Kind.FAILURE)}
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -61,27 +61,27 @@ class ReplayedTransaction:
     """A transaction of a trace."""
 
     started: int
-    """Nanoseconds after the start of the first transaction."""
+    """Nanoseconds from the start of the first transaction to its start."""
     connection: int
-    """The number of its connection; the one with most transactions has the number 0."""
+    """The number of its connection; 0 is the one with the most transactions."""
     operations: Sequence[Operation]
 
 
 @dataclass(frozen=True)
 class InitialObject:
-    """An object that exists before the workload."""
+    """An object that existed before the workload."""
 
     number: int
     size: int
-    """Bytes of its record; of its file, if it is a blob."""
+    """Bytes of its record or, if it is a blob, of its file."""
     kind: int
     """``STORE_BLOB`` if it is a blob, ``STORE_RESOLVABLE`` if its class resolves conflicts."""
     oid: bytes
-    """The oid in the recording."""
+    """Its OID in the recording."""
 
 
 class Trace:
-    """A trace that :func:`make_trace` has made."""
+    """A trace made by :func:`make_trace`."""
 
     def __init__(self, path: str) -> None:
         """Open the file.
@@ -108,7 +108,7 @@ class Trace:
         ]
 
     def initial_objects(self) -> Iterator[InitialObject]:
-        """Return the objects that exist before the workload, by ascending numbers from 0 on."""
+        """Return the objects that existed before the workload, by ascending numbers from 0 on."""
         rows = self._database.execute("SELECT number, size, kind, oid FROM objects ORDER BY number")
         return starmap(InitialObject, rows)
 
@@ -157,7 +157,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return when a transaction committed, or if it did not, the instant of the state it saw."""
+    """Return when a transaction committed or else the instant of the state that it saw."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -170,14 +170,14 @@ def _operations(body: bytes) -> Iterator[Operation]:
 
 def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:
     """Yield the start, the connection and the operations of each transaction, by instants."""
-    # A cursor of its own, because another one inserts rows meanwhile.
+    # A separate cursor, because another one inserts rows meanwhile.
     yield from database.cursor().execute(
         "SELECT started, connection, body FROM recorded ORDER BY instant, rowid"
     )
 
 
 def _ranks(database: sqlite3.Connection) -> dict[int, int]:
-    """Return the rank of each connection; the one with most transactions has rank 0."""
+    """Return the rank of each connection; the one with the most transactions has rank 0."""
     rows = database.execute(
         "SELECT connection FROM recorded GROUP BY connection ORDER BY count(*) DESC, connection"
     )
@@ -194,11 +194,11 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 class _Attempts:
-    """The transactions of a workload, each with its failed attempts merged into it.
+    """The transactions of a workload, with failed attempts merged into them.
 
-    An attempt that failed with a conflict is repeated by the publisher on the same connection.  The
-    repeated attempt finds in the pickle cache what the failed one has loaded, so the loads of the
-    failed attempts come before its own operations.
+    After a conflict, the publisher repeats the attempt on the same connection.  The repeated
+    attempt finds in the pickle cache what the failed one loaded, so the loads of failed attempts
+    come before its own operations.
     """
 
     def __init__(self) -> None:
@@ -207,10 +207,10 @@ class _Attempts:
         """For each connection whose latest attempt failed: the instant of that attempt, the start
         of the first attempt, and the loads of all attempts."""
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
-        """A number for each oid, in order of appearance."""
+        """A number for each OID, in order of appearance."""
         self.counts: dict[str, Any] = Counter()
-        """Numbers of events in the recording, by fields of :class:`ReplayedWorkload`; a replay
-        counts its own."""
+        """Numbers of recorded events, by fields of :class:`ReplayedWorkload`; a replay counts
+        its own."""
 
     def merged(self, workload: Workload) -> Iterator[tuple[int, int, int, bytes]]:
         """Return the rows of the transactions, in no particular order."""
@@ -227,7 +227,7 @@ class _Attempts:
                 failed_at, first, loads = self._failed.pop(connection)
                 if _TPC_BEGIN in kinds:  # an attempt can fail before it has stored anything
                     started, operations = first, _repeated(loads, operations)
-                else:  # the publisher has given up
+                else:  # the publisher gave up
                     yield self._row(failed_at, first, connection, loads)
             if _CONFLICT in kinds and _FINISH not in kinds:
                 loads = [op for op in operations if op[0] in _LOADS]
@@ -270,7 +270,7 @@ class _Attempts:
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
     """Return the loads of earlier attempts, then the other operations of the last one.
 
-    An object that is loaded again has changed meanwhile: it has its later size.
+    An object that is loaded again has changed meanwhile, so its later size counts.
     """
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
@@ -283,25 +283,25 @@ def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> li
 
 
 class _Objects:
-    """Numbers the objects for good: those that exist before the workload in the order of oids."""
+    """Assigns final numbers to objects; those that existed before the workload are in OID order."""
 
     def __init__(self, oids: Sequence[bytes]) -> None:
         """Begin with *oids* in order of appearance."""
         self._oids = oids
         self._kinds = array("I", bytes(4 * len(oids)))
-        """The kind of the operation that says most about each object; 0 for none."""
+        """The most informative kind of operation on each object; 0 for none."""
         self._sizes = array("I", bytes(4 * len(oids)))
         self._final = array("I", bytes(4 * len(oids)))
         self._stored = bytearray(len(oids))
         self.created_count = self.initial_count = self.transactions = 0
         self.has_blobs = False
         self.nanoseconds = 0
-        """The time from the beginning of the first transaction to that of the last one."""
+        """The time from the start of the first transaction to the start of the last one."""
 
     def classify(self, bodies: Iterable[bytes]) -> None:
-        """Find out which objects the workload creates: their first operation creates them.
+        """Find the objects that the workload creates: their first operation creates them.
 
-        Such objects are numbered in the order in which they are created.
+        They are numbered in the order in which they are created.
         """
         for body in bodies:
             for kind, number, size in _operations(body):
@@ -355,7 +355,7 @@ class _Objects:
             yield row
 
     def initial(self) -> Iterator[tuple[int, int, int, int, bytes]]:
-        """Return the rows of the objects that exist before the workload."""
+        """Return the rows of the objects that existed before the workload."""
         for number, final_number in enumerate(self._final):
             if not final_number & CREATED_OBJECT:
                 size, oid = self._sizes[number] or ASSUMED_SIZE, self._oids[number]

@@ -5,9 +5,9 @@
     root["zodbshootout"]["replay/zeo/1a2b3c4d5e6f7081/0.5/0/2"]    the Objects for two copies
         .chunks                               an IOBTree of Chunks that refer to the objects
 
-The objects that exist before the workload have consecutive OIDs, and so do those that one pass over
-the workload creates.  Every client can therefore compute an OID from the number of an object.  The
-OIDs are reserved: the storage does not allocate them to other objects.
+The objects that existed before the workload have consecutive OIDs, and so do those that one pass
+over the workload creates.  Every client can therefore compute an OID from the number of an object.
+The OIDs are reserved: the storage does not allocate them to other objects.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _MARGIN = 2**20
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
-"""Bytes of records after which a transaction is committed."""
+"""Bytes of records after which a transaction commits."""
 _PATIENCE = 30.0
-"""Seconds for which the other clients of a run wait until the first one has reserved OIDs."""
+"""Seconds that the other clients of a run wait for the first one to reserve OIDs."""
 
 
 class Objects(Persistent):
@@ -52,12 +52,12 @@ class Objects(Persistent):
 
     def __init__(self) -> None:
         self.first = 0
-        """The OID of the first object that exists before the workload, as a number."""
+        """The OID of the first object that existed before the workload, as a number."""
         self.stored = 0
-        """The number of such objects that were stored so far."""
+        """The number of such objects stored so far."""
         self.chunks = IOBTree()
         self.run = ""
-        """The run that has reserved OIDs for the objects that the workload creates."""
+        """The run that reserved OIDs for the objects that the workload creates."""
         self.created = 0
         """The first of these OIDs, as a number."""
 
@@ -72,7 +72,7 @@ class Reserved(Persistent):
 def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
     """Return a workload whose objects have the records of the FileStorage at *path*.
 
-    FileStorage's exceptions propagate if it cannot open the file.
+    FileStorage's exceptions propagate.
 
     :raises CheckFailed: if it lacks most of the workload's objects
     """
@@ -94,7 +94,7 @@ def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
 def copies(parameters: Parameters) -> int:
     """Return how many copies of the workload the clients replay.
 
-    A copy has as many clients as the workload has connections; the last copy may have fewer.
+    A copy has one client per connection of the workload; the last copy may have fewer.
     """
     return -(-parameters.crew.size // max(1, parameters.workload.connections))
 
@@ -106,7 +106,7 @@ def is_stored(root: Any, parameters: Parameters) -> bool:
 
 
 def store_objects(connection: Any, parameters: Parameters) -> None:
-    """Store the objects that exist before the workload, as far as they are missing."""
+    """Store those objects that existed before the workload but are missing in the database."""
     transactions, storage = connection.transaction_manager, connection._storage
     objects = _objects(connection, parameters)
     if not objects.first:
@@ -117,7 +117,7 @@ def store_objects(connection: Any, parameters: Parameters) -> None:
     while batch := list(_batch(records)):
         chunk: bytes = storage.new_oid()
         references = chunk_record([record.oid for record in batch], Persistent)
-        # A run that was interrupted right here has stored the batch, but not what refers to it.
+        # A run interrupted here has stored the batch, but nothing that refers to it.
         missing = [] if _has_object(storage, batch[0].oid) else batch
         store_records(storage, [*missing, NewRecord(chunk, references)])
         with transactions:
@@ -131,7 +131,7 @@ def reserve_created(connection: Any, parameters: Parameters) -> None:
     workload = parameters.workload
     count = copies(parameters) * workload.created_objects * PASSES
     connection.transaction_manager.abort()
-    # Another contender in the same database may reserve at the same time: this then conflicts.
+    # Another contender in the same database may reserve at the same time; one then conflicts.
     for attempt in connection.transaction_manager.attempts(_ATTEMPTS):
         with attempt:
             start = _reserve(connection, count)
@@ -149,7 +149,7 @@ class Oids:
         self._created = objects.created + copy * workload.created_objects * PASSES
 
     def oid(self, number: int, turn: int) -> bytes:
-        """Return the OID of object *number* in pass number *turn*, from 0 on, over the workload."""
+        """Return the OID of object *number* in pass *turn* (from 0) over the workload."""
         created = self._created + turn % PASSES * self._created_per_pass
         first = created if number & CREATED_OBJECT else self._initial
         oid: bytes = p64(first + (number & ~CREATED_OBJECT))
@@ -157,9 +157,9 @@ class Oids:
 
 
 def oids_of(database: Any, parameters: Parameters, copy: int) -> Oids:
-    """Wait until the first client of this run has reserved OIDs, and return those of a copy.
+    """Wait until the first client of this run has reserved OIDs; return those of a copy.
 
-    :raises TimeoutError: if it does not reserve them in time
+    :raises TimeoutError: if the client takes too long
     """
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
@@ -196,7 +196,7 @@ def _reserve(connection: Any, count: int) -> int:
     reserved = top(connection.root()).setdefault("reserved OIDs", Reserved())
     first: int = max(u64(storage.new_oid()) + _MARGIN, reserved.end)
     reserved.end = first + count + 1
-    # Storages allocate OIDs beyond the highest one that has a record.
+    # Storages allocate OIDs above the highest one that has a record.
     store_records(storage, [NewRecord(p64(first + count), pickled(Persistent()))])
     return first
 
@@ -243,7 +243,7 @@ def _record_in(source: Any, oid: bytes) -> bytes | None:
 
 
 def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[NewRecord]:
-    """Yield the current records of all objects that are not *used*, with OIDs from *start* on."""
+    """Yield the current records of all objects but the *used* ones, with OIDs from *start* on."""
     following: bytes | None = None
     number = start
     while True:
@@ -256,9 +256,9 @@ def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[
 
 
 def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecord:
-    """Return a record of *size* bytes or, if *kind* is of blobs, that of a blob of *size* bytes.
+    """Return a record of *size* bytes or, for a blob, one with a file of *size* bytes.
 
-    *kind* is that of an operation on the object.
+    *kind* is the kind of an operation on the object.
     """
     if kind in OF_BLOBS:
         return NewRecord(oid, maker.blob_record, maker.content(size))
@@ -268,7 +268,7 @@ def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecor
 
 
 def _batch(records: Iterator[NewRecord]) -> Iterator[NewRecord]:
-    """Take the records of one transaction from *records*."""
+    """Take the records for one transaction from *records*."""
     size = 0
     for record in islice(records, CHUNK):
         yield record

@@ -1,7 +1,7 @@
-"""The types of storages: knowledge about a ZConfig section, and operations on an open storage.
+"""The types of storages: facts about a ZConfig section, and operations on an open storage.
 
-A contender is a stack of storages, such as a wrapper around another storage.  A storage without a
-:class:`StorageType` of its own can be measured, but its caches are not emptied.
+A contender is a stack of storages, such as a wrapper around another storage.  A storage without
+its own :class:`StorageType` can be measured, but its caches are not emptied.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BlobRevision = tuple[bytes, bytes]
 
 
 SERVER, DATABASE, CACHE = "SERVER", "DATABASE", "CACHE"
-"""In values of a :class:`PrivateSection`: the names of its server, its database and its cache."""
+"""The names of the server, its database and its cache in values of a :class:`PrivateSection`."""
 
 
 MEMCACHED = "private_memcached"
@@ -58,87 +58,87 @@ PRIVATE_DSN = (
 
 @dataclass(frozen=True)
 class PrivateSection:
-    """How ``--private`` changes sections, so that they open new data and keep all else."""
+    """How ``--private`` changes sections so that they open new data and otherwise stay the same."""
 
     types: tuple[str, ...]
     """The types of the sections."""
     paths: tuple[str, ...] = ()
-    """The keys of files and directories; each gets a path below ``$scratch`` instead."""
+    """The keys of files and directories, whose paths it replaces by ones below ``$scratch``."""
     left_out: tuple[str, ...] = ()
-    """The keys that are left out, because they lead to other servers or data."""
+    """The keys that it removes, because they lead to other servers or data."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """The values that it gets, by key."""
+    """The values that it sets, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The values that it gets in addition if it has a certain key."""
+    """The values that it sets in addition if a certain key is present, by that key."""
     server: str = ""
-    """The type of the section of the private server that it needs."""
+    """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
-    """The keys that tell one server from another."""
+    """The keys that distinguish servers."""
     database: str = ""
-    """The key with the name of its database, if that is not among them; by default it is ``1``."""
+    """The key with the database's name, if it is not one of these; by default it is ``1``."""
     dsn: str = ""
-    """The key with a DSN of PostgreSQL, whose settings about the connection are kept."""
+    """The key with a PostgreSQL DSN, of which settings about the connection are kept."""
     becomes: str = ""
-    """The type that it gets instead of its own."""
+    """The type that replaces the section's own."""
     package: str = ""
     """The package to ``%import`` for that type."""
 
 
 class StorageType:
-    """A type of storage: class methods read a section; an instance has one open storage."""
+    """A type of storage: class methods read a section, and an instance has one open storage."""
 
     storage_class: ClassVar[str] = ""
     """``module.Class`` of the storage."""
     section_classes: ClassVar[tuple[str, ...]] = ()
     """``module.Class`` of the ZConfig sections that open it."""
     wraps: ClassVar[tuple[str, ...]] = ("base",)
-    """The names of the attributes in which a wrapper has the storages that it wraps."""
+    """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
     """Whether it delegates all other methods to the storage that it wraps."""
     of_connection: ClassVar[bool] = False
-    """Whether it is a connection's own part of a storage, with a cache of its own."""
+    """Whether it is a connection's part of a storage, with its own cache."""
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
     durability: ClassVar[Durability] = Durability.UNKNOWN
-    """The durability of all storages of the type; a wrapper's is that of what keeps its data."""
+    """The durability of all storages of the type; a wrapper's is that of the storage it wraps."""
     serves_threads: ClassVar[bool] = True
-    """Whether several threads can use one storage object; a storage with its own MVCC need not
-    support that."""
+    """Whether several threads can use one storage object; storages with their own MVCC need
+    not support that."""
     copies_blobs: ClassVar[bool] = True
     """Whether its ``copyTransactionsFrom`` copies the files of blobs."""
     zap_obstacle: ClassVar[str | None] = None
     """Why its data cannot be destroyed."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
-    """How ``--private`` changes its section and those in it; all other sections are refused."""
+    """How ``--private`` changes its section and sections in it; it refuses all other sections."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
     """The names that :meth:`caches_left` returns; ``None`` if its caches are not known."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
-    # Class methods that read the section, for what has to be known before it is opened.
+    # Class methods read the section, for facts that are needed before it is opened.
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
-        """Return the inner sections whose storages get what is written to this one."""
+        """Return the inner sections whose storages receive what is written to this one."""
         return inner_sections(section)
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:  # noqa: ARG003
-        """Return the servers that have to run before it can be opened."""
+        """Return the servers that must be running before it can be opened."""
         return ()
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
-        """Return the first words of a wrong line that ZConfig accepts, and what is wrong."""
+        """Return the first words of a wrong line that ZConfig accepts, and its error."""
         return None
 
     @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
-        """Return which package to install if opening fails because a driver is missing."""
+        """Return the package to install if opening fails because a driver is missing."""
         return None
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        """Return what to write instead of the section if it fails in a known way."""
+        """Return replacements for the section if it fails in known ways."""
         return ()
 
     @classmethod
@@ -152,18 +152,18 @@ class StorageType:
     def reroute(cls, section: Any, route: Route) -> None:
         """Replace each address of a server in *section* by what *route* returns for it."""
 
-    # Methods of the open storage that ZODB's interfaces lack.
+    # Methods of the open storage, which ZODB's interfaces lack.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
         wrapped = (getattr(storage, name, None) for name in self.wraps)
-        # Do not test the truth of a storage: an empty one is false.
+        # An empty storage is false, so do not test its truth.
         self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
         """The storages that it wraps."""
 
     @property
     def name(self) -> str:
-        """The name that users see: the class of the storage."""
+        """The name that users see: the storage's class."""
         return type(self.storage).__name__
 
     def stack(self) -> Iterator[StorageType]:
@@ -173,35 +173,35 @@ class StorageType:
             yield from inner.stack()
 
     def written_to(self) -> Iterator[StorageType]:
-        """Yield this storage and those below it that get what is written to it."""
+        """Yield this storage and those below it that receive what is written to it."""
         yield self
         for keeper in self.keepers():
             yield from keeper.written_to()
 
     def keepers(self) -> Sequence[StorageType]:
-        """Return the inner storages that directly get what is written to it."""
+        """Return the inner storages that directly receive what is written to it."""
         return self.inner
 
     def promise(self) -> Promise:
-        """Return the durability of a commit; that of a wrapper is that of what it wraps."""
+        """Return the durability of a commit; a wrapper's is that of what it wraps."""
         if type(self) is StorageType:
-            return self.durability, self.name  # it may have the wrapped storage commit later
+            return self.durability, self.name  # a wrapper may delay the inner commit
         keepers = self.keepers()
         return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
 
     def limits(self) -> Sequence[Limit]:
-        """Return the crews that cannot use it, except for those that its sharing rules out."""
+        """Return the crews that cannot use it, besides those that its sharing rules out."""
         return ()
 
     def persistent_cache(self) -> str:
-        """Return the setting by which its cache outlives the process, or ``""``.
+        """Return the setting that makes its cache outlive the process, or ``""``.
 
-        If that does not work at once, the reason follows after a colon and a blank.
+        If it does not take effect at once, the reason follows after a colon and a space.
         """
         return ""
 
     def start_files(self) -> Sequence[Path]:
-        """Return the files that are written when it is closed, to be opened faster again."""
+        """Return the files that closing it writes in order to open it faster."""
         return ()
 
     def own_caches(self) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ class StorageType:
         """Empty the caches of :meth:`own_caches`."""
 
     def caches_left(self) -> tuple[str, ...]:
-        """Return the names of its caches that hold records even after :meth:`empty_caches`."""
+        """Return the names of its caches that still hold records after :meth:`empty_caches`."""
         unknown = (f"unknown: {qualified(type(self.storage))}",)
         return unknown if self.lasting_caches is None else self.lasting_caches
 
@@ -221,7 +221,7 @@ class StorageType:
         return ()
 
     def existing(self, oids: Sequence[bytes]) -> int | None:
-        """Return how many of these objects exist, ``None`` if loading each tells it as fast."""
+        """Return how many of these objects exist, or ``None`` if loading each is as fast."""
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner
@@ -232,9 +232,9 @@ class StorageType:
         return None
 
     def combined_cache_use(self) -> CacheUse | None:
-        """Return the use of its cache or, if that is not known, the sum for all inner storages.
+        """Return the use of its cache or, if that is not known, the sum over all inner storages.
 
-        Return ``None`` if it is not known for one of these.
+        Return ``None`` if the use is not known for one of these.
         """
         own = self.cache_use()
         if own is not None or not self.inner:
@@ -248,15 +248,15 @@ class StorageType:
         return total
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
-        """Return the bytes that its database takes on the disk; of *blobs* only if they are used.
+        """Return the bytes that its database takes on disk, of *blobs* only if they are used.
 
-        A wrapper's database is that of the storages which get what is written to it.
+        A wrapper's database is that of the storages that receive what is written to it.
         """
         sizes = [keeper.disk_size(blobs=blobs) for keeper in self.keepers()]
         return functools.reduce(operator.add, sizes) if sizes else DiskSize()
 
     def keeps_blobs(self) -> bool:
-        """Return whether it is configured to keep blobs, if its interfaces do not say so."""
+        """Return whether it is configured to keep blobs, if its interfaces do not show that."""
         return True
 
     def undoes(self) -> bool:
@@ -275,18 +275,18 @@ class StorageType:
         return kept or self.undoes()
 
     def collects_garbage(self) -> bool | None:
-        """Return whether packing removes what nothing refers to; ``None`` if that is unknown."""
+        """Return whether packing removes unreachable objects; ``None`` if that is unknown."""
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner
         return wrapped.collects_garbage()
 
     def only_prepacks(self) -> bool:
-        """Return whether packing finds out what could be removed, and removes nothing."""
+        """Return whether packing only determines what could be removed, and removes nothing."""
         return False
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove what it has kept of earlier packs if a pack fails with it; return its name."""
+        """Remove the remains of earlier packs that make a pack fail; return their name."""
         return ()
 
     def pack_flaw(self) -> str | None:
@@ -294,26 +294,26 @@ class StorageType:
         return None
 
     def vacuum_flaw(self) -> str | None:
-        """Return why :meth:`vacuum` does nothing, or ``None`` if its database has a vacuum."""
-        return "no vacuum of its database is known"
+        """Return why :meth:`vacuum` has no effect, or ``None`` if its database can be vacuumed."""
+        return "no way to vacuum its database is known"
 
     def vacuum(self) -> None:
-        """Have its database take back the room of rows that were removed from it."""
+        """Have its database reclaim the space of removed rows."""
 
     def retry_flaw(self) -> str | None:
-        """Return the bug by which a refused transaction cannot be retried, or ``None``."""
+        """Return the bug that prevents retrying a refused transaction, or ``None``."""
         return None
 
     def resolution_flaw(self) -> str | None:
-        """Return the bug by which resolved conflicts corrupt its data, or ``None``."""
+        """Return the bug that makes resolved conflicts corrupt its data, or ``None``."""
         return None
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
-        """Close *db* and destroy all data, except for files of blobs, or return ``False``."""
+        """Close *db* and destroy all data except blob files; return ``False`` if it cannot."""
         return False
 
     def run_sql(self, statements: Sequence[str]) -> bool:  # noqa: ARG002
-        """Run SQL statements in one transaction, or return ``False`` if it has no SQL database."""
+        """Run SQL statements in one transaction; return ``False`` if it has no SQL database."""
         return False
 
     def driver(self) -> str | None:
@@ -325,7 +325,7 @@ class StorageType:
         return installed_versions(self.distributions)
 
     def corrections(self) -> tuple[str, ...]:
-        """Return workarounds: how its use differs from that of the released package."""
+        """Return workarounds: differences from how the released package would be used."""
         return ()
 
 
@@ -342,7 +342,7 @@ def ours() -> list[type[StorageType]]:
 
 
 def typed(storage: Any) -> StorageType:
-    """Return an open storage as its type, or as :class:`StorageType` if its type is unknown."""
+    """Return the type of an open storage, :class:`StorageType` if it is unknown."""
     names = class_names(type(storage))
     known = (cls for cls in storage_types() if cls.storage_class in names)
     return next(known, StorageType)(storage)
@@ -373,7 +373,7 @@ def nested_sections(section: Any) -> Iterator[Any]:
 
 
 def promise_of(section: Any) -> Promise:
-    """Return the durability of a commit, as far as the types of a section's storages say it."""
+    """Return the durability of a commit, as far as the types of a section's storages show it."""
     kind = type_of_section(section)
     keeping = () if kind is StorageType else kind.keeping_sections(section)
     return weakest(map(promise_of, keeping)) if keeping else (kind.durability, "")
@@ -397,18 +397,18 @@ def qualified(cls: type) -> str:
 
 
 def class_names(cls: type) -> set[str]:
-    """Return the ``module.Class`` of a class and of each of its base classes."""
+    """Return the ``module.Class`` of a class and of its base classes."""
     return set(map(qualified, cls.__mro__))
 
 
 def remove_cached_blobs(fshelper: Any, blobs: Iterable[BlobRevision]) -> None:
-    """Remove the files of these blobs from a directory that caches them."""
+    """Remove the files of these blobs from their cache directory."""
     for oid, serial in blobs:
         Path(fshelper.getBlobFilename(oid, serial)).unlink(missing_ok=True)
 
 
 def size_of_blobs(directory: str) -> int:
-    """Return the bytes of all blobs in *directory*."""
+    """Return the total size of the blobs in *directory*, in bytes."""
     return sum(
         (Path(inner) / name).stat().st_size
         for inner, _, names in os.walk(directory)
@@ -423,5 +423,5 @@ def remove_blobs(directory: str) -> None:
         path.unlink()
     for inner, _, _ in os.walk(directory, topdown=False):
         if inner != directory:
-            with suppress(OSError):  # it is not empty
+            with suppress(OSError):  # the directory is not empty
                 Path(inner).rmdir()

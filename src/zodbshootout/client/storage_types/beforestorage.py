@@ -4,7 +4,7 @@ from zodbshootout.client.storage_types import StorageType
 
 
 class BeforeStorageType(StorageType):
-    """zc.beforestorage, which shows a storage as it was at some time."""
+    """zc.beforestorage, which shows a storage as it was at a given time."""
 
     storage_class = "zc.beforestorage.Before"
     section_classes = ("zc.beforestorage.ZConfig",)

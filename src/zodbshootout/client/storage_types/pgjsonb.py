@@ -36,13 +36,13 @@ _TABLES = (
     "pack_state",
     "cache_warm_stats",
 )
-"""The tables with data.  Which of them there are depends on the settings and on the version."""
+"""The tables with data; settings and version determine which of them exist."""
 
 
 _PRIVATE = PrivateSection(
     ("pgjsonb",),
     left_out=(
-        # The first process that closes a DB would remove the directory from under the others.
+        # The first process that closes a DB would remove the directory that others use.
         "blob-temp-dir", "blob-cache-dir",
         # Without a bucket, all blobs are in PostgreSQL.
         "s3-bucket-name", "s3-prefix", "s3-endpoint-url", "s3-region", "s3-access-key",
@@ -56,7 +56,7 @@ _PRIVATE = PrivateSection(
 
 
 class PGJsonbStorageType(StorageType):
-    """zodb-pgjsonb, with a cache for each DB, and one in front of it for each connection."""
+    """zodb-pgjsonb, with one cache per DB and another in front of it per connection."""
 
     storage_class = "zodb_pgjsonb.storage.PGJsonbStorage"
     section_classes = ("zodb_pgjsonb.config.PGJsonbStorageFactory",)
@@ -70,8 +70,8 @@ class PGJsonbStorageType(StorageType):
     def limits(self) -> Sequence[Limit]:
         most = self.storage._instance_pool.max_size
         reason = (
-            f"{self.name}: the pool-max-size of {most} connections does not suffice for "
-            "two in each thread that shares the DB, which keep them; set pool-max-size"
+            f"{self.name}: the pool-max-size of {most} connections is too small for the two that "
+            "each thread sharing the DB keeps; set pool-max-size"
         )
         return [Limit(reason, sharers=most // 2 + 1)]
 
@@ -101,7 +101,7 @@ class PGJsonbStorageType(StorageType):
     def empty_caches(self) -> None:
         warmer = self.storage._warmer
         if warmer is not None:
-            # A thread of its own waits for the time to fill the cache again.
+            # Another thread waits for the time to fill the cache again.
             warmer._target_count = 0
         self.storage.clear_caches()
 
@@ -150,22 +150,22 @@ class PGJsonbStorageType(StorageType):
         return {**super().versions(), **server}
 
     def _answers(self, *queries: str) -> list[str] | None:
-        """Return the answers to queries for one value each, ``None`` if one of them fails."""
+        """Return the one-value answers to queries, or ``None`` if any query fails."""
         try:
             with self._connected() as connection:
                 return [str(_answer(connection, query)) for query in queries]
-        except Exception:  # noqa: BLE001 - a query may be forbidden, or the server be gone
+        except Exception:  # noqa: BLE001 - a query may be forbidden, or the server gone
             return None
 
     def _connected(self) -> Any:
-        """Return a new connection, a context manager that commits and closes it."""
+        """Return a new connection that is a context manager, which commits and closes it."""
         import psycopg
 
         return psycopg.connect(self.storage._dsn)
 
 
 class PGJsonbInstanceType(StorageType):
-    """A connection's part of a zodb-pgjsonb, with a cache in front of that of the DB."""
+    """A connection's part of zodb-pgjsonb, with a cache in front of the DB's."""
 
     storage_class = "zodb_pgjsonb.instance.PGJsonbStorageInstance"
     of_connection = True
@@ -174,7 +174,7 @@ class PGJsonbInstanceType(StorageType):
         self.storage._load_cache.clear()
 
     def cache_use(self) -> CacheUse:
-        # The cache of the DB counts what this one misses.
+        # The DB's cache counts the misses of this one.
         return CacheUse(self.storage._load_cache.hits, 0)
 
 

@@ -55,7 +55,7 @@ _ADAPTERS = {
     "MySQLAdapterFactory": ("mysql", "mysqlclient"),
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
-"""The section name and the package of the preferred driver, by the class of the section."""
+"""The section name and the package of the preferred driver, by the section's class."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -65,7 +65,7 @@ _DRIVERS = {
     "pg8000": ("pg8000",),
     "cx_oracle": ("cx_Oracle",),
 }
-"""The packages that may contain a driver, by a part of its lower-case name."""
+"""The packages that may contain a driver, by a part of the driver's lower-case name."""
 _MEMCACHED_DISTRIBUTIONS = {
     "relstorage.pylibmc_wrapper": ("pylibmc",),
     "memcache": ("python-memcached",),
@@ -77,10 +77,10 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""Modules for which RelStorage has two drivers of equal priority, one with the module's name and
-one for gevent; by the class of the adapter's section, or by the scheme of a URI."""
+"""Modules for which RelStorage has two equally ranked drivers, one named like the module and one
+for gevent; by the class of the adapter's section, or by the scheme of a URI."""
 _LEAKY = frozenset({"4.3.0"})
-"""Versions in which stores outlive their transaction in SQLite, as tests have shown.
+"""Versions with which SQLite keeps stores beyond their transaction, as tests have shown.
 
 Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
 on R.  A is refused; its next transaction, which is about another object, commits S.
@@ -90,13 +90,13 @@ _OUR_SECTION = Advice(
     r"|invalid literal for int\(\).*\+maria)",  # a version that RelStorage cannot read
     "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>",
 )
-"""RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on, with these errors of the servers."""
+"""Errors with which RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on."""
 _PACKET = Advice(
     r"Error: \(?(1153|2006|2013|2020)\b",
-    "records have to be smaller than the server's max_allowed_packet; a private server has it in "
-    "<settings>, as in 'max_allowed_packet 64M'",
+    "records have to be smaller than the server's max_allowed_packet; set it for a private server "
+    "in <settings>, for example 'max_allowed_packet 64M'",
 )
-"""MySQL's errors after a packet that was too large; some also follow when a server has ended."""
+"""MySQL's errors for too large a packet, some of which also occur when a server has ended."""
 
 
 _PRIVATE = (
@@ -147,7 +147,7 @@ class RelStorageType(StorageType):
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
-        # Without this check, RelStorage would be measured as if no memcached were configured.
+        # Without this check, RelStorage would silently run without the memcached.
         servers = memcached_addresses(getattr(section.config, "cache_servers", None))
         return [Requirement((address,), _no_memcached(address)) for address in servers]
 
@@ -179,7 +179,7 @@ class RelStorageType(StorageType):
         known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
         if not known or driver.lower() in map(str.lower, known):
             return None
-        # The name of a driver's package is a natural guess.
+        # Users may name a driver's package instead.
         parts = [part for part, packages in _DRIVERS.items() if driver in packages]
         advice = next((f"did you mean {name}?" for name in known if name.lower() in parts), "")
         there = sorted(name for name in known if known[name]) or sorted(known)
@@ -199,7 +199,7 @@ class RelStorageType(StorageType):
         settings, kind = section.config.adapter.config, _adapter_class(section)
         if kind == "MySQLAdapterFactory":
             reroute_mysql(settings, route)
-        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # Newt DB's, too
+        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # including Newt DB's
             settings.dsn = in_dsn(settings.dsn or "", route)
         if getattr(section.config, "cache_servers", None):
             reroute_memcached(section.config, route)
@@ -238,7 +238,7 @@ class RelStorageType(StorageType):
         return ("RelStorage cache", *memcached)
 
     def empty_caches(self) -> None:
-        # Without load_persistent=False the files of cache-local-dir would fill it again at once.
+        # Without load_persistent=False, the files of cache-local-dir would refill it at once.
         self.storage._cache.clear(load_persistent=False)
 
     def caches_left(self) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ class RelStorageType(StorageType):
 
     def cache_use(self) -> CacheUse:
         statistics = self.storage._cache.stats()
-        # RelStorage before 3 looks for its checkpoints in the cache when it polls: when a
+        # RelStorage before 3 looks up its checkpoints in the cache when it polls: when a
         # connection is opened, and when a transaction begins.
         polls = 2 if hasattr(self.storage._cache, "checkpoints_key") else 0
         return CacheUse(statistics["hits"], statistics["misses"], polls)
@@ -306,13 +306,13 @@ class RelStorageType(StorageType):
     def pack_flaw(self) -> str | None:
         if not self.storage._options.pack_skip_prepack:
             return None
-        return "pack-skip-prepack: nothing was found before that a pack could remove"
+        return "pack-skip-prepack: no earlier prepack has found anything to remove"
 
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:
             return ()
-        # RelStorage 4.3.0 inserts the keys of changed objects before it deletes their former rows,
-        # if there are more than fit into a batch: https://github.com/zodb/relstorage/issues/482
+        # If changed objects exceed a batch, RelStorage 4.3.0 inserts their keys before it deletes
+        # their former rows: https://github.com/zodb/relstorage/issues/482
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)
 
@@ -331,19 +331,19 @@ class RelStorageType(StorageType):
         if kind_of(self.storage._adapter) != SQLITE or version("RelStorage") not in _LEAKY:
             return None
         return (
-            f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction has "
-            "stored together with the next one"
+            f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction "
+            "stored together with the next transaction"
         )
 
 
 def _adapter_class(section: Any) -> str:
-    """Return the class of the adapter's section in RelStorage, or that which it extends."""
+    """Return the adapter's section class in RelStorage, which a package may have extended."""
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 
 
 def _known_drivers(adapter_class: str) -> dict[str, bool]:
-    """Return whether each driver for an adapter is available; none if RelStorage does not say."""
+    """Return which drivers an adapter knows, and whether each is available; none if unknown."""
     database = adapter_class.removesuffix("AdapterFactory").lower().removesuffix("3")
     try:
         drivers = import_module(f"relstorage.adapters.{database}.drivers")
@@ -357,11 +357,11 @@ def _driver_packages(driver: str) -> tuple[str, ...]:
 
 
 def suitable_driver(kind: str) -> str | None:
-    """Return the driver to use if none is named, or ``None`` to leave the choice to RelStorage.
+    """Return the driver to use if none is named, or ``None`` to let RelStorage choose.
 
     *kind* is the class of an adapter's section, or the scheme of a URI.
     """
-    # If gevent is installed, RelStorage would choose one of its two drivers by chance.
+    # With gevent installed, RelStorage picks one of its two drivers by chance.
     driver = _TWO_DRIVERS.get(kind)
     if driver is None or find_spec(driver) is None:
         return None
@@ -369,9 +369,9 @@ def suitable_driver(kind: str) -> str | None:
 
 
 def check_driver(driver: str) -> None:
-    """Check whether a driver runs in this process, which gevent has patched or has not.
+    """Check that a driver runs in this process, which gevent may have patched.
 
-    :raises Unsupported: if it refuses to
+    :raises Unsupported: if the driver refuses to
     """
     refused = None
     if driver == "psycopg2" and _patched_by_gevent():

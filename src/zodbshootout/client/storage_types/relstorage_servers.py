@@ -27,7 +27,7 @@ VERSION_QUERIES = {
     "Oracle": "SELECT version FROM product_component_version WHERE product LIKE 'Oracle%'",
 }
 """The queries for the version of a server, by product."""
-# The sizes in information_schema.tables are estimates that are renewed now and then.
+# The sizes in information_schema.tables are only estimates, renewed now and then.
 _MYSQL_FILES = (
     "SELECT sum(file_size) FROM /*M! information_schema.innodb_sys_tablespaces */ "
     "/*!80000 information_schema.innodb_tablespaces */ "
@@ -50,8 +50,8 @@ _SIZE_QUERIES = {
         "log": "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'",
     },
 }
-"""The queries for the bytes of a database, those of its blobs and those written to the log of its
-server, by product."""
+"""By product, the queries for the bytes of a database, of its blobs and of all that was written to
+the server's log."""
 VACUUM = "VACUUM (ANALYZE)"
 """The statement that vacuums a database of PostgreSQL."""
 _MYSQL_TABLES = (
@@ -73,8 +73,8 @@ def kind_of(adapter: Any) -> str | None:
 def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Adapters before RelStorage 3 have no attribute for it, but that for PostgreSQL keeps the method
-    of the driver that opens connections.
+    Before RelStorage 3, adapters lack an attribute for it, but PostgreSQL's has a method of the
+    driver.
     """
     open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
@@ -98,14 +98,14 @@ def product_of(adapter: Any) -> tuple[str | None, str | None]:
 
 
 def size_of(adapter: Any, *, blobs: bool) -> DiskSize:
-    """Return the bytes that the database of an open adapter takes on the disk, if it says so."""
+    """Return the bytes that the database of an open adapter takes on disk, if known."""
     return size_of_product(kind_of(adapter), partial(_answers, adapter), blobs=blobs)
 
 
 def size_of_product(
     product: str | None, ask: Callable[..., list[str] | None], *, blobs: bool
 ) -> DiskSize:
-    """Return the bytes that a database takes on the disk; *ask* returns the answers to queries."""
+    """Return the bytes that a database takes on disk; *ask* returns the answers to queries."""
     queries = dict(_SIZE_QUERIES.get(product or "", {}))
     if not blobs:
         queries.pop("blobs", None)
@@ -120,7 +120,7 @@ def size_of_product(
 def vacuum_flaw(adapter: Any) -> str | None:
     """Return why :func:`vacuum` cannot vacuum the database of an open adapter, or ``None``."""
     product = kind_of(adapter)
-    return None if product in _VACUUMS else f"no vacuum of {product or 'its database'} is known"
+    return None if product in _VACUUMS else f"no way to vacuum {product or 'its database'} is known"
 
 
 def vacuum(adapter: Any) -> None:
@@ -141,7 +141,7 @@ def _vacuum_postgresql(connection: Any, cursor: Any) -> None:
 def _optimize_tables(_: Any, cursor: Any) -> None:
     """Optimize all tables of a database of MySQL or MariaDB.
 
-    :raises CheckFailed: if the server reports an error, which it does not raise
+    :raises CheckFailed: if the server reports an error, which it does without an exception
     """
     cursor.execute(_MYSQL_TABLES)
     for (table,) in cursor.fetchall():
@@ -160,15 +160,15 @@ _VACUUMS: Mapping[str, Callable[[Any, Any], None]] = {
 
 
 def promise_of(adapter: Any) -> Promise:
-    """Return the durability of a commit, for which this asks the database on a new connection."""
+    """Return the durability of a commit; asks the database on a new connection."""
     return promise_of_product(kind_of(adapter), partial(_answers, adapter))
 
 
 def promise_of_product(product: str | None, ask: Callable[..., list[str] | None]) -> Promise:
     """Return the durability of a commit in a database.
 
-    *ask* returns the answers to queries, on a connection like those that commit: the settings are
-    those of a session, so they include what a DSN, a user or a pragma sets.
+    *ask* returns the answers to queries on a connection like those that commit, because a DSN, a
+    user or a pragma may set settings for a session.
     """
     name = product or "an unknown adapter"
     queries, syncs = _SYNCING.get(name, ((), None))
@@ -182,19 +182,19 @@ def promise_of_product(product: str | None, ask: Callable[..., list[str] | None]
 def _sqlite(synchronous: str, journal: str) -> tuple[bool, str]:
     """Return whether SQLite syncs each commit (https://www.sqlite.org/pragma.html)."""
     level, is_wal = _LEVELS.get(synchronous, synchronous), journal == "wal"
-    # Otherwise the end of a transaction is a change of the directory, which only EXTRA syncs.
+    # Otherwise a transaction ends with a change of the directory, which only EXTRA syncs.
     synced = level in {"FULL", "EXTRA"} if is_wal else level == "EXTRA"
     return synced, f"synchronous {level}{'' if is_wal else f', journal_mode {journal}'}"
 
 
 def _postgresql(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
     if fsync == "off":
-        return False, "fsync off, with which it may even be corrupt afterwards"
+        return False, "fsync off, which may even corrupt the database"
     return synchronous_commit != "off", f"synchronous_commit {synchronous_commit}"
 
 
 def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
-    """Return whether InnoDB syncs each commit, and so does the binary log, if there is one."""
+    """Return whether InnoDB syncs each commit, and the binary log too, if there is one."""
     settings = [("innodb_flush_log_at_trx_commit", flush_log)]
     if log_bin == "1":
         settings.append(("sync_binlog", sync_binlog))
@@ -214,24 +214,24 @@ _SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = 
         _mysql,
     ),
 }
-"""Queries for the settings that decide whether commits are synced, and what their answers mean."""
+"""Queries for the settings that decide whether commits are synced, and readers of the answers."""
 
 
 def _answers(adapter: Any, *queries: str) -> list[str] | None:
-    """Return the answers to queries for one value each, ``None`` if one of them fails."""
+    """Return the one-value answers to queries, or ``None`` if any query fails."""
 
     def execute(_: Any, cursor: Any) -> list[str]:
         return [_answer(cursor, query) for query in queries]
 
     try:
         return list(adapter.connmanager.open_and_call(execute))
-    except Exception:  # noqa: BLE001 - a query may be forbidden, and each driver raises its own
+    except Exception:  # noqa: BLE001 - a query may be forbidden, and drivers raise their own
         return None
 
 
 def _answer(cursor: Any, query: str) -> str:
     cursor.execute(query)
-    return _text(cursor.fetchone()[-1])  # SHOW STATUS returns the name before it
+    return _text(cursor.fetchone()[-1])  # SHOW STATUS returns the name first
 
 
 def _text(value: Any) -> str:
@@ -239,15 +239,15 @@ def _text(value: Any) -> str:
 
 
 def reroute_mysql(settings: Any, route: Route) -> None:
-    """Replace the address in the settings of an adapter for MySQL by what *route* returns."""
+    """Replace the address in a MySQL adapter's settings by what *route* returns."""
     path = getattr(settings, "unix_socket", None)
     if path:
         settings.unix_socket = route(path)
         return
     in_file = settings.read_default_file or settings.read_default_group
     if in_file and not settings.host:
-        return  # the file of the client library may name one
-    # The client library takes localhost for the default socket.
+        return  # the client library's file may name a host
+    # For the client library, localhost means the default socket.
     routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
     assert isinstance(routed, tuple)
     settings.host, settings.port = routed

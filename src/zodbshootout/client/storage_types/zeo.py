@@ -33,14 +33,14 @@ from zodbshootout.model.storage_facts import (
 )
 
 BEHIND_SERVER: Promise = (Durability.UNKNOWN, "behind a ZEO server")
-"""The promise of a ClientStorage: a server does not say what it keeps its data in."""
+"""The promise of a ClientStorage: a server does not reveal what it keeps its data in."""
 _PRIVATE = (
     PrivateSection(
         ("zeoclient", "clientstorage"),
         paths=("cache-path", "var", "blob-dir"),
         left_out=("username", "password", "realm"),
         values={"server": f"${{{SERVER}}}", "storage": DATABASE},
-        # The cache is in the file var/CLIENT-STORAGE.zec; var may be the instance's by default.
+        # The cache file is var/CLIENT-STORAGE.zec; var may default to the instance's.
         values_with={"client": {"var": "${scratch}", "client": CACHE}},
         server="zeoserver",
         location=("server",),
@@ -57,8 +57,8 @@ _PRIVATE = (
     ),
 )
 _ONE_LOOP = Limit(
-    "ClientStorage: each DB runs an event loop of its own, and in a process patched by "
-    "gevent there can be one; use --threads shared",
+    "ClientStorage: each DB runs its own event loop, and a process patched by "
+    "gevent can have only one; use --threads shared",
     client_kinds=frozenset({ClientKind.GREENLET}),
     databases=2,
     of_process=True,
@@ -77,17 +77,17 @@ class ClientStorageType(StorageType):
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
     private = _PRIVATE
     copies_blobs = False
-    distributions = ("ZEO", "uvloop")  # whose event loop ZEO uses if it is installed
+    distributions = ("ZEO", "uvloop")  # ZEO uses uvloop's event loop if it is installed
     lasting_caches = (server_cache("ZEO"), OPERATING_SYSTEM)
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
         addresses = tuple(server.address for server in section.config.server)
         here = next(filter(is_here, addresses), None)
-        # Given only a port, runzeo would listen on every interface, and let everybody in.
+        # Given only a port, runzeo would listen on every interface and let everybody in.
         command = f"start one there: runzeo -a {printable(here)} -f Data.fs" if here else ""
         names = " or ".join(map(printable, addresses))
-        missing = f"no ZEO server at {names}; {command or 'start one there, or name another one'}"
+        missing = f"no ZEO server at {names}; {command or 'start one there, or name another'}"
         reads_only = any(
             str(getattr(section.config, name, False)).lower() in {"true", "yes", "on", "1"}
             for name in ("read_only", "read_only_fallback")
@@ -102,8 +102,8 @@ class ClientStorageType(StorageType):
         return [
             Advice(
                 "ClientDisconnected: timed out waiting for connection",
-                f"if the server runs, see whether it has a storage {storage!r}, lets clients write "
-                "to it, and wants ssl",
+                f"if the server is running, check that it has a storage {storage!r}, lets clients "
+                "write to it, and whether it requires ssl",
             )
         ]
 
@@ -111,7 +111,7 @@ class ClientStorageType(StorageType):
     def reroute(cls, section: Any, route: Route) -> None:
         encryption = getattr(section.config, "ssl", None)
         if encryption and not encryption[1]:
-            # The name to be verified is still that of the server.
+            # Verification still needs the server's own name.
             addresses = (server.address for server in section.config.server)
             hosts = (address[0] for address in addresses if isinstance(address, tuple))
             section.config.ssl = encryption[0], next(hosts, None)
@@ -128,14 +128,14 @@ class ClientStorageType(StorageType):
         path = self.storage._cache.path
         if path is None:
             return ""
-        # The file that "client" names is called after the storage, too.
+        # The name of the file that "client" asks for also contains the storage's name.
         return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
 
     def start_files(self) -> Sequence[Path]:
         return [Path(self.storage._cache.path)] if self.persistent_cache() else []
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
-        # getSize() returns the size at the time of the connection.
+        # getSize() returns the size at the time of connecting.
         size = int(self.storage._call("get_info")["size"])
         shared = self.storage.blob_dir if self.storage.shared_blob_dir else None
         return DiskSize(size, size_of_blobs(shared) if blobs and shared else None)
@@ -156,7 +156,7 @@ class ClientStorageType(StorageType):
         return ("ZEO blob cache",)
 
     def existing(self, oids: Sequence[bytes]) -> int:
-        # All requests are sent before the first answer is waited for.
+        # All requests are sent before waiting for the first answer.
         answers = [self.storage._call("getTid", oid, wait=False) for oid in oids]
         errors = list(map(_error_of, answers))
         for error in errors:
@@ -165,23 +165,23 @@ class ClientStorageType(StorageType):
         return errors.count(None)
 
     def keeps_blobs(self) -> bool:
-        # A ClientStorage says that it stores blobs whether it has a directory for them or not.
+        # A ClientStorage claims to store blobs even without a directory for them.
         return bool(self.storage.blob_dir)
 
     def cache_use(self) -> CacheUse:
-        # ZEO counts an access only if the record was there.
+        # ZEO counts an access only if the record existed.
         return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
 
 
 @dataclass(frozen=True)
 class _ServerOfStorage(Requirement):
-    """A ZEO server that has the storage, and lets the client write to it if it wants to.
+    """A ZEO server that has the storage, and lets the client write if it wants to.
 
-    A ClientStorage would ask a server that refuses it again until its time is over.
+    A ClientStorage would keep asking a server that refuses it until it times out.
     """
 
     reads_only: bool = False
-    """Whether the client does without writing."""
+    """Whether the client only reads."""
     encrypted: bool = False
 
     def obstacle(self) -> str | None:
@@ -190,7 +190,7 @@ class _ServerOfStorage(Requirement):
             return missing
         answers = []
         for address in self.addresses:
-            with suppress(Exception):  # opening the storage reports what is not understood here
+            with suppress(Exception):  # opening the storage reports other errors
                 answers.append(self._refusal(address))
         return None if None in answers else next(iter(answers), None)
 
@@ -200,19 +200,19 @@ class _ServerOfStorage(Requirement):
         server = f"the ZEO server at {printable(address)}"
         if "unknown storage" in str(details):
             return (
-                f"{server} has no storage {self.storage!r}; write 'storage NAME' with a name that "
-                "its configuration has"
+                f"{server} has no storage {self.storage!r}; write 'storage NAME' with a name from "
+                "its configuration"
             )
         if error.endswith("ReadOnlyError"):
-            return f"{server} is read only; write 'read-only true' into the section of its client"
+            return f"{server} is read-only; write 'read-only true' in its client's section"
         return None
 
 
 def _error_of(answer: Any) -> Exception | None:
-    """Wait for an answer, and return the exception that it is, if it is one."""
+    """Wait for an answer; return it if it is an exception, else ``None``."""
     try:
         answer.result()
-    except Exception as error:  # noqa: BLE001 - raised where all answers are there
+    except Exception as error:  # noqa: BLE001 - raised once all answers are there
         return error
     return None
 

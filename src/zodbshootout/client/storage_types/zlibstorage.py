@@ -15,14 +15,14 @@ class ZlibStorageType(StorageType):
 
 
 class ServerZlibStorageType(ZlibStorageType):
-    """zc.zlibstorage for a ZEO server whose clients compress: it decompresses only for itself."""
+    """zc.zlibstorage for ZEO servers whose clients compress; it decompresses for itself only."""
 
     storage_class = "zc.zlibstorage.ServerZlibStorage"
     section_classes = ("zc.zlibstorage.ZConfigServer",)
 
     def resolution_flaw(self) -> str | None:
         return (
-            "ServerZlibStorage compresses what it has resolved, and leaves decompression to the "
+            "ServerZlibStorage compresses resolved conflicts, but leaves decompression to the "
             "clients of a ZEO server; use <zlibstorage>"
         )
 

@@ -27,7 +27,7 @@ from zodbshootout.model.storage_facts import (
 
 
 class FileStorageType(StorageType):
-    """FileStorage: an append-only file and its index in memory; it caches no records itself."""
+    """FileStorage: an append-only file and its index in memory; it does not cache records."""
 
     storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
     section_classes = ("ZODB.config.FileStorage",)
@@ -56,13 +56,13 @@ class FileStorageType(StorageType):
         return bool(self.storage._pack_gc)
 
     def vacuum_flaw(self) -> str | None:
-        return "packing writes its file anew, and leaves nothing to be vacuumed"
+        return "packing rewrites its file, so there is nothing to vacuum"
 
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()
         if self.storage.blob_dir:
-            remove_blobs(f"{self.storage.blob_dir}.old")  # the blobs that packing has removed
+            remove_blobs(f"{self.storage.blob_dir}.old")  # blobs that packing removed
         return True
 
 
@@ -83,7 +83,7 @@ class MappingStorageType(StorageType):
         return True
 
     def vacuum_flaw(self) -> str | None:
-        return "its data is in memory, and has nothing to be vacuumed"
+        return "its data is in memory, so there is nothing to vacuum"
 
 
 class TemporaryStorageType(MappingStorageType):
@@ -99,14 +99,14 @@ class TemporaryStorageType(MappingStorageType):
 
 
 class DemoStorageType(StorageType):
-    """DemoStorage: changes over a base that it never changes; by default they stay in memory."""
+    """DemoStorage: changes over an unchanged base; by default the changes stay in memory."""
 
     storage_class = "ZODB.DemoStorage.DemoStorage"
     section_classes = ("ZODB.config.DemoStorage",)
     private = (PrivateSection(("demostorage",)),)
     wraps = ("changes", "base")
-    # Its changes can be in a file that one DB at a time can open; it cannot learn what another DB
-    # has changed there.
+    # Its changes can be in a file that only one DB at a time can open; it cannot learn of
+    # changes made by another DB.
     sharing = Sharing.EXCLUSIVE
     durability = Durability.IN_MEMORY
     zap_obstacle = "its base stays as it is"
@@ -118,16 +118,14 @@ class DemoStorageType(StorageType):
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        # ZEO's storages and RelStorage lack what it uses of the storage for its changes.
-        advice = (
-            "DemoStorage cannot use it for changes; have it keep them in a <filestorage changes>"
-        )
+        # ZEO's storages and RelStorage lack an attribute that DemoStorage needs for its changes.
+        advice = "DemoStorage cannot keep its changes in it; use a <filestorage changes>"
         return [Advice("AttributeError: .*'_lock'", advice)]
 
     def limits(self) -> Sequence[Limit]:
         return [
             Limit(
-                f"DemoStorage uses one {layer.name} in all threads, which that is not made for; "
+                f"DemoStorage uses one {layer.name} in all threads, which it does not support; "
                 "use -c 1",
                 sharers=2,
             )
@@ -139,7 +137,7 @@ class DemoStorageType(StorageType):
         if hasattr(self.storage, "_temporary_changes"):
             return None
         # ZODB 6.4 sets this attribute only for changes in memory, but always reads it to pack.
-        return "DemoStorage cannot pack changes that are kept elsewhere than in its memory"
+        return "DemoStorage cannot pack changes that are not in memory"
 
     def keepers(self) -> Sequence[StorageType]:
         changes, _ = self.inner
@@ -147,12 +145,12 @@ class DemoStorageType(StorageType):
 
 
 class BlobStorageType(StorageType):
-    """The wrapper that keeps blobs in a directory, for storages that keep none."""
+    """The wrapper that keeps blobs in a directory, for storages that cannot keep them."""
 
     storage_class = "ZODB.blob.BlobStorage"
     section_classes = ("ZODB.config.BlobStorage",)
     private = (PrivateSection(("blobstorage",), paths=("blob-dir",)),)
-    wraps = ("_BlobStorage__storage",)  # it has no public name
+    wraps = ("_BlobStorage__storage",)  # there is no public name
     transparent = True
     lasting_caches = (OPERATING_SYSTEM,)
 
@@ -161,7 +159,7 @@ class BlobStorageType(StorageType):
         return replace(size, blobs=size_of_blobs(self.storage.fshelper.base_dir)) if blobs else size
 
     def keeps_blobs(self) -> bool:
-        # It takes the transaction's ID from the storage that it wraps.
+        # It uses the transaction ID of the storage that it wraps.
         return hasattr(self.storage, "_tid")
 
     def pack_flaw(self) -> str | None:

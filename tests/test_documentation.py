@@ -255,23 +255,3 @@ def test_the_example_server_passes_its_test(tree: Path) -> None:
     insert(running, '"zeoserver":', code_block('"webserver"'))
     insert(running, "from zodbshootout", "from zodbshootout.servers.webserver import WebServer")
     run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
-
-
-def test_the_example_crew_passes_its_test(tree: Path) -> None:
-    package = tree / "src" / "zodbshootout"
-    shutil.copy(EXAMPLES / "subprocesses.py", package / "crews")
-    test = shutil.copy(EXAMPLES / "test_subprocesses.py", tree / "tests")
-    insert(package / "model" / "specification.py", "GREENLET =", code_block("SUBPROCESS"))
-    insert(package / "crews" / "local.py", "if shape.client_kind is", code_block("if shape"))
-    insert(package / "cli" / "parser.py", "flag(\n", code_block("flag("))
-    options = package / "cli" / "options.py"
-    whole = options.read_text(encoding="utf-8")
-    assert "unit = ClientKind.PROCESS\n" in whole
-    options.write_text(whole.replace("unit = ClientKind.PROCESS\n", f"{code_block('unit')}\n"))
-    run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
-    command = [sys.executable, "-m", "zodbshootout", "hot", "--subprocesses", "--list"]
-    listed = subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=100, cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(package.parent)},
-    )  # fmt: skip
-    assert "subprocess" in listed.stdout

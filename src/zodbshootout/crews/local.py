@@ -283,10 +283,7 @@ class CrewPlan:
         return crew
 
     def open_benchmark(self, index: int) -> Benchmark:
-        """Open a DB for one client alone, number *index* of those here; return its benchmark.
-
-        Any process can call it: what :func:`plan_of` returns can be pickled.
-        """
+        """Open a DB for one client alone, number *index* of those here; return its benchmark."""
         return self._benchmark(self._filled_database(), None, index)
 
     @property

@@ -9,10 +9,9 @@ import shutil
 import subprocess
 import sys
 import venv
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import distribution, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ import pytest
 import yaml
 import ZEO
 
-import zodbshootout
 from tests.contenders.test_making import git
 from tests.integration.command import open_directory
+from tests.wheel import build_wheel
 from zodbshootout.cli import options
 from zodbshootout.config.source import samples
 
@@ -114,6 +113,7 @@ class Runner:
 
     def _run(self, name: str, step: str, variables: Mapping[str, str]) -> None:
         assert "${{" not in step
+        (wheel,) = self.server.glob("built/*.whl")
         programs = [self.place / "python" / "bin", self.server / "bin", Path(sys.executable).parent]
         environment = {
             **{key: text for key, text in os.environ.items() if not key.startswith("GIT")},
@@ -125,7 +125,7 @@ class Runner:
             "GITHUB_SERVER_URL": self.server.as_uri(), "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_RUN_ID": "42", "GITHUB_STEP_SUMMARY": str(self.place / "summary.md"),
             **variables,
-            "ZODBSHOOTOUT": (self.server / wheel_name()).as_uri(),
+            "ZODBSHOOTOUT": wheel.as_uri(),
         }  # fmt: skip
         done = subprocess.run(
             ["bash", "-e", "-c", step],
@@ -138,26 +138,6 @@ class Runner:
 
     def read(self, name: str) -> str:
         return (self.place / name).read_text(encoding="utf-8")
-
-
-def wheel_name() -> str:
-    return f"zodbshootout-{version('zodbshootout')}-py3-none-any.whl"
-
-
-def write_wheel(directory: Path) -> None:
-    """Write a wheel of zodbshootout as it is here."""
-    package = Path(zodbshootout.__file__).parent
-    installed = distribution("zodbshootout")
-    information = f"zodbshootout-{installed.version}.dist-info"
-    with zipfile.ZipFile(directory / wheel_name(), "w") as archive:
-        for place, _, names in os.walk(package, followlinks=True):
-            for name in names:
-                if not name.endswith(".pyc"):
-                    path = Path(place) / name
-                    archive.write(path, path.relative_to(package.parent))
-        for name in ("METADATA", "entry_points.txt", "WHEEL"):
-            archive.writestr(f"{information}/{name}", installed.read_text(name) or "")
-        archive.writestr(f"{information}/RECORD", "")
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +159,7 @@ def server() -> Iterator[Path]:
             (place / "bin" / name).write_text(text)
             (place / "bin" / name).chmod(0o755)
         (place / "comments").mkdir()
-        write_wheel(place)
+        build_wheel(place)
         yield place
 
 

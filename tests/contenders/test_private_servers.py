@@ -281,7 +281,7 @@ def test_a_server_is_not_restarted_for_a_storage_that_would_lose_its_data(
     refusals = {name: operation_refusal(one, parameters) for name, one in several.items()}
     assert refusals == {
         **dict.fromkeys(several),
-        "lost": "this storage: server main keeps the data in memory, and loses it",
+        "lost": "this storage: server main would lose its data, which is in memory",
     }
 
 

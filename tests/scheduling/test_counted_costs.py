@@ -56,7 +56,7 @@ def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.M
     monkeypatch.setattr(outcome.observer, "relay", lines.append)
     outcome.run()
     others = "cache:11211 and /run/socket"
-    assert lines == [f"a is also connected with {others}, where no round-trip time is added"]
+    assert lines == [f"a is also connected to {others}, without an added round-trip time"]
     for result in outcome.results:
         assert "trips" not in result.metadata
         assert result.metadata["traffic_not_counted"] == f"it is also connected with {others}"

@@ -41,7 +41,7 @@ def test_a_host_with_different_versions_is_refused_by_name() -> None:
     with pytest.raises(UserError) as error:
         host_checks.check_versions("b", {"Python": "3.11.7", "ZODB": "6.3"}, versions)
     assert str(error.value) == (
-        "--hosts: b has ZODB 6.3, and this host has 6.4; install the same there"
+        "--hosts: b has ZODB 6.3, but this host has 6.4; install the same there"
     )
     with pytest.raises(UserError, match="b has ZODB not installed"):
         host_checks.check_versions("b", {"Python": "3.11.7"}, versions)
@@ -86,7 +86,7 @@ def test_a_host_that_cannot_read_the_trace_of_a_workload_is_refused(tmp_path: Pa
     with pytest.raises(UserError) as error:
         host_checks.check_hosts(cluster, plan)
     assert str(error.value) == (
-        f"--workload: two (10.0.0.2) cannot read {trace}: the hosts need a file system in common; "
+        f"--workload: two (10.0.0.2) cannot read {trace}: the hosts need a common file system; "
         "name a directory in it in the environment variable TMPDIR"
     )
 

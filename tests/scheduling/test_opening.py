@@ -136,8 +136,8 @@ def test_the_drivers_that_are_available_are_named_in_brief() -> None:
     )
     failures, _ = inspect_with(fork_servers, *map(contender, "abc"))
     assert failures == {
-        "a": "cannot be opened: the driver 'x' is not available; there are 'A', 'B C', 'D'",
-        "b": "cannot be opened: the driver 'D' is not available; there are 'A', 'B C'",
+        "a": "cannot be opened: the driver 'x' is not available; these are: 'A', 'B C', 'D'",
+        "b": "cannot be opened: the driver 'D' is not available; these are: 'A', 'B C'",
         "c": "cannot be opened: the driver 'x' is not available",
     }
 

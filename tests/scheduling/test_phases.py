@@ -123,7 +123,7 @@ def restarted(how: str, site: Site | None = None) -> FakedShootout:
 def test_private_servers_are_restarted_while_clients_go_on(how: str, ended: str) -> None:
     outcome = restarted(how)
     assert states_of_phases(outcome) == {"a": ["measured"] * 3, "b": ["not supported"] * 3}
-    assert "no server of its own to restart" in outcome.results[3].reason
+    assert "did not start a server that it could restart" in outcome.results[3].reason
     assert [event.call for event in outcome.site.did("kill", "halt", "resume")] == [ended, "resume"]
     (event,) = outcome.site.did("recovered")
     assert event.contender == "a"

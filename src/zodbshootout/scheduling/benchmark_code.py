@@ -1,4 +1,4 @@
-"""A hash of the code of a benchmark, by which results of different code are told apart."""
+"""A hash of the code of a benchmark, which tells results of different code apart."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 def code_hash(benchmark: type[Benchmark]) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
 
-    Comments, docstrings and blank lines have no effect on it, and neither has the Python.  It is
-    empty if a source is not available.
+    It does not depend on comments, docstrings, blank lines or the Python.  It is empty if a source
+    is not available.
     """
     kinds = (kind for kind in inspect.getmro(benchmark) if issubclass(kind, Benchmark))
     try:

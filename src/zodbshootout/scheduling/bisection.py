@@ -1,4 +1,4 @@
-"""The search for a commit: which one is measured next, until when, and what was found."""
+"""The search for a commit: which one to measure next, for how long, and with what outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zodbshootout.results.sequential import Rule
 from zodbshootout.results.verdicts import Pair, compare
 
 ERROR = 0.05
-"""The greatest probability that one of a search's findings is wrong."""
+"""The maximum probability that any finding of a search is wrong."""
 
 
 @dataclass
@@ -24,15 +24,15 @@ class Search:
 
     suspects: Suspects
     measure: Callable[[str, Rule, Step | None], Step]
-    """Measures a commit as a rule says, and the figure that the first step has found."""
+    """Measures a commit as a rule says; after the first step, only the figure of that step."""
     keep: Callable[[Sequence[Step]], None]
     """Called after each step with all of them."""
     looks: Sequence[int]
     steps: list[Step]
-    """Those so far; the first one compares the bad commit with the good one."""
+    """The steps so far; the first one compares the bad commit with the good one."""
 
     def run(self) -> None:
-        """Take all steps that are left.
+        """Take all remaining steps.
 
         :raises UserError: if the change is not between good and bad
         """
@@ -49,7 +49,7 @@ class Search:
 
     @property
     def first_bad(self) -> Sequence[str]:
-        """The commits of which one is the first bad one; none if there is no change."""
+        """The commits that may be the first bad one; empty if there is no change."""
         has_changed = bool(self.steps) and self.steps[0].finding is Finding.BAD
         return self.suspects.left if has_changed else []
 
@@ -61,9 +61,9 @@ class Search:
 
     @property
     def _error(self) -> float:
-        """The error of the next step: an equal part for each that is left, and one in reserve.
+        """The error of the next step: an equal share for each remaining step, and one in reserve.
 
-        Halving needs the logarithm of the commits, but git cannot halve them if some are skipped.
+        The number of steps is the logarithm of that of commits, but more if some are skipped.
         """
         steps = math.ceil(math.log2(max(2, len(self.suspects.left)))) + (not self.steps)
         spent = sum(step.error for step in self.steps)
@@ -72,22 +72,22 @@ class Search:
 
 @dataclass
 class Decision:
-    """A decision about a candidate, which is made while it is measured."""
+    """The decision about a candidate, made while it is measured."""
 
     rule: Rule
     candidate: str
-    """The end of the names of contenders in the candidate's environment."""
+    """The ending of contenders' names in the candidate's environment."""
     cost: Cost | None = None
     """The cost that is compared; ``None`` for the speed."""
     figure: str = ""
-    """The name of the figure that decides; empty for the first one that can."""
+    """The name of the figure that decides; empty for the first one that does."""
     pair: Pair | None = None
-    """The results that have decided, or else the last ones."""
+    """The results that decided, or the last ones that were compared."""
     is_changed: bool | None = None
     """Whether the candidate has the change; ``None`` while it is undecided."""
 
     def rounds(self, results: Sequence[CellResult], rows: int) -> int:
-        """Return the number of rounds that a row with these *results* takes in all."""
+        """Return the total number of rounds for a row with these *results*."""
         sides = self.sides(results)
         if self.is_changed is not None or not all(sides):
             return 0
@@ -111,7 +111,7 @@ class Decision:
         return [result.with_cost(self.cost) or replace(result, runs=()) for result in results]
 
     def sides(self, results: Sequence[CellResult]) -> tuple[list[CellResult], list[CellResult]]:
-        """Return the results of the good commit, and those of the candidate under their names."""
+        """Return the results of the good commit, and the candidate's under the same names."""
         good, of_candidate = list[CellResult](), list[CellResult]()
         for result in results:
             name = result.cell.contender.removesuffix(self.candidate)

@@ -1,9 +1,9 @@
 """Calibration: the number of iterations in a slice, and of slices in a run.
 
-pyperf calibrates each benchmark by itself.  Contenders that are compared should do the same number
-of iterations instead: then their databases grow equally and meet the same number of pauses.  So all
-contenders get one count, as far as the slow ones can afford it.  And all contenders should have
-equal parts of a run's time: one that needs longer for a slice takes fewer slices.
+pyperf calibrates each benchmark separately.  Contenders that are compared should instead do the
+same number of iterations, so that their databases grow equally and meet equally many pauses.  So
+all contenders get one count, as far as the slow ones can afford it.  And all should get equal parts
+of a run's time: those that need longer for a slice take fewer slices.
 """
 
 from __future__ import annotations
@@ -20,72 +20,72 @@ from zodbshootout.results.estimate import MIN_RUNS
 C = TypeVar("C", bound=Hashable)
 
 RUN_TIME = 1.8
-"""Seconds that the slices of a run take for each contender, by default."""
+"""Seconds of slices in a run, per contender, by default."""
 AFFORDABLE = 3
-"""A slice may take this many times ``--min-time`` for the sake of an equal count."""
+"""A slice may take this many times ``--min-time`` to make counts equal."""
 AFFORDABLE_IF_NUMBERED = 20
-"""The same if the count has to be equal, because iterations are numbered."""
+"""The same if counts have to be equal, because iterations are numbered."""
 EQUAL_WITHIN = 1.5
-"""The ratio of two contenders' times up to which they count as equally fast: calibration is no more
-exact than that."""
+"""The ratio of two contenders' times up to which they count as equally fast, as calibration is not
+more exact."""
 MIN_ARRIVALS = 300
-"""The minimum of arrivals at all clients in a slice at a rate: three of them are beyond the 99th
+"""Minimum number of arrivals at all clients in a slice at a rate: three of them are beyond the 99th
 percentile."""
 MIN_PACED = 3.0
-"""The minimum seconds of a slice at a rate: a queue that begins empty hides for some seconds that a
-storage is overloaded."""
+"""Minimum length of a slice at a rate, in seconds: a queue that starts empty masks an overload for
+a while."""
 MIN_BEYOND = 10
-"""The minimum of arrivals beyond a percentile that is compared with a limit."""
+"""Minimum number of arrivals beyond a percentile that has a limit."""
 SECONDS_OF_PHASE = 12.0
-"""Seconds that usually suffice for a phase of an operation."""
+"""Seconds that are usually enough for a phase of an operation."""
 SEARCH_TIME = 240.0
-"""Seconds that suffice for several runs that search for a rate within a limit."""
+"""Seconds that are enough for several runs that search for a rate within a limit."""
 USUAL_RUNS = 40
 SHORTEST_RUN, LONGEST_RUN = 0.75, 60.0
-"""Limits of the seconds in which all contenders make a run, if they make runs for a given time."""
+"""Limits of the seconds in which all contenders make a run, if runs are made for a given time."""
 SLICES_OF_A_RUN = 5
-"""The minimum of a contender's slices in such a run, as far as they are not longer than this."""
+"""Minimum number of a contender's slices in such a run, as long as they are short enough."""
 LONG_SLICE = 1.0
-"""Seconds of the longest of such slices: longer ones of two contenders are no pairs."""
+"""Maximum seconds of such slices: longer ones of two contenders would not be pairs."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
 MAX_STRIDE = 8
-"""The largest stride: a contender takes a slice in at least one of this many turns."""
+"""The largest stride: every contender takes a slice in at least one of this many turns."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """The duration and the number of a cell's measurements, in pyperf's terms."""
+    """The duration and number of a cell's measurements, in pyperf's terms."""
 
     processes: int
-    """Runs (pyperf workers) of a cell, or their minimum if there is a :attr:`precision`."""
+    """Runs (pyperf workers) of a cell; with a :attr:`precision`, the minimum."""
     values: int
-    """Values of a run, each of which is a slice; 0 for as many as fit into :attr:`run_time`, and
-    fewer of contenders that need longer for a slice."""
+    """Values of a run, one per slice; 0 for as many as fit into :attr:`run_time`, and fewer for
+    contenders that need longer for a slice."""
     warmups: int
-    """Values at the beginning of a run that do not count."""
+    """Values at the start of a run that are discarded."""
     loops: int
-    """Iterations of a value; 0 to calibrate them."""
+    """Iterations of a value; 0 if calibration chooses them."""
     min_time: float
-    """Seconds that a value should take at least, which calibration aims at."""
+    """Minimum seconds of a value, which calibration aims at."""
     run_time: float = RUN_TIME
-    """Seconds that the slices of a run take per contender, on average over contenders."""
+    """Seconds of slices in a run, per contender on average."""
     precision: float = 0.0
-    """Half of the width of intervals, as a fraction of a figure, at which a row ends; 0 for a fixed
+    """The half width of intervals, as a fraction of the figure, at which a row ends; 0 for a fixed
     number of runs."""
     limit: float = 0.0
     """With a :attr:`precision`, the maximum seconds of all rows; 0 for :attr:`cell_limit`."""
     cell_limit: float = 0.0
-    """With a :attr:`precision`, the maximum seconds of a cell, on average over the cells."""
+    """With a :attr:`precision`, the maximum average seconds per cell."""
     duration: float = 0.0
-    """Seconds for which the contenders of a row keep their clients, servers and databases, and make
-    runs; 0 for processes of its own for each run."""
+    """Seconds for which the contenders of a row make runs with the same clients, servers and
+    databases; 0 for separate processes in each run."""
 
     def lasting(self, contenders: int) -> Effort:
-        """Return the effort of the runs that *contenders* make for the :attr:`duration`.
+        """Return the effort of runs that *contenders* make for the :attr:`duration`.
 
-        Slices are long, so that little of the time is off the clock.
+        Long slices keep the time off the clock short.
         """
         a_run = min(LONGEST_RUN, max(SHORTEST_RUN, self.duration / USUAL_RUNS)) / contenders
         min_time = max(self.min_time, min(LONG_SLICE, a_run / SLICES_OF_A_RUN))
@@ -94,21 +94,21 @@ class Effort:
 
 @dataclass
 class RowCalibration(Generic[C]):
-    """The loops and turns of all runs of a row, chosen in its first run."""
+    """The loops and turns of a row, chosen in its first run and kept in all others."""
 
     effort: Effort
     fewest_loops: int = 1
     numbered: bool = False
-    """Whether all contenders have to do the same iterations in a turn."""
+    """Whether all contenders have to do the same iterations in each turn."""
     loops: dict[C, int] = field(default_factory=dict)
     tries_first: bool = True
     """Whether each contender does an iteration before its slices, which opens its connections."""
     turns: int = 0
-    """Turns of a run, warm-ups excluded; 0 until they are chosen."""
+    """Turns of a run without warm-ups; 0 until they are chosen."""
     stride: dict[C, int] = field(default_factory=dict)
-    """A contender takes a slice in one of this many turns; without an entry, in every turn."""
+    """One of this many turns has a slice of the contender; without an entry, every turn has one."""
     cheapest: float = 0.0
-    """Seconds of a slice of the fastest contender, time off the clock included."""
+    """Seconds of a slice of the fastest contender, including time off the clock."""
     latest: dict[C, float] = field(default_factory=dict)
     """The latest value of each contender."""
 
@@ -122,7 +122,7 @@ class RowCalibration(Generic[C]):
 
     @property
     def turns_chosen(self) -> bool:
-        """Whether the number of turns was chosen so that they take the run time of the effort."""
+        """Whether the number of turns was chosen to fill the run time of the effort."""
         return bool(self.turns) and not self.effort.values
 
     def values(self, key: C) -> int:
@@ -130,15 +130,15 @@ class RowCalibration(Generic[C]):
         return -(-self.turns // self.stride.get(key, 1))
 
     def takes_part(self, key: C, turn: int) -> bool:
-        """Return whether a contender takes a slice in a turn, counted from 0 on."""
+        """Return whether a contender takes a slice in a turn, counted from 0."""
         after_warmups = turn - self.effort.warmups
         return after_warmups < 0 or after_warmups % self.stride.get(key, 1) == 0
 
 
 def loops_at_rate(parameters: Parameters) -> int:
-    """Return the loops if iterations come at a rate, otherwise 0.
+    """Return the loops of iterations at a rate, 0 without a rate.
 
-    They are enough to show the tail of the latencies, and for each client to have a schedule.
+    They are enough to show the tail of the latencies, and to give each client a schedule.
     """
     percentile = parameters.limit.percentile
     if not (parameters.rate or percentile):
@@ -165,7 +165,7 @@ def slice_at_rate(parameters: Parameters) -> float:
 
 
 def slices_at_rate(parameters: Parameters, run_time: float) -> int:
-    """Return the slices at a rate that a contender takes in *run_time* seconds, 1 at least."""
+    """Return how many slices at a rate a contender takes in *run_time* seconds, at least 1."""
     return max(1, round(run_time / slice_at_rate(parameters)))
 
 
@@ -174,11 +174,11 @@ def choose_loops(
 ) -> dict[C, int]:
     """Return the loops for each contender, given its seconds per iteration.
 
-    The count is the power of two with which the fastest contender takes *min_time* seconds,
-    measured from the end of its first iteration if *fewest* is more than one.  If a contender would
-    take more than :data:`AFFORDABLE` times *min_time* for that count, it does as many as this time
-    allows, and at least as many as take *min_time*.  None does less than *fewest*.  *before* are
-    the loops of contenders that were calibrated earlier, and with which these are compared.
+    The count is the power of two with which the fastest contender takes *min_time* seconds, not
+    counting its first iteration if *fewest* is more than one.  A contender that would need more
+    than :data:`AFFORDABLE` times *min_time* for the count does as many iterations as this time
+    allows, but enough to take *min_time*.  None does fewer than *fewest*.  *before* are the loops
+    of contenders that were calibrated earlier and are compared with these.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)
@@ -195,9 +195,9 @@ def choose_loops(
 def equal_loops(
     seconds: Mapping[C, float], min_time: float, fewest: int = 1, before: Iterable[int] = ()
 ) -> dict[C, int]:
-    """Return the loops for contenders that have to do equally many; see :func:`choose_loops`.
+    """Return the loops for contenders that need equal counts; see :func:`choose_loops`.
 
-    The fastest takes *min_time* seconds for them, unless the slowest cannot afford that.
+    The fastest takes *min_time* seconds for them, unless the slowest would take too long.
     """
     if not seconds:
         return {}
@@ -209,7 +209,7 @@ def equal_loops(
 
 
 def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
-    """Return the stride of each contender, which takes a slice in one of this many turns.
+    """Return the stride of each contender: one of so many turns has a slice of it.
 
     Strides are powers of two, so that slices of any two contenders fall into the same turn as often
     as possible.  *costs* are the seconds of their slices, *cheapest* those of the fastest one.
@@ -221,8 +221,8 @@ def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
 def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: float) -> int:
     """Return the number of turns of a run.
 
-    *costs* are the seconds of a slice of each contender, time off the clock included; *run_time*
-    is the average of the seconds that a contender may take.
+    *costs* are the seconds of a slice of each contender, including time off the clock; *run_time*
+    is the average number of seconds for a contender.
     """
     turn = sum(cost / stride[key] for key, cost in costs.items())
     wanted = int(run_time * len(costs) / max(turn, 1e-9))
@@ -231,7 +231,7 @@ def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: fl
 
 
 def _rounded(seconds: Mapping[C, float]) -> dict[C, float]:
-    """Give contenders that are about equally fast the seconds of the fastest of them."""
+    """Replace the seconds of contenders that are about equally fast by those of the fastest."""
     rounded: dict[C, float] = {}
     fastest = -math.inf
     for key in sorted(seconds, key=lambda key: seconds[key]):

@@ -1,4 +1,4 @@
-"""Calibrate the relays of a run, on this machine or on the hosts that clients are on."""
+"""Calibrate the relays of a run, on this machine or on the clients' hosts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from zodbshootout.workers.measuring import Calibrations
 
 
 def calibrations_for(plan: Plan, cluster: Cluster | None, observer: Observer) -> Calibrations:
-    """Calibrate relays for all round-trip times of a plan's contenders, each once.
+    """Calibrate relays once for each round-trip time of a plan's contenders.
 
-    What a machine does not deliver is shown.
+    A line is shown for each time that a machine cannot deliver.
 
     :raises UserError: if a relay does not work, or a host is lost
     """
@@ -48,7 +48,7 @@ def _here(rtts: Sequence[float]) -> Mapping[float, Calibration]:
 
 
 def _on_hosts(cluster: Cluster, rtts: Sequence[float]) -> Calibrations:
-    """Have all hosts calibrate at the same time, as their clients will be at work."""
+    """Have all hosts calibrate at the same time, since their clients will also work together."""
     futures = {}
     made = {}
     try:

@@ -20,11 +20,11 @@ from zodbshootout.versions import installed_versions
 
 
 def check_hosts(cluster: Cluster, plan: Plan) -> None:
-    """Check that all hosts have this host's versions of Python and of the contenders' packages.
+    """Check that all hosts have this host's versions of Python and the contenders' packages.
 
-    If a workload is replayed, they also have to read the trace that was made of it.
+    They also have to be able to read the trace of a workload that is replayed.
 
-    :raises UserError: if a host differs, or has left the cluster
+    :raises UserError: if a host differs or has left the cluster
     """
     paths = sorted({cell.parameters.workload.path for cell in plan.cells} - {""})
     modules = {module for contender in plan.contenders for module in contender.info.modules}
@@ -35,12 +35,12 @@ def check_hosts(cluster: Cluster, plan: Plan) -> None:
             there = addresses(client)
             answers = client.run(versions, names, on_error="return")
             missing = client.run(missing_files, paths, on_error="return") if paths else {}
-            try:  # the scheduler unpickles the workers' tasks, so it has to have the modules
+            try:  # the scheduler unpickles the workers' tasks, so it needs the modules as well
                 scheduler = client.run_on_scheduler(versions, names)
             except Exception as error:  # noqa: BLE001 - it is reported
                 scheduler = error
     except OSError as error:
-        raise UserError(f"--hosts: {cluster.scheduler} does not answer any more: {error}") from None
+        raise UserError(f"--hosts: {cluster.scheduler} no longer answers: {error}") from None
     check_versions(f"the scheduler at {cluster.scheduler}", scheduler, here)
     for worker in cluster.workers:
         gone = OSError("it has left the cluster")
@@ -48,15 +48,15 @@ def check_hosts(cluster: Cluster, plan: Plan) -> None:
         check_versions(str(worker), answers.get(address, gone), here)
         if missing.get(address):
             raise UserError(
-                f"--workload: {worker} cannot read {paths[0]}: the hosts need a file system in "
-                "common; name a directory in it in the environment variable TMPDIR"
+                f"--workload: {worker} cannot read {paths[0]}: the hosts need a common file "
+                "system; name a directory in it in the environment variable TMPDIR"
             )
 
 
 def check_versions(
     host: str, there: Mapping[str, str] | Exception, here: Mapping[str, str]
 ) -> None:
-    """Check that the versions *there*, on a *host*, are those *here*.
+    """Check that the versions *there*, on a *host*, equal those *here*.
 
     :raises UserError: if they differ, or if *there* is an error of the host
     """
@@ -67,7 +67,7 @@ def check_versions(
     for name, version in here.items():
         if there.get(name) != version:
             raise UserError(
-                f"--hosts: {host} has {name} {there.get(name, 'not installed')}, and this "
+                f"--hosts: {host} has {name} {there.get(name, 'not installed')}, but this "
                 f"host has {version}; install the same there"
             )
 
@@ -86,7 +86,7 @@ def distributions_of(modules: Iterable[str]) -> list[str]:
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """Return the versions that have to be equal on all hosts: of Python, zodbshootout and *names*.
+    """Return the versions of Python, zodbshootout and *names*, which hosts must have in common.
 
     The version of zodbshootout is a digest of its modules, because it may be a checkout.
     """
@@ -110,7 +110,7 @@ def on_hosts(sweep: Sweep, cluster: Cluster) -> Sweep:
     most = max(sweep.values[CLIENTS])
     if cluster.room is not None and most > cluster.room:
         raise UserError(
-            f"-c {most}: the Dask workers have room for {cluster.room} clients, as their "
+            f"-c {most}: the Dask workers have room for {cluster.room} clients, according to their "
             f"resource {ROOM!r} says"
         )
     crew = replace(sweep.base.crew, hosts=len(cluster.workers))

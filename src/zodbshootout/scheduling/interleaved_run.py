@@ -1,7 +1,7 @@
-"""The contenders of a row in turn: all are ready at once, and take slices one after the other.
+"""A run in which contenders take turns: all are ready at once, and take one slice after another.
 
-Slices of different contenders in the same turn are a pair: they are so close in time that the
-machine treated both alike.  A contender that needs much longer than the others for a slice takes
+Slices of different contenders in the same turn are pairs: they are so close in time that the
+machine treated them alike.  A contender that needs much longer for a slice than the others takes
 part in fewer turns.
 """
 
@@ -33,10 +33,10 @@ def ordered(
 ) -> list[C]:
     """Return the order in which *keys* take their slices of a turn.
 
-    The first in a turn finds the machine in another state than the last.  So contenders that take
-    part in the same turns do so in a random order one time and in the reverse order the next time;
-    thus each comes before another one as often as after it.  *orders* holds the orders to be
-    reversed next, and is kept from one turn to the next.
+    The machine is in another state for the first in a turn than for the last.  So contenders that
+    take part in the same turns are shuffled one time and reversed the next time: any two of them
+    are in either order equally often.  *orders* holds the orders to be reversed next, and is kept
+    from turn to turn.
     """
     by_stride: dict[int, list[C]] = {}
     for key in keys:
@@ -62,7 +62,7 @@ class Timing:
     off_clock: float
     """Seconds of a slice that are off the clock."""
     waiting: float = 0.0
-    """Seconds per iteration that clients wait until it is due."""
+    """Seconds per iteration that clients wait for its scheduled start."""
 
 
 @dataclass
@@ -71,14 +71,14 @@ class InterleavedRun(Generic[C]):
 
     workers: dict[C, Worker]
     failed: Callable[[C, Failure], None]
-    """Called when a worker has failed; it takes no further part."""
+    """Called when a worker has failed; the run goes on without it."""
     clock: Callable[[], float] = time.monotonic
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """Called to take each prepared slice by calling its second argument, once."""
+    """Takes a prepared slice of a contender by calling the given function once."""
     is_last: Callable[[], bool] = lambda: True
-    """Called when a run has had its slices; if false, the workers are there for another one."""
+    """Called after the slices of a run; if false, the workers make another run."""
     run_time: Callable[[], float] | None = None
-    """Returns the seconds of slices for which their number is chosen; ``None`` for those of the
+    """Returns the seconds of slices that the turns are to fill; ``None`` for those of the
     effort."""
     _is_decided: bool = False
     _orders: dict[int, list[C]] = field(default_factory=dict)
@@ -92,9 +92,9 @@ class InterleavedRun(Generic[C]):
     def run(
         self, calibration: RowCalibration[C], order: random.Random, first: int = 0
     ) -> Iterator[tuple[C, Any]]:
-        """Take all slices of a run; the turns are numbered from *first* on.
+        """Take all slices of a run; *first* is the number of the first turn.
 
-        Yield the runs of the contenders that did not fail, each as soon as it is finished.
+        Yield the run of each contender that did not fail, as soon as it is finished.
         """
         self.calibrate(calibration)
         effort = calibration.effort
@@ -121,7 +121,7 @@ class InterleavedRun(Generic[C]):
                 yield key, run
 
     def _take_turn(self, keys: Sequence[C], number: int) -> dict[C, Slice]:
-        """Have *keys* prepare a slice at the same time, and then take it one after the other."""
+        """Have *keys* prepare a slice at the same time, then take it one after another."""
         self._all_at_once(keys, "prepare_slice", number)
         return self._for_each(
             lambda key: self.take(key, lambda: self.workers[key].take_slice(number)), keys
@@ -130,7 +130,7 @@ class InterleavedRun(Generic[C]):
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
         """Have each contender do an iteration; return its seconds if calibration needs them.
 
-        Only the first iteration of a process does work such as opening its first connections.
+        Work such as opening connections slows down only the first iteration of a process.
         """
         if not calibration.tries_first:
             return {}
@@ -140,7 +140,7 @@ class InterleavedRun(Generic[C]):
         return self._for_each(lambda key: self.workers[key].attempt(1).value)
 
     def _decide(self, calibration: RowCalibration[C], first: dict[C, float]) -> None:
-        """Choose loops and turns; *first* has the seconds of each contender's first iteration."""
+        """Choose loops and turns; *first* are the seconds of each contender's first iteration."""
         effort = calibration.effort
         undecided = [key for key in self.workers if key not in calibration.loops]
         if effort.loops and effort.values:
@@ -159,7 +159,7 @@ class InterleavedRun(Generic[C]):
             self._share_out(calibration, timings)
 
     def _time(self, key: C, first: float, effort: Effort) -> Timing:
-        """Increase the number of iterations until they last long enough to time one of them."""
+        """Increase the number of iterations until they take long enough to time one of them."""
         seconds, loops = first, effort.loops or 1
         while True:
             if not effort.loops:
@@ -175,7 +175,7 @@ class InterleavedRun(Generic[C]):
 
     def _share_out(self, calibration: RowCalibration[C], timings: dict[C, Timing]) -> None:
         """Choose the turns in which each contender takes a slice, and the number of turns."""
-        # At the end of a slice several clients are in an iteration that does not count.
+        # At the end of a slice, several clients are in an iteration that is not counted.
         uncounted = 1 if calibration.fewest_loops > 1 else 0
         costs = {
             key: timing.iteration * (calibration.loops[key] + uncounted) + timing.off_clock

@@ -10,20 +10,21 @@ import psutil
 
 @dataclass(frozen=True)
 class MachineLoad:
-    """Seconds, summed over all processors, since a fixed time such as the start of the machine."""
+    """Seconds of all processors together, since a fixed time such as the start of the machine."""
 
     all: float
     busy: float
-    """Neither idle nor waiting for a disk; other virtual machines included."""
+    """Time in which they were neither idle nor waiting for a disk, including other virtual
+    machines."""
     steal: float
     """Used by other virtual machines, if that is known."""
     ours: float
     """Used by this process and its descendants."""
 
     def since(self, before: MachineLoad) -> dict[str, float]:
-        """Return the parts of the processors' time since *before*, as metadata of a run.
+        """Return the fractions of the processors' time since *before*, as metadata of a run.
 
-        ``other_load`` was used by programs other than this one and its descendants, and ``steal``
+        ``other_load`` was used by programs other than this process and its descendants, ``steal``
         by other virtual machines.
         """
         total = self.all - before.all
@@ -36,7 +37,7 @@ class MachineLoad:
 
 
 def load_now() -> MachineLoad:
-    """Return the load of the machine so far."""
+    """Return the load of the machine until now."""
     times = psutil.cpu_times()._asdict()
     counted = {name: times[name] for name in times if not name.startswith("guest")}
     idle = times["idle"] + times.get("iowait", 0.0)
@@ -44,6 +45,6 @@ def load_now() -> MachineLoad:
     this = psutil.Process()
     ours = 0.0
     for process in (this, *this.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # ended; its parent has its seconds once it has waited
-            ours += sum(process.cpu_times()[:4])  # with those of children that have ended
+        with suppress(psutil.NoSuchProcess):  # it has ended, so its parent counts its seconds
+            ours += sum(process.cpu_times()[:4])  # includes children that have ended
     return MachineLoad(total, total - idle, times.get("steal", 0.0), ours)

@@ -24,7 +24,7 @@ from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, ForkServers, TimeLimit
 
 PATIENCE = 5.0
-"""Seconds of opening a contender after which a message names it; half of a short time limit."""
+"""Seconds after which a message names the contender that is opening; half of a short limit."""
 
 
 def open_all(
@@ -32,7 +32,7 @@ def open_all(
 ) -> tuple[Plan, RunningServers]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
-    Return the plan with the opened contenders and the failures of the others, and the servers.
+    Return the plan, with the opened contenders and the others' failures, and the servers.
 
     :raises UserError: if the Python of an environment rejects a section
     """
@@ -88,9 +88,9 @@ def inspect_all(
 
 
 def _check_section(section: Section, failure: Failure) -> None:
-    """Check that a *failure* is not the error of another Python about the section.
+    """Raise an error if another Python's *failure* is a mistake in the section.
 
-    :raises UserError: if it is, with the place in the file
+    :raises UserError: with its place in the file
     """
     if section.environment and failure.section_line is not None:
         place = section.line(max(1, failure.section_line))
@@ -116,7 +116,7 @@ _MISSING_DRIVER = (
     "DriverNotImportableError",
     "NoDriversAvailableError",
 )
-"""Names of RelStorage's exceptions, which cannot be imported if it is not installed."""
+"""Names of RelStorage's exceptions; RelStorage may not be installed."""
 
 
 _NO_DRIVER = re.compile(r"(\w+Error): \1: Driver (?P<name>'[^']*') is not available")
@@ -124,12 +124,12 @@ _AVAILABLE = re.compile(r"('[^']*') \(Module: [^;]*; Available: True\)")
 
 
 def _without_options(cause: str) -> str:
-    """Shorten the message about a missing driver, in which RelStorage describes all of them."""
+    """Shorten RelStorage's message about a missing driver, which describes all drivers."""
     missing = _NO_DRIVER.match(cause)
     if missing is None:
         return cause
     there = ", ".join(_AVAILABLE.findall(cause))
-    advice = f"; there are {there}" if there else ""
+    advice = f"; these are: {there}" if there else ""
     return f"the driver {missing['name']} is not available{advice}"
 
 
@@ -162,7 +162,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
 
 
 def _in_environment(info: StorageInfo, environment: Environment) -> StorageInfo:
-    """Return the information without what holds for one Python or in one run."""
+    """Return the information without what is true of one Python or one run only."""
     python = dict(info.python)
     if environment.requirements:  # its directory has another name in each run
         python["python_executable"] = environment.python or sys.executable
@@ -170,5 +170,5 @@ def _in_environment(info: StorageInfo, environment: Environment) -> StorageInfo:
 
 
 def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:
-    """Return whether another process does not find the root object that one has created."""
+    """Return whether other processes do not see the root object that one has created."""
     return bool(info.new_root) and fork_server.inspect(storage).new_root not in {"", info.new_root}

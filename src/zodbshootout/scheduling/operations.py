@@ -1,4 +1,4 @@
-"""Slices of a contender before, during and after an operation, such as packing its database."""
+"""Slices of a contender before, during and after an operation such as packing its database."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
 SLICE = 2.0
-"""Seconds of a slice: all that happens is in one, but for the moments between them."""
+"""Seconds of a slice; slices cover the whole time, except for the moments between them."""
 ARRIVALS = 300
-"""The arrivals before the operation, and at least after it, unless that takes too long: three of
-them are beyond the 99th percentile."""
+"""Arrivals before the operation, and minimum after it, unless these take too long: three of them
+are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """Limits of the slices before the operation."""
 SLICES_OF_A_RUN = 100
 """The difference between the numbers of the first slices of two runs."""
 MOST_AFTER = 30
-"""The most slices after the operation, in which latencies may return to what they were before."""
+"""Maximum number of slices after the operation, in which latencies may return to normal."""
 
 
 def loops_of_phase(parameters: Parameters) -> int:
@@ -54,7 +54,7 @@ def slices_before(parameters: Parameters) -> int:
 
 
 def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
-    """Return the parameters of a benchmark with those that its operation needs."""
+    """Return the parameters of a benchmark, with the values that its operation needs."""
     if requested.operation not in BENCHMARK_OF:
         return fitted
     own = BENCHMARK_OF[requested.operation].fitted(requested)
@@ -67,9 +67,9 @@ def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
 
 
 def operation_parameters(parameters: Parameters) -> Parameters:
-    """Return the parameters of the operation during a benchmark with these *parameters*.
+    """Return the parameters of an operation during a benchmark with these *parameters*.
 
-    Its client is a thread: it may share the DB of others.
+    Its client is a thread, so that it can share the DB of others.
     """
     crew = CrewShape(1, ClientKind.THREAD, shared=parameters.crew.shared)
     alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="")
@@ -77,7 +77,7 @@ def operation_parameters(parameters: Parameters) -> Parameters:
 
 
 def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
-    """Return whether another process carries out operations, because it can open the storage."""
+    """Return whether another process can open the storage and carry out operations on it."""
     return contender.refusal(replace(parameters, crew=CrewShape(2), blobs=False)) is None
 
 
@@ -100,28 +100,28 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
 def _restart_refusal(contender: Contender) -> str | None:
     name = contender.info.storage_name
     if not contender.servers:
-        return f"{name}: the run has no server of its own to restart"
+        return f"{name}: the run did not start a server that it could restart"
     for storage in contender.served:
         if promise_of(storage.section)[0] is Durability.IN_MEMORY:
-            return f"{name}: server {storage.server.name} keeps the data in memory, and loses it"
+            return f"{name}: server {storage.server.name} would lose its data, which is in memory"
     return None
 
 
 class Restart:
-    """Restarts the private servers of a contender: an operation as a worker has it.
+    """Restarts the private servers of a contender, behind the interface of a worker's operation.
 
-    A context manager: a restart that was begun ends before it is left.
+    As a context manager, it waits for a restart that has begun.
     """
 
     def __init__(
         self, servers: RunningServers, contender: str, worker: Worker, *, by_force: bool
     ) -> None:
-        """Restart the servers of *worker*, which has the clients."""
+        """Prepare to restart the servers of *contender*, whose clients are in *worker*."""
         self._servers, self._contender, self._by_force = servers, contender, by_force
         self._worker = worker
         self._running = TimedCall(self._restart)
         self._gone = 0.0
-        """The instant at which the servers had ended."""
+        """The time at which the servers had ended."""
 
     def __enter__(self) -> Restart:
         return self
@@ -135,9 +135,9 @@ class Restart:
         self._servers.resume_for(self._contender)
 
     def call(self, name: str, *args: object) -> Any:  # noqa: ARG002
-        """Do what a call to :class:`~zodbshootout.client.operation.Operation` does.
+        """Do as a call to :class:`~zodbshootout.client.operation.Operation` would.
 
-        :raises Failed: if a server does not come up again
+        :raises Failed: if a server does not start again
         """
         if name == "start_operation":
             self._running.start()
@@ -163,21 +163,21 @@ class Phases:
     worker: Worker
     """The worker with the clients."""
     operator: Worker | Restart
-    """Carries out the operation; it may be the same worker."""
+    """The worker or restart that carries out the operation; it may be :attr:`worker`."""
     operation: Specification | None
-    """The task of another worker; ``None`` for a restart."""
+    """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
-    """Called to take each slice of a phase by calling its second argument, once."""
+    """Takes a slice of a phase by calling the given function once."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)
-    """The slices of the present phase."""
+    """The slices of the current phase."""
 
     def runs(self) -> Iterator[tuple[str, Any]]:
-        """Take all slices; yield the run of each phase, as soon as it is finished, with its name.
+        """Take all slices; yield each phase's name and run as soon as it is finished.
 
-        The metadata of a run say what was found about the operation until then.
+        The metadata of a run say what is known of the operation at that time.
 
         :raises Failed: if a client or the operation has failed
         """
@@ -211,9 +211,9 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices until the 99th percentile of one is back to what is *usual*.
+        """Take slices until the 99th percentile of one is *usual* again.
 
-        Return the seconds from the *ended* operation until then.
+        Return the seconds from the end of the operation until then.
         """
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:

@@ -1,4 +1,4 @@
-"""The tasks that workers get for a cell, and the metadata of its runs."""
+"""The tasks of workers for a cell, and the metadata of its runs."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _Key = tuple[str, Dataset | None, bool, Parameters]
 
 @dataclass
 class Tasks:
-    """Makes the tasks of a plan's cells, and remembers which databases are prepared."""
+    """Makes the tasks of a plan's cells, and remembers which databases were prepared."""
 
     plan: Plan
     options: RunOptions = field(default_factory=RunOptions)
     cluster: Cluster | None = None
-    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
+    """The cluster of the clients' hosts; ``None`` if the clients are on this host."""
     variables: Sequence[str] = ()
     """The environment variables that clients on other hosts need."""
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the metadata."""
     _sizes: int = field(init=False)
-    """How many sizes of databases are measured."""
+    """The number of database sizes that are measured."""
     calibrations: Calibrations = field(init=False, default_factory=dict)
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
@@ -54,7 +54,7 @@ class Tasks:
         self._sizes = len({cell.parameters.min_objects for cell in self.plan.cells})
 
     def modules(self, interpreter: Interpreter | None) -> list[str]:
-        """Return the modules that are imported when the contenders of a Python are opened."""
+        """Return the modules to import when the contenders of a Python are opened."""
         contenders = (
             contender
             for contender in self.plan.contenders
@@ -67,8 +67,8 @@ class Tasks:
         """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
 
         Data in memory are made later, by the process that measures.  With ``--zap``, a contender is
-        zapped before each run of ``add``: even if several contenders share a database, each of
-        their runs finds it empty.
+        zapped before each run of ``add``, so that each run finds an empty database even if
+        contenders share one.
         """
         if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
             return None
@@ -91,7 +91,7 @@ class Tasks:
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
         if task.zap:
-            self._filled.clear()  # other contenders may be the same database
+            self._filled.clear()  # other contenders may use the same database
         self._filled.add(_key(cell))
         if task.pack:
             self._packed.add(cell.contender)
@@ -100,7 +100,7 @@ class Tasks:
         """Return the task to measure a cell."""
         profile = None
         if self.options.profiles is not None:
-            # A path that Python 3.13 has pickled cannot be loaded by an older one.
+            # An older Python cannot load a path that Python 3.13 has pickled.
             name = file_name(cell, varied_parameters(self.plan.cells))
             profile = str(self.options.profiles / name)
         precision = self.plan.effort.precision
@@ -117,14 +117,14 @@ class Tasks:
         )
 
     def operation(self, cell: Cell) -> Specification:
-        """Return the operation during which a cell is measured."""
+        """Return the operation to carry out while a cell is measured."""
         parameters = operation_parameters(cell.parameters)
         storage = self.plan.contender(cell).storage
         owned = replace(parameters, owner=cell.contender)
         return Specification(storage, cell.parameters.operation, owned)
 
     def counting(self, cell: Cell) -> Specification:
-        """Return what a worker needs to count the traffic of a cell."""
+        """Return the specification for counting the traffic of a cell."""
         return self._specification(cell, run=secrets.token_hex(4))
 
     def _specification(self, cell: Cell, run: str = "") -> Specification:
@@ -134,7 +134,7 @@ class Tasks:
         return Specification(storage, cell.benchmark, parameters)
 
     def metadata(self, cell: Cell) -> dict[str, str | int | float]:
-        """Return the metadata that is known before a run begins."""
+        """Return the metadata that are known before a run begins."""
         contender, options = self.plan.contender(cell), self.options
         info, benchmark = contender.info, benchmarks()[cell.benchmark]
         environment = contender.environment
@@ -145,7 +145,7 @@ class Tasks:
         documents = {"settings": json.dumps(contender.settings)}
         if contender.definitions:
             documents["definitions"] = json.dumps(contender.definitions)
-        if contender.text:  # it has several lines, which pyperf's metadata cannot have
+        if contender.text:  # pyperf's metadata cannot have several lines
             documents["configuration_text"] = json.dumps(contender.text)
         return (
             documents
@@ -184,14 +184,14 @@ class Tasks:
 
 
 def _key(cell: Cell) -> _Key:
-    # A database that may only be read must not be populated, so cells that read and cells that
-    # write are prepared separately.
+    # A database that may only be read must not be populated, so it is prepared separately for
+    # cells that read and for cells that write.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the size (bytes) of an object's record, ``""`` if it does not hold the content."""
+    """Return the size (bytes) of an object's record, ``""`` if that does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
     kind = Item if benchmark.dataset is None else benchmark.dataset.kind

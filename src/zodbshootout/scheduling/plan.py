@@ -1,4 +1,4 @@
-"""The plan of a run: its cells, their order, and the reasons why some cannot be measured."""
+"""The plan of a run: its cells, their order, and why some cannot be measured."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from zodbshootout.scheduling.calibration import Effort, min_seconds
 from zodbshootout.scheduling.operations import operation_refusal, with_operation
 
 LENGTHY_RATE = 5000.0
-"""Objects or records a second that are prepared, packed or copied, and checked, in an iteration of
-a lengthy benchmark."""
+"""Objects per second that an iteration of a lengthy benchmark is assumed to process and check."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,12 @@ class Sweep:
 
     values: Mapping[Parameter, Sequence[float]]
     base: Parameters
-    """The parameters that all combinations have in common."""
+    """The parameters that all combinations share."""
 
     def parameters(self) -> list[Parameters]:
         """Return every combination: first a coarse grid, then the points between.
 
-        So a sweep that is interrupted has curves over the whole range of each parameter.
+        So even a sweep that is interrupted covers the whole range of each parameter.
         """
         levels = {one: _levels(numbers) for one, numbers in self.values.items()}
         combinations = (
@@ -50,10 +49,10 @@ class Sweep:
 
 
 def _levels(numbers: Sequence[float]) -> dict[float, int]:
-    """Return for each number the level of the coarsest grid that contains it.
+    """Return the level of each number: that of the coarsest grid that contains it.
 
-    The level is 0 for the smallest and the largest number, 1 for the one in the middle, 2 for those
-    in the middle of both halves, and so on.
+    It is 0 for the smallest and the largest number, 1 for the middle one, 2 for the middle of both
+    halves, and so on.
     """
     ordered = sorted(numbers)
     levels = {ordered[0]: 0, ordered[-1]: 0}
@@ -76,30 +75,30 @@ class RunOptions:
     """A logging level, or the path of a ZConfig logging file."""
     fail_fast: bool = False
     retries: int = 0
-    """How often a run is repeated if one of its processes crashes."""
+    """The number of times that a run is repeated if one of its processes crashes."""
     zapped: Collection[str] = ()
     """The contenders whose data is destroyed."""
     may_write: Collection[str] = ()
-    """The contenders to whose databases a run writes even if they hold other data."""
+    """The contenders whose databases may be written to even if they hold other data."""
     pack: bool = False
     """Whether each contender is packed before it is first measured."""
     leaks: bool = False
     debug_single_value: bool = False
-    """Whether the run only tries a configuration; then round trips are not counted."""
+    """Whether this run only tries a configuration, so that round trips are not counted."""
     profiles: Path | None = None
     """The directory for profiles of the clients, ``None`` for no profiles."""
     label: str = ""
     """A description of the run, for the metadata."""
     baseline: str | None = None
-    """The contender that the others are compared with, ``None`` for the first."""
+    """The contender to compare the others with, ``None`` for the first."""
     rounds: Callable[[Sequence[CellResult], int], int] | None = None
-    """Returns the number of rounds that a row takes in all, given the results of its cells and the
-    number of rows; ``None`` for as many as a precision needs."""
+    """Returns the total number of rounds of a row, given its results and the number of rows;
+    ``None`` for as many as a precision needs."""
 
 
 Row = tuple[Cell, ...]
-"""The cells of one benchmark with one set of parameters: one for each contender, or one for each of
-its phases."""
+"""The cells of one benchmark with one set of parameters: one for each contender, or for each of its
+phases."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Plan:
         return next(c for c in self.contenders if c.name == cell.contender)
 
     def failure(self, cell: Cell) -> Failure | None:
-        """Return why a cell cannot be measured, ``None`` if no reason is known."""
+        """Return why a cell cannot be measured, ``None`` if it may be possible."""
         if cell.contender in self.unavailable:
             return self.unavailable[cell.contender]
         contender = self.contender(cell)
@@ -137,16 +136,16 @@ class Plan:
 
     @property
     def limit(self) -> float:
-        """The seconds that everything may take, if a precision is to be reached."""
+        """The seconds that everything may take, if there is a precision."""
         usual = self.effort.cell_limit
         return self.effort.limit or sum(
             max(usual, min_seconds(cell.parameters)) for cell in self._measurable
         )
 
     def assured_runs(self, cells: Sequence[Cell]) -> int:
-        """Return the number of runs that each cell of a row has however long they take.
+        """Return how many runs each cell of a row gets however long they take.
 
-        They are no part of the limit, unless the user has set it.
+        The limit does not include them, unless the user has set it.
         """
         has_limit = self.effort.limit or not self.effort.precision
         is_assured = benchmarks()[cells[0].benchmark].assured and not has_limit
@@ -154,7 +153,7 @@ class Plan:
 
     @property
     def assured_seconds(self) -> float:
-        """A rough estimate of the seconds of all runs that are made whatever the limit is."""
+        """A rough estimate of the seconds of all runs that are made despite the limit."""
         return sum(
             self.assured_runs([cell]) * self._seconds_of_run(cell) for cell in self._measurable
         )
@@ -162,8 +161,8 @@ class Plan:
     def _seconds_of_run(self, cell: Cell) -> float:
         """Return a rough estimate of the seconds that a cell adds to a round.
 
-        The figures are those of the embedded default: a worker takes about a second besides its
-        slices, and a slice twice its minimum time, time off the clock included.
+        The figures suit the embedded default: a worker takes about a second besides its slices, and
+        a slice twice its minimum time, including time off the clock.
         """
         effort, benchmark = self.effort, benchmarks()[cell.benchmark]
         if benchmark.lengthy:
@@ -172,7 +171,7 @@ class Plan:
         return 1.0 + (slices if effort.values else effort.run_time)
 
     def estimated_seconds(self) -> float:
-        """Return a rough estimate of the duration; with a precision, its limit is part of it."""
+        """Return a rough estimate of the seconds; with a precision, the limit is included."""
         effort = self.effort
         if effort.precision:
             return self.limit + self.assured_seconds
@@ -185,11 +184,11 @@ class Plan:
 def make_plan(
     contenders: Sequence[Contender], names: Sequence[str], sweep: Sweep, effort: Effort
 ) -> Plan:
-    """Lay out the cells: by parameters, then benchmarks, each for all contenders in turn.
+    """Lay out the cells: by parameters, then by benchmarks, with all contenders in each row.
 
-    With an operation, a contender has a cell for each phase in one row.
+    With an operation, a row has a cell for each phase of a contender.
     """
-    # Combinations may become equal, because parameters that do not suit a benchmark are replaced.
+    # Replacing parameters that do not suit a benchmark may make combinations equal.
     combinations = dict.fromkeys(
         (name, with_operation(benchmarks()[name].fitted(parameters), parameters))
         for parameters in sweep.parameters()

@@ -1,4 +1,4 @@
-"""The results of all cells so far: keep them, write them to files, and show them to an observer."""
+"""The results of all cells so far, in memory and in files, and an observer that shows them."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     import pyperf
 
 PAUSE_RATIO = 20.0
-"""The pause before the results are written again, as a multiple of the time that writing took; a
-row that is done and a failure do not wait."""
+"""The pause between writing results, as a multiple of the time that writing took; failures and
+finished rows do not wait."""
 NO_PAUSE = 0.2
-"""If writing takes at most these seconds, there is no pause."""
+"""Seconds of writing up to which there is no pause."""
 
 
 class Observer:
     """Shows the progress of a run to the user; this base class shows nothing."""
 
     def note(self, step: str) -> None:
-        """Show the present step of the run."""
+        """Show the current step of the run."""
 
     def left(self, seconds: float) -> None:
-        """Show an estimate of the seconds that the run still takes."""
+        """Show an estimate of the remaining seconds of the run."""
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
-        """Show the present stage of some cells."""
+        """Show the current stage of some cells."""
         names = ", ".join(cell.contender for cell in cells)
         if cells:  # all of them may have failed
             self.note(f"{cells[0].benchmark}: {stage}: {names}")
 
     def results_changed(self, results: Sequence[CellResult]) -> None:
-        """Show all results, of which some have changed."""
+        """Show all results after some have changed."""
 
     def cell_failed(self, result: CellResult) -> None:
         """Show that a cell has failed."""
@@ -54,27 +54,27 @@ class Observer:
         """Show a line that a worker has printed."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Leave the screen to a question until the context ends."""
+        """Leave the screen to a question as long as the context lasts."""
         return nullcontext()
 
 
 @dataclass
 class ResultStore:
-    """The results of all cells at any time; a cell that was not reached is ``NOT_RUN``."""
+    """The current results of all cells; those that were not reached are ``NOT_RUN``."""
 
     plan: Plan
     observer: Observer
     write: Callable[[Sequence[CellResult]], None]
-    """Called with all results after a change, but not so often that it takes much time."""
+    """Called with all results after a change, but rarely enough to take little time."""
     fail_fast: bool = False
     mask: Mask = field(default_factory=Mask)
     """Hides secrets in the causes of failures."""
     begun: Sequence[CellResult] = ()
-    """The results of the run that is resumed; failed cells are tried again."""
+    """The results of the run to resume; its failed cells are tried again."""
     now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
     _pause_ends: float = field(init=False, default=-math.inf)
-    """The time from which a new run may be written."""
+    """The earliest time at which a new run may be written."""
     _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -90,12 +90,12 @@ class ResultStore:
 
     def _with_warnings(self, result: CellResult) -> CellResult:
         effort = self.plan.effort
-        # With a precision, the figure itself says that it was missed.
+        # With a precision, the figure itself shows that it was missed.
         return result.with_warnings(0 if effort.precision else effort.processes)
 
     @property
     def results(self) -> list[CellResult]:
-        """All results; one that has not changed is the same object, and computes nothing again."""
+        """All results; an unchanged one is the same object, and keeps what it has computed."""
         return list(self._results.values())
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
@@ -104,7 +104,7 @@ class ResultStore:
         return [cell for cell in cells if self._results[cell].state not in settled]
 
     def fail_cells(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
-        """Note that cells get no figure, or no more runs, and write all results.
+        """Note that cells get no figure, or no further runs, and write all results.
 
         :raises UserError: if a cell has failed and ``--fail-fast`` is given
         """
@@ -139,7 +139,7 @@ class ResultStore:
         self._results[cell] = self._with_warnings(crashed)
 
     def close(self, cells: Sequence[Cell]) -> None:
-        """Note that the *cells* of a row have had their last run."""
+        """Note that the *cells* of a row have had their last run, and write what is not written."""
         self.observer.row_done([self._results[cell] for cell in cells])
         if self._unwritten:
             self.save()

@@ -1,10 +1,10 @@
 """The order and the number of the rounds of rows.
 
-A round makes one run of each contender of a row.  With a fixed effort, each row has all its rounds
-before the next row begins.  With a precision, the rows take turns, one round at a time: so the runs
-of a row are spread over the whole time, and changes of the machine over some minutes appear in the
-differences between runs rather than in their mean.  A row that is known well enough has no more
-rounds, and leaves its time to the others.
+A round makes one run of each contender of a row.  With a fixed effort, a row has all its rounds
+before the next row begins.  With a precision, the rows take turns, one round at a time, so that the
+runs of a row are spread over the whole time, and changes of the machine over some minutes show in
+the differences between runs rather than in their mean.  A row that is known well enough has no
+further rounds, and leaves its time to the others.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from zodbshootout.scheduling.calibration import Effort
 R = TypeVar("R", bound=Hashable)
 
 PLANNED = 0.9
-"""The part of the time left that is shared out: rounds vary, and none begins that does not fit."""
+"""The part of the remaining time that is shared out, as rounds vary, and all have to fit."""
 
 
 @dataclass
 class Rounds(Generic[R]):
-    """The rounds of rows; the caller makes each before it asks for the next."""
+    """The rounds of rows; the caller makes one before it asks for the next."""
 
     rows: Sequence[R]
     effort: Effort
     limit: float
-    """Seconds that all rounds may take, if a precision is to be reached."""
+    """Seconds that all rounds may take, if there is a precision."""
     needed: Callable[[R], int]
-    """Returns the number of rounds that a row takes in all; 0 ends it at once."""
+    """Returns the total number of rounds of a row; 0 ends it at once."""
     closed: Callable[[R], None] = lambda _: None
     """Called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
-    """The rounds that each row has had, including those before the run was resumed."""
+    """The rounds of each row so far, including those before the run was resumed."""
     assured: Callable[[R], int] = lambda _: 0
-    """Returns the number of rounds that a row has however long they take; the limit does not
-    include these."""
+    """Returns the number of rounds that a row gets however long they take; the limit does not
+    include them."""
     took: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds of the last round of each row that has had one, without those that are spent once."""
+    """Seconds of the last round of each row, without those that are spent once per row."""
     _began: float = field(init=False)
     _once: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds that each row has spent on what no later round of it needs."""
+    """Seconds of each row for what its later rounds do not repeat."""
     _left: dict[R, int] = field(init=False, default_factory=dict)
-    """The rounds that each row still takes."""
+    """The remaining rounds of each row."""
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
-        """Yield each row that has a round next, with the number of that round, from 0 on."""
+        """Yield each row that has the next round, with the number of the round, from 0 on."""
         self._began = self.clock()
         waiting = deque(self.rows)
         self._left = {row: self._rounds_left(row) for row in self.rows}
@@ -77,15 +77,15 @@ class Rounds(Generic[R]):
                 waiting.appendleft(row)
 
     def spend_once(self, row: R, seconds: float) -> None:
-        """Note seconds of the present round of a row that no later round of it will take."""
+        """Note seconds of a row's current round that its later rounds will not take."""
         self._once[row] = self._once.get(row, 0.0) + seconds
 
     def affordable(self, row: R) -> float:
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
-        It is asked in the first round of the row.  The rounds of others that had one take as long
-        again; the rest have equal shares of what is left, and spend as much once as is usual.
-        Assured rounds take nothing of it.
+        It is called in the first round of the row.  Rows that had a round are assumed to need the
+        same time again; the others get equal shares of what is left, after the usual seconds that
+        they spend once.  Assured rounds are not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]
@@ -107,7 +107,7 @@ class Rounds(Generic[R]):
 
     @property
     def seconds_left(self) -> float:
-        """An estimate of the seconds that the remaining rounds take."""
+        """An estimate of the seconds of the remaining rounds."""
         took = self.took
         usual = sum(took.values()) / len(took) if took else self.effort.duration
         left = sum(rounds * took.get(row, usual) for row, rounds in self._left.items())
@@ -117,7 +117,7 @@ class Rounds(Generic[R]):
         return min(left, assured + max(0.0, self.limit - (self.clock() - self._began)))
 
     def expected(self, row: R) -> int:
-        """Return the number of rounds that a row takes in all, as far as there is time."""
+        """Return the total number of rounds that a row takes, as far as there is time."""
         left = self._left[row]
         sharing = [
             other

@@ -1,4 +1,4 @@
-"""The use of the machine by private servers, for the slices of the contenders that need them."""
+"""The resources that private servers use during the slices of their contenders."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from zodbshootout.workers.measuring import Slice
 class ServerMeter:
     """Reads what servers have used before and after each slice, off the clock.
 
-    Contenders take slices one after the other, so what a server uses meanwhile is for that one.
+    Contenders take slices one after another, so all that a server uses during one is for that one.
     """
 
     servers: RunningServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
-    """The use by each server of a cell for its values so far, and the iterations of these."""
+    """What the servers of a cell used for each value so far, and the iterations of each value."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 
     def take(self, cell: Cell, take: Callable[[], Slice]) -> Slice:
-        """Take a slice of a cell, and note what its servers use meanwhile."""
+        """Take a slice of a cell, and note what its servers use for it."""
         if cell.contender not in self.servers.served:
             return take()
         before = self.servers.usage(cell.contender)
@@ -42,7 +42,7 @@ class ServerMeter:
         return taken
 
     def metadata(self, cell: Cell, warmups: int) -> dict[str, str | int | float]:
-        """Return the costs of the latest run, which had *warmups* before its values.
+        """Return the costs of the latest run, whose first *warmups* values are discarded.
 
         They are those of all servers together and, if there are several, of each one.
         """

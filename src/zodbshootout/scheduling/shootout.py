@@ -1,4 +1,4 @@
-"""Measure a plan: row by row, the contenders of a row in turn, each cell in its own processes."""
+"""Measure a plan: row by row, contenders in turn, each cell in separate processes."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from zodbshootout.workers.measuring import Slice
 from zodbshootout.workers.summary import storable, traffic_metadata
 
 MAX_CLIENTS = 128
-"""The maximum number of clients that are set up at the same time: a process takes some 15 MiB, and
-some connections to its server.  A row with more clients is measured a few contenders at a time."""
+"""The maximum number of clients that are set up at the same time: each takes a process of some 15
+MiB, and connections to its server.  Larger rows are measured a few contenders at a time."""
 OVERHEAD = 0.45
-"""Seconds of a run besides its slices, for one of several contenders, until they are known."""
+"""Assumed seconds of a run besides its slices, per contender, until they are known."""
 
 
 @dataclass
 class Stop:
-    """Decides which of the runs that workers make one after the other is their last."""
+    """Decides which run is the last of those that workers make one after another."""
 
     duration: float
-    """Seconds that the runs take together; 0 for a single run."""
+    """Seconds of the runs together; 0 for a single run."""
     clock: Callable[[], float] = time.monotonic
     runs: int = 0
     """The number of runs so far."""
@@ -70,7 +70,7 @@ class Stop:
         self.begin()
 
     def begin(self) -> None:
-        """Begin the duration now."""
+        """Start the duration now."""
         self._began = self.clock()
 
     @property
@@ -79,11 +79,11 @@ class Stop:
 
     @property
     def stage(self) -> str:
-        """The number of the present run, as the observer shows it; empty for a single one."""
+        """The number of the current run, as the observer shows it; empty for a single run."""
         return f"run {self.runs + 1}" if self.duration else ""
 
     def is_last(self) -> bool:
-        """Return whether less than half of a usual run is left, now that one more is made."""
+        """Count a run that was made; return whether less than half of a usual run is left."""
         self.runs += 1
         self.has_come = self.elapsed * (1 + 1 / (2 * self.runs)) >= self.duration
         return self.has_come
@@ -105,18 +105,17 @@ class Shootout:
         self._tries: dict[Cell, int] = {}
         """The number of times that each cell's run was repeated in this round."""
         self._again: list[Cell] = []
-        """The cells whose run is repeated next in this round."""
+        """The cells whose runs of this round are repeated next."""
         self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
-        """The metadata about the traffic of each cell for which it was counted; see
-        :func:`_alone`."""
+        """The metadata on the traffic of each cell that has been counted; see :func:`_alone`."""
         self._partly_near: set[str] = set()
-        """The contenders of which it was said."""
+        """The contenders for which a line on servers at another distance was shown."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
         self._left = 0.0
-        """The seconds left when this round began."""
+        """The remaining seconds when this round began."""
         self._rounds: Rounds[Row]
-        """Those of the rows that take turns now."""
+        """The rounds of the rows that take turns now."""
         self._calibrations: dict[Row, RowCalibration[Cell]] = {}
 
     def run(self) -> None:
@@ -144,8 +143,8 @@ class Shootout:
     def _blocks(self) -> list[list[Row]]:
         """Separate the rows that cannot take turns.
 
-        Those with more objects in the database come later, because it only grows.  The rows that
-        zap contenders destroy the data of the others.
+        Those with more objects in the database come later, because it only grows.  Rows that zap
+        contenders come first, because they destroy the data of others.
         """
         blocks = grouped(
             ((row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))), row)
@@ -154,7 +153,7 @@ class Shootout:
         return [blocks[key] for key in sorted(blocks)]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
-        """Make as many rounds of each row as it needs; *limit* is in seconds."""
+        """Make as many rounds of each row as it needs within *limit* seconds."""
         self._calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
@@ -169,15 +168,16 @@ class Shootout:
             self._measure_round(row, number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
-        """Return the number of runs that every cell of a row has from the run that is resumed."""
+        """Return the number of runs that every cell of a row has from the run to resume."""
         results = map(self.store.result, self.store.unsettled(cells))
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
         """Return the number of rounds that a row needs for the precision, or the fixed number.
 
-        The figure of a cell that takes longer with time never becomes precise.  Its trend has to be
-        ten times as certain as one that is reported, since this is asked after every round.
+        The figure of a cell that takes longer with time never becomes precise.  A trend that ends a
+        row has to be ten times as certain as one that is reported, since it is tested after every
+        round.
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
@@ -206,9 +206,9 @@ class Shootout:
         self.store.close(cells)
 
     def _run_time(self, row: Row) -> float:
-        """Return the seconds of the slices of a run per contender, on average over contenders.
+        """Return the seconds of slices in a run, per contender on average.
 
-        With a precision they are so few that the limit allows enough runs for intervals.
+        With a precision, they leave enough of the limit for the runs that an interval needs.
         """
         effort = self.plan.effort
         if not effort.precision:
@@ -242,8 +242,8 @@ class Shootout:
         return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
 
     def _measure_round(self, row: Row, number: int) -> None:
-        """Make one run of each cell of a row, and repeat those in which a process has crashed."""
-        # A cell may have its run of this round already, from the run that is resumed.
+        """Make one run of each cell of a row, and repeat those in which a process crashed."""
+        # The run to resume may have a cell's run of this round already.
         cells = self._without_run(self.store.unsettled(row), number)
         first = number * self._calibrations[row].all_turns
         self._tries = dict.fromkeys(cells, 0)
@@ -253,7 +253,7 @@ class Shootout:
             cells = self._again
 
     def _make_runs(self, row: Row, cells: Sequence[Cell], number: int, first: int) -> int:
-        """Make a run of each cell, with slices numbered from *first* on; return the next number."""
+        """Make a run of each cell, with slices numbered from *first*; return the next number."""
         waiting = self._groups(cells)
         while waiting:
             group = waiting.pop(0)
@@ -262,7 +262,7 @@ class Shootout:
                 continue
             later = self._measure_together(row, group, number, first)
             waiting += [[cell] for cell in later]
-            first += self._calibrations[row].all_turns  # slices of equal numbers are taken in turn
+            first += self._calibrations[row].all_turns  # equal numbers mean slices taken in turn
         return first
 
     def _fork_server(self, interpreter: Interpreter | None, number: int) -> ForkServer:
@@ -270,7 +270,7 @@ class Shootout:
         return self.fork_servers.for_round(number, interpreter, modules)
 
     def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
-        """Return the cells without run *number*, counted from 0 on."""
+        """Return the cells that lack run *number*, counted from 0."""
         return [cell for cell in cells if len(self.store.result(cell).runs) <= number]
 
     def _measurable(self, row: Row) -> list[Cell]:
@@ -280,7 +280,7 @@ class Shootout:
         """Group the cells whose clients can be set up at the same time.
 
         No client may have a database open while its data is destroyed.  The phases of a contender
-        are a group.
+        form one group.
         """
         if cells and cells[0].parameters.during:
             return list(grouped((cell.contender, cell) for cell in cells).values())
@@ -307,12 +307,10 @@ class Shootout:
     def _measure_together(
         self, row: Row, group: Sequence[Cell], number: int, first: int
     ) -> list[Cell]:
-        """Make a run of each cell of a *group*, whose slices are taken in turn.
+        """Make a run of each cell of a *group*, in turn; slices are numbered from *first* on.
 
-        Slices are numbered from *first* on.
-
-        Return the cells that could not be set up together with the others but may succeed alone:
-        two contenders may use the same file.
+        Return the cells that could not be set up with the others but may succeed alone, because two
+        contenders use the same file.
         """
         calibration, parameters = self._calibrations[row], group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
@@ -357,7 +355,7 @@ class Shootout:
     def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
         """Prepare databases, and count traffic; return the cells for which that worked.
 
-        Unless they are zapped before each run, that is done once.
+        Only databases that are zapped need that before each run.
         """
         began = self.clock()
         prepared = [
@@ -375,7 +373,7 @@ class Shootout:
         cell = cells[0]
         if not self._prepared(row, [cell], number):
             return
-        # While servers restart, there is nothing to be read.
+        # There is nothing to read while servers restart.
         restarts = cell.parameters.operation in RESTARTS
         meter = ServerMeter(RunningServers() if restarts else self.servers)
         name, load_before = f"{self._name}-{number + 1}", load_now()
@@ -401,9 +399,9 @@ class Shootout:
     def _runs_of_phases(
         self, cell: Cell, number: int, take: Callable[[str, Callable[[], Slice]], Slice]
     ) -> dict[str, Any]:
-        """Return the run of each phase, by its name; *take* is called to take each slice.
+        """Return the run of each phase, by its name; *take* takes each slice.
 
-        :raises Failed: if a client or the operation has failed; nothing of them goes on
+        :raises Failed: if a client or the operation failed; both have ended then
         """
         restarts = cell.parameters.operation in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
@@ -430,7 +428,7 @@ class Shootout:
         number: int,
         stack: ExitStack,
     ) -> Worker | Restart:
-        """Return what carries out the *operation* of a cell; ``None`` is a restart."""
+        """Return what carries out the *operation* of a cell, which is ``None`` for a restart."""
         if operation is None:
             by_force = cell.parameters.operation == RESTARTS[0]
             restart = Restart(self.servers, cell.contender, worker, by_force=by_force)
@@ -444,7 +442,7 @@ class Shootout:
     def _take(
         self, worker: Worker, meter: ServerMeter, cell: Cell, take: Callable[[], Slice]
     ) -> Slice:
-        """Take a slice; if it writes, ask for the size of its database, which a server answers."""
+        """Take a slice; if it writes, note the size of its database before and after it."""
         if not benchmarks()[cell.benchmark].writes:
             return meter.take(cell, take)
         self._ask_for_size(worker, "size_before_slice")
@@ -459,7 +457,7 @@ class Shootout:
     def _set_up(
         self, cells: Sequence[Cell], number: int, stack: ExitStack
     ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Set up a worker for each cell of a round, all at the same time."""
+        """Set up workers for the cells of a round, all at the same time."""
         self.store.observer.working_on(cells, "setting up")
         workers: dict[Cell, Worker] = {}
         failures: dict[Cell, Failure] = {}
@@ -498,7 +496,7 @@ class Shootout:
     def _count_traffic(self, cell: Cell, number: int) -> bool:
         """Count the traffic between one client and its servers, once for crews of all sizes.
 
-        Return whether the servers run on.
+        Return whether the servers are still running.
         """
         contender, alone = self.plan.contender(cell), _alone(cell)
         has_servers = contender.has_servers or contender.info.server_place is not None
@@ -515,19 +513,19 @@ class Shootout:
             self._traffic[alone] = storable({"traffic_not_counted": error.failure.cause})
         else:
             self._traffic[alone] = traffic_metadata(counts)
-            self._tell_what_is_near(cell, counts.elsewhere)
+            self._report_near_servers(cell, counts.elsewhere)
         return not self._has_lost_server(cell)
 
-    def _tell_what_is_near(self, cell: Cell, addresses: Sequence[Address]) -> None:
-        """Say, once for each contender, which servers are not at the distance of the others."""
+    def _report_near_servers(self, cell: Cell, addresses: Sequence[Address]) -> None:
+        """Show, once for each contender, which servers are not at the distance of the others."""
         contender = self.plan.contender(cell)
         is_far = any(distance.rtt for distance in contender.storage.distances)
         if is_far and addresses and cell.contender not in self._partly_near:
             self._partly_near.add(cell.contender)
             also = (
-                f"{cell.contender} is also connected with {' and '.join(map(printable, addresses))}"
+                f"{cell.contender} is also connected to {' and '.join(map(printable, addresses))}"
             )
-            self.store.observer.relay(f"{also}, where no round-trip time is added")
+            self.store.observer.relay(f"{also}, without an added round-trip time")
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
         retries = 0 if self.plan.effort.duration else self.options.retries
@@ -547,7 +545,7 @@ class Shootout:
         self.store.fail_cells([(one, explained) for one in self._phases_of(cell)])
 
     def _phases_of(self, cell: Cell) -> list[Cell]:
-        """Return all cells that are measured together with one because of its operation."""
+        """Return the cells of all phases that are measured together with one."""
         if not cell.parameters.during:
             return [cell]
         operation = cell.parameters.operation
@@ -558,7 +556,7 @@ class Shootout:
         return self.store.unsettled(phases)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Add to *cause* how a server of the contender has ended, unless it says so already."""
+        """Add to *cause* how a server of the contender ended, unless it says so already."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause
@@ -569,7 +567,7 @@ class Shootout:
     def _has_lost_server(self, cell: Cell) -> bool:
         """Fail a cell if a server that it needs has ended; return whether one has.
 
-        Not every client would fail: RelStorage goes on without memcached, and others wait long.
+        Its clients may not notice: RelStorage works without memcached, and others wait for long.
         """
         ended = self.servers.how_ended(cell.contender)
         if ended is not None:
@@ -578,6 +576,6 @@ class Shootout:
 
 
 def _alone(cell: Cell) -> Cell:
-    """Return the cell whose crew is one client of that of *cell*: the traffic is the same."""
+    """Return the same cell with one client, whose traffic stands for that of every client."""
     crew = replace(cell.parameters.crew, size=1)
     return replace(cell, parameters=replace(cell.parameters, crew=crew))

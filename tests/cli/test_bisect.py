@@ -211,7 +211,7 @@ def test_another_search_has_another_file(runs: Runs, tmp_path: Path) -> None:
     lines("-o", "s.json")
     status, _, err = outcome(*BISECT, "--bad", "HEAD~1", "-o", "s.json")
     assert (status, err) == (
-        2, "zodbshootout: s.json is of another search; name another file with -o\n"
+        2, "zodbshootout: s.json belongs to another search; name another file with -o\n"
     )  # fmt: skip
     Path("x.conf").write_text(FILE.replace("x.fs", "y.fs"))
     assert outcome(*BISECT, "-o", "s.json")[0] == 2

@@ -112,7 +112,7 @@ def test_resume_refuses_the_results_of_a_different_run(tmp_path: Path) -> None:
     words = ("x.conf", "add", "-c", "1", *QUICK)
     assert run(tmp_path, *words, "-o", "a.json").status == 0
     for other, reason in (
-        (("--seed", "5"), "good: add is there with seed=0"),
+        (("--seed", "5"), "good: add was measured with seed=0"),
         (("cold",), None),
         (("-add", "cold"), "a.json is from another run, with good: add"),
     ):

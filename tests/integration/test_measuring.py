@@ -236,7 +236,7 @@ def test_appending_other_parameters_under_the_same_name_is_refused(appended: Pat
     done = run(appended, *APPENDING, "-s", "128")
     assert done.status == 2
     assert done.complaint == (
-        "zodbshootout: --append: memory: steamin is there with object_size_bytes=300, "
+        "zodbshootout: --append: memory: steamin was measured with object_size_bytes=300, "
         "record_size_bytes=300; name another file"
     )
     assert (appended / "a.json").read_bytes() == before

@@ -93,7 +93,7 @@ BAD = {
     ),
     "something else to append to": (
         ["good.conf", "--append", "there.json"],
-        "--append: there.json is not a file of pyperf's",
+        "--append: there.json was not written by pyperf",
     ),
 }
 

@@ -26,10 +26,13 @@ def test_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[]", "is not the file of a search; name another one with -o"),
+        ("[]", "is not the file of a search; name another file with -o"),
         ('{"benchmarks": []}', "is not the file of a search"),
         ("{", "is damaged"),
-        ('{"zodbshootout_bisection": 1, "question": {"good": "x"}}', "is of another search; name"),
+        (
+            '{"zodbshootout_bisection": 1, "question": {"good": "x"}}',
+            "belongs to another search; name",
+        ),
         (
             '{"zodbshootout_bisection": 1, "question": {"good": "a", "bad": "b"}, "steps": [1]}',
             "is damaged",

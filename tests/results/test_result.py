@@ -289,12 +289,13 @@ def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
 
     assert conflict(add) is None
     assert conflict(add, packed=False, version_ZEO="6.1", label="second") is None
-    assert conflict(add, settings='{"a": "2"}') == 'fs: add is there with settings={"a": "1"}'
+    assert conflict(add, settings='{"a": "2"}') == 'fs: add was measured with settings={"a": "1"}'
     assert conflict(add, benchmark_title="In Other Words") is None
-    assert conflict(add, packed=True) == "fs: add is there with packed=False"
-    assert conflict(add, version_ZEO="6.2") == "fs: add is there with version_ZEO=6.1"
+    assert conflict(add, packed=True) == "fs: add was measured with packed=False"
+    assert conflict(add, version_ZEO="6.2") == "fs: add was measured with version_ZEO=6.1"
     assert (
-        conflict(add, version_RelStorage="4") == "fs: add is there with version_RelStorage=nothing"
+        conflict(add, version_RelStorage="4")
+        == "fs: add was measured with version_RelStorage=nothing"
     )
     for parameters, stored in (
         ({"objects": 7}, "objects=1000"),
@@ -302,7 +303,7 @@ def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
         ({"compressibility": 0.25}, "compressibility=0.5"),
         ({"leaf_size": 9}, "btree_leaf_size=0"),
     ):
-        assert conflict(cell("add", "fs", **parameters)) == f"fs: add is there with {stored}"
+        assert conflict(cell("add", "fs", **parameters)) == f"fs: add was measured with {stored}"
     assert "unit" in str(conflict(add, "byte"))
     assert conflict(cell("add", "zeo", objects=7)) is None
     assert conflict(cell("cold", "fs", objects=7)) is None
@@ -314,7 +315,7 @@ def test_a_conflict_is_detected_from_the_combined_file_alone(files: ResultFiles)
     files.cells.unlink()
     other = cell("add", "fs", seed=3)
     assert files.appending().conflict({other: other.metadata()}, "second") == (
-        "fs: add is there with seed=0"
+        "fs: add was measured with seed=0"
     )
 
 

@@ -152,7 +152,7 @@ def test_an_anchor_without_a_link_begins_new_series_and_says_so() -> None:
     watched = history.history
     assert [len(series) for series in watched.series[FIRST]] == [1, 1]
     (line,) = watched.new_series
-    assert line.startswith("all series begin anew: the anchor is another one")
+    assert line.startswith("all series begin anew: the anchor has changed")
 
 
 def test_other_parameters_begin_a_new_series_and_are_named() -> None:

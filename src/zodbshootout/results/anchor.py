@@ -24,19 +24,19 @@ ANCHOR_FILE, ACCEPTED_FILE = "history.toml", "accepted.toml"
 
 @dataclass(frozen=True)
 class Anchor:
-    """The packages that every point is compared with."""
+    """The packages with which every point is compared."""
 
     word: str
-    """The value of ``--against`` that has named it; empty for the packages as installed then."""
+    """The value of ``--against`` that named it; empty for the packages that were installed then."""
     requirements: Sequence[str]
-    """The requirements that install it again, as uv takes them."""
+    """Requirements for uv that install it again."""
     point: str
-    """The first point that was compared with it."""
+    """The first point that was compared with it; empty if there is none yet."""
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A change that was looked at."""
+    """A change that people have looked at and accepted."""
 
     benchmark: str
     """Empty if :attr:`cell` names one cell."""
@@ -45,7 +45,7 @@ class Accepted:
     reason: str
 
     def covers(self, cell: PointCell) -> bool:
-        """Return whether it is about a cell, whatever the percentile."""
+        """Return whether it is about a cell, for any percentile."""
         name = cell.name.removesuffix(f" {cell.measure}") if cell.measure else cell.name
         return self.benchmark == cell.benchmark or self.cell in {cell.name, name}
 
@@ -53,7 +53,7 @@ class Accepted:
 def read_anchor(directory: Path) -> Anchor | None:
     """Return the anchor of the history in a directory, ``None`` if it has none yet.
 
-    :raises UserError: if the file holds something else
+    :raises UserError: if the file is not that of an anchor
     """
     path = directory / ANCHOR_FILE
     written = _read(path)
@@ -71,10 +71,10 @@ def write_anchor(anchor: Anchor, directory: Path) -> None:
 
     :raises UserError: if it cannot be written
     """
-    # TOML has no escapes of surrogates, which JSON writes otherwise.
+    # TOML has no escapes for surrogates, which JSON would write.
     written = functools.partial(json.dumps, ensure_ascii=False)
     text = (
-        "# What every point of this history is compared with.  To replace it, name another one:\n"
+        "# The packages with which this history is compared.  To replace them, name others:\n"
         "# zodbshootout FILE --history DIR --against WORD\n\n"
         "[anchor]\n"
         f"word = {written(anchor.word)}\n"
@@ -89,7 +89,7 @@ def write_anchor(anchor: Anchor, directory: Path) -> None:
 
 
 def read_accepted(directory: Path) -> list[Accepted]:
-    """Return the changes in ``accepted.toml``; there are none without that file.
+    """Return the changes in ``accepted.toml``, none without that file.
 
     :raises UserError: if an entry is incomplete
     """

@@ -27,43 +27,43 @@ class Finding(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """A commit that was measured in turn with the good one, and what was found."""
+    """The outcome for a commit that was measured in turn with the good one."""
 
     commit: str
     finding: Finding
     error: float
-    """The greatest probability that the finding is wrong."""
+    """The maximum probability that the finding is wrong."""
     sentence: str
-    """The change of the figure, or why nothing was found."""
+    """The change of the figure, or why there is no finding."""
     figure: str = ""
-    """The name of the figure that has decided; empty if none has."""
+    """The name of the figure that decided; empty if none did."""
     contender: str = ""
     benchmark: str = ""
-    """The contender and the benchmark that it is a figure of."""
+    """The contender and the benchmark of that figure."""
     boundary: float = 0.0
     """The logarithm of the ratio between good and bad."""
 
 
 def read_steps(path: Path, question: Mapping[str, Any]) -> list[Step]:
-    """Return the steps so far of the search for *question*; none if there is no file.
+    """Return the steps so far of the search for *question*, none if there is no file.
 
-    :raises UserError: if the file holds something else
+    :raises UserError: if the file is damaged, or that of another search
     """
     if not path.exists():
         return []
     with damage_of(path):
         document = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(document, dict) or document.get("zodbshootout_bisection") != FORMAT:
-            raise UserError(f"{path} is not the file of a search; name another one with -o")
+            raise UserError(f"{path} is not the file of a search; name another file with -o")
         if document["question"] != question:
-            raise UserError(f"{path} is of another search; name another file with -o")
+            raise UserError(f"{path} belongs to another search; name another file with -o")
         return [Step(**{**step, "finding": Finding(step["finding"])}) for step in document["steps"]]
 
 
 def write_steps(path: Path, question: Mapping[str, Any], steps: Sequence[Step]) -> None:
     """Write the steps so far.
 
-    :raises OSError: if that is impossible
+    :raises OSError: if they cannot be written
     """
     document = {
         "zodbshootout_bisection": FORMAT,
@@ -76,5 +76,5 @@ def write_steps(path: Path, question: Mapping[str, Any], steps: Sequence[Step]) 
 
 
 def step_at(steps: Iterable[Step], commit: str) -> Step | None:
-    """Return the step that has measured a commit, ``None`` if none has."""
+    """Return the step that measured a commit, ``None`` if none did."""
     return next((step for step in steps if step.commit == commit), None)

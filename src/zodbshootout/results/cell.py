@@ -1,4 +1,4 @@
-"""A cell, and the metadata that describe it."""
+"""A cell, and the metadata that identify it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cell:
     words: BenchmarkWords = field(compare=False)
 
     def metadata(self) -> dict[str, Plain]:
-        """Return the metadata by which :func:`cell_of` knows it again; no text is empty."""
+        """Return the metadata from which :func:`cell_of` restores the cell, without empty texts."""
         words = {key: " ".join(getattr(self.words, name).split()) for key, name in WORDS.items()}
         return {
             "benchmark": self.benchmark,
@@ -36,8 +36,8 @@ class Cell:
 def cell_of(metadata: Mapping[str, Any]) -> Cell:
     """Return the cell that metadata describe.
 
-    :raises KeyError: if they describe none, or miss a parameter
-    :raises ValueError: if one has an impossible value; also TypeError
+    :raises KeyError: if they describe none, or lack a parameter
+    :raises ValueError: if a parameter has an impossible value; also TypeError
     """
     words = {name: str(metadata.get(key, "")) for key, name in WORDS.items()}
     if not words["title"]:

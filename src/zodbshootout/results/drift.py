@@ -1,7 +1,7 @@
-"""Slow drift over many points: a scan for the place at which a series changes its level.
+"""Slow drift over many points: a scan for the place where the level of a series changes.
 
-It finds what no single point shows.  Its threshold is simulated for points that are independent;
-points that are not are called drift more often, so what it finds is a hint and no verdict.
+It detects what no single point shows.  Its threshold is simulated for independent points; points
+that are not independent exceed it more often, so it gives hints, not verdicts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FALSE_HINTS = 0.01
-"""The probability of a hint in any of the series that are scanned together, if no one changes."""
+"""The probability of any hint among the series that are scanned together, if none changes."""
 FEWEST_POINTS = 8
 LATEST = 100
 """The number of the latest points that are scanned."""
@@ -24,12 +24,12 @@ _SIMULATED = 20_000
 
 @dataclass(frozen=True)
 class Drift:
-    """The change of a series that the scan has found."""
+    """A change of the level of a series."""
 
     start: int
     """The number of the first point after the change, from 0 on."""
     difference: float
-    """The mean after the change less that before."""
+    """The mean after the change minus the mean before it."""
 
 
 def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
@@ -69,7 +69,7 @@ def _statistics(numbers: Any) -> Any:
 
 @functools.cache
 def _threshold(count: int, scanned: int) -> float:
-    """Return the maximal t that series of *count* independent points exceed by chance."""
+    """Return the t that *scanned* series of *count* independent points exceed by chance."""
     import numpy as np
 
     chance = np.random.default_rng(1)

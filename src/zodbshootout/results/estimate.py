@@ -11,10 +11,10 @@ from itertools import pairwise
 CONFIDENCE = 0.95
 """The fraction of intervals that contain the true mean."""
 BATCHES = 8
-"""The batches in which runs are joined that are not independent."""
+"""The number of batches into which dependent runs are joined."""
 MIN_RUNS = 3
-"""The size of the smallest sample that has an interval: an interval from two numbers is wider than
-any difference of interest, or by chance has no width."""
+"""The size of the smallest sample that has an interval: one from two numbers is wider than any
+difference of interest or, by chance, has no width."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """The probability of a mean at least as far from 0 if the true one is 0."""
+        """The probability of a mean at least as far from 0, if the true mean is 0."""
         if self.df <= 0:
             return 1.0
         if not self.variance:
@@ -62,10 +62,10 @@ def mean_of(numbers: Sequence[float]) -> Estimate:
 
 
 def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
-    """Estimate the mean from *runs*, each of which has one value or several.
+    """Estimate the mean from *runs*, each with one value or several.
 
     A run counts as one number, the mean of its values, because the values of a run are not
-    independent.  But the means of a few runs can by chance differ less than the spread of their
+    independent.  But by chance, the means of a few runs can differ less than the spread of their
     values suggests, so the interval is at least as wide as if all values were independent.
     """
     estimate = mean_of([statistics.fmean(values) for values in runs])
@@ -82,14 +82,14 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
 
 
 def joined(runs: Sequence[Sequence[float]], number: int = BATCHES) -> list[list[float]]:
-    """Join successive *runs* that are not independent, so that their batches nearly are."""
+    """Join successive *runs* that are not independent into batches that nearly are."""
     ends = [round(end * len(runs) / number) for end in range(number + 1)]
     batches = [runs[start:end] for start, end in pairwise(ends)]
     return [[value for values in batch for value in values] for batch in batches if batch]
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of independent *estimates*, all with the same weight."""
+    """Return the mean of independent *estimates* with equal weights."""
     count = len(estimates)
     parts = [
         replace(estimate, mean=estimate.mean / count, variance=estimate.variance / count**2)
@@ -99,9 +99,9 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
-    """Predict the number of runs that *half_width* takes, after *runs* runs gave *estimate*.
+    """Predict the number of runs that *half_width* needs, from the *estimate* that *runs* gave.
 
-    Later runs are assumed to vary like these.  The result is at least *runs* and :data:`MIN_RUNS`.
+    Later runs are assumed to vary as much.  The result is at least *runs* and :data:`MIN_RUNS`.
     """
     if estimate.df <= 0:
         return max(runs, MIN_RUNS)
@@ -122,7 +122,7 @@ def _squared_deviations(numbers: Sequence[float]) -> float:
 
 
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
-    """Return an estimate from independent parts; its df is that of Welch and Satterthwaite."""
+    """Return an estimate from independent parts, with the df of Welch and Satterthwaite."""
     variance = sum(part.variance for part in parts)
     df = min(part.df for part in parts)
     if df > 0 and variance:

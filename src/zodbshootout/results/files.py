@@ -1,9 +1,9 @@
 """The pyperf files that hold results.
 
-``out.json`` holds everything, each benchmark under a name of its own.  ``out.d/`` holds one file
-for each contender, with short names, so that two contenders can be compared.  ``out.cells.jsonl``
-lists all cells, a line of JSON for each, with their states; cells that have no number are listed
-only there.  pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
+``out.json`` holds everything, with a unique name for each benchmark.  ``out.d/`` holds one file for
+each contender, with short names, so that two contenders can be compared.  ``out.cells.jsonl`` lists
+all cells and their states, one per line, as JSON; cells without a figure are only there.  pyperf
+can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 
 MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
-"""The metadata that may differ in runs of one cell: words that describe it."""
+"""Metadata in which the runs of a cell may differ: words that describe it."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
-"""The beginning of every file of pyperf's, whose keys are sorted."""
+"""The beginning of every file that pyperf writes, with sorted keys."""
 
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files of one run.  Each is replaced as a whole, so that none is ever half written."""
+    """The files of one run.  Each is replaced as a whole, so that none is ever incomplete."""
 
     combined: Path
     existing: Sequence[CellResult] = ()
-    """The former results, if others are appended to them."""
+    """Earlier results, to which others are appended."""
     begun: Sequence[CellResult] = ()
-    """The results so far of a run that is resumed; they are among the results to be written."""
+    """The results so far of a run to resume, which :meth:`write` gets with the others."""
 
     @property
     def _stem(self) -> str:
@@ -67,7 +67,7 @@ class ResultFiles:
 
     @property
     def exist(self) -> Path | None:
-        """The first of these files that holds figures, if there is one.
+        """The first of these files that exists with figures, ``None`` if there is none.
 
         A run in which everything failed leaves only its list of cells.
         """
@@ -77,18 +77,18 @@ class ResultFiles:
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
-        """Return the same files, with results to append to.
+        """Return the same files, with the results that they hold, to append to.
 
-        :raises UserError: if a file exists that was not written by this program
+        :raises UserError: if this program did not write one of them
         """
         self._check_paths()
         exist = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if exist else ())
 
     def check(self, contenders: Iterable[str]) -> None:
-        """Check that all files can be written, as far as their names tell.
+        """Check that the names of all files can be used.
 
-        :raises UserError: if a name is too long, or something else than a file has it
+        :raises UserError: if a name is too long, or is that of something other than a file
         :raises OSError: if the system refuses a name for another reason
         """
         self._check_paths()
@@ -113,10 +113,10 @@ class ResultFiles:
         _check_path(self.cells)
 
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
-        """Describe a cell that cannot be added to the results, or return ``None``.
+        """Describe why a cell cannot be added to the results, ``None`` if all can.
 
-        *expected* is the metadata of the future runs of each cell.  Runs with other metadata
-        measure something else.  pyperf itself adds no runs of another machine or another Python.
+        *expected* are the metadata of future runs, by cell.  Runs with other metadata measure
+        something else.  pyperf itself refuses to add runs of another machine or Python.
         """
         measured = [result for result in (*self.existing, *self.begun) if result.measured]
         for cell, metadata in expected.items():
@@ -130,13 +130,13 @@ class ResultFiles:
             for result in (same or candidates)[:1]:
                 reason = _difference(result, metadata, unit)
                 if reason:
-                    return f"{cell.contender}: {cell.benchmark} is there with {reason}"
+                    return f"{cell.contender}: {cell.benchmark} was measured with {reason}"
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
         """Write all results so far.
 
-        :raises UserError: if a file cannot be written; its former content is unchanged
+        :raises UserError: if a file cannot be written; its content is unchanged then
         """
         try:
             self._write(results)
@@ -170,13 +170,13 @@ def _file_name(contender: str) -> str:
 
 
 def _check_path(path: Path) -> None:
-    """Check that the system accepts a name, and that no pipe or device has it."""
+    """Check that the system accepts a name, and that it is not that of a pipe or a device."""
     if to_be_replaced(path) is None:
         raise UserError(f"{path} is not a regular file; name another one")
 
 
 def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
-    """Return all results, one for each cell: its last state, with all its runs."""
+    """Return one result for each cell: its latest state, with all its runs."""
     merged = {result.cell: result for result in existing}
     for result in results:
         before = merged.get(result.cell)
@@ -201,16 +201,16 @@ def _document_of(result: CellResult) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """Return the results in a combined file, or in the file of one contender, with their trends.
+    """Return the results, with their trends, in a combined file or in that of a contender.
 
-    Cells that have no number come from the list that belongs to the combined file.
+    Cells without a figure come from the list beside a combined file.
 
-    :raises UserError: if the file does not exist, or was not written by this program
+    :raises UserError: if the file does not exist, or this program did not write it
     """
     if path.is_dir() or not path.name:
         raise UserError(f"{path} is a directory; name a file of results")
     listed = ResultFiles(path).cells
-    if not path.is_file() and not listed.is_file():  # a run without a number leaves only the list
+    if not path.is_file() and not listed.is_file():  # a run without figures leaves only the list
         is_other = path.exists()
         raise UserError(f"{path} is not a regular file" if is_other else f"there is no file {path}")
     with damage_of(path):
@@ -219,9 +219,9 @@ def read_results(path: Path) -> list[CellResult]:
 
 @contextmanager
 def damage_of(*paths: Path) -> Iterator[None]:
-    """Report whatever goes wrong while results of these files are read or shown as their damage.
+    """Report whatever goes wrong while these files are read or shown as their damage.
 
-    :raises UserError: in place of the exception
+    :raises UserError: instead of any other exception
     """
     try:
         yield
@@ -253,7 +253,7 @@ def _read(path: Path, listed: Path) -> list[CellResult]:
 
 
 def holds_results(path: Path) -> bool:
-    """Return whether a file was written by pyperf or by this program."""
+    """Return whether pyperf or this program wrote a file."""
     if path.name.endswith(".cells.jsonl"):
         return path.exists()
     try:
@@ -263,7 +263,7 @@ def holds_results(path: Path) -> bool:
 
 
 def _begins_as_results(path: Path) -> bool:
-    """Return whether the first bytes are those of pyperf's files; a database is not read whole."""
+    """Return whether a file begins as pyperf's do; a database might be too large to read whole."""
     opened = gzip.open if path.name.endswith(".gz") else open
     with opened(path, "rb") as file:
         return _BEGINNING.match(file.read(1024)) is not None
@@ -277,7 +277,7 @@ def _load(path: Path) -> list[pyperf.Benchmark]:
             return list(pyperf.BenchmarkSuite.load(str(path)))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error}") from error
-    raise UserError(f"{path} is not a file of pyperf's")
+    raise UserError(f"{path} was not written by pyperf")
 
 
 def _load_cells(path: Path) -> list[CellResult]:
@@ -298,9 +298,9 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
 
 
 def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
-    """Describe how existing runs differ from expected ones, or return ``None``."""
+    """Describe how existing runs differ from expected ones, ``None`` if they do not."""
     metadata = result.benchmark().get_metadata()
-    # Without it, each run has processes of its own.
+    # A run without --for has no such metadata.
     wanted = {"for_s": None, **expected}
     differing = [
         f"{key}={metadata.get(key, 'nothing')}"
@@ -309,7 +309,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # pyperf adds the facts about this Python; those of an environment's Python are compared above.
+    # pyperf adds facts on this Python; those on an environment's Python have been compared above.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})

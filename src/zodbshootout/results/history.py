@@ -1,7 +1,7 @@
-"""A history: points, each of them one run in which a candidate and its baselines took turns.
+"""A history: points, each of which is a run in which a candidate and its baselines took turns.
 
-A point is a file of JSON in the directory of the history.  Its format has a number, and
-``docs/history.rst`` documents every field: a file that was once written can always be read.
+A point is a JSON file in the directory of the history.  Its format has a number, and
+``docs/history.rst`` documents every field, so that all files can be read forever.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Ratio, compare
 
 FORMAT = 1
-"""The number of the format; a change that readers have to know about raises it."""
+"""The number of the format, which changes if readers of older files have to know about it."""
 FORMAT_KEY = "zodbshootout_history"
 CANDIDATE, ANCHOR, PREVIOUS, FORMER, TWIN = "candidate", "anchor", "previous", "former", "twin"
-"""The roles of contenders in a point: what is watched; what stays the same from point to point; the
-candidate of the point before; the anchor that the anchor replaces; and the anchor once more."""
+"""The roles of contenders in a point: the watched one; one that stays the same from point to point;
+the candidate of the previous point; the anchor before the present one; and the anchor once more."""
 POSITION = f"{CANDIDATE}/{ANCHOR}"
 STEP = f"{CANDIDATE}/{PREVIOUS}"
 CANARY = f"{TWIN}/{ANCHOR}"
 LINK = f"{ANCHOR}/{FORMER}"
 CLOSURE = f"{PREVIOUS}/{FORMER}"
 FROM_FORMER = f"{CANDIDATE}/{FORMER}"
-"""Names of ratios: the speed of the first role as a multiple of that of the second."""
+"""Names of ratios: the speed of the first role as a multiple of the speed of the second."""
 RATIOS = (POSITION, STEP, CANARY, LINK, CLOSURE, FROM_FORMER)
 _SERVERS = ("PostgreSQL", "MySQL", "MariaDB", "Oracle", "memcached", "SQLite")
 
 
 @dataclass(frozen=True)
 class Package:
-    """A version of a package, and what is needed to install it again."""
+    """A version of a package, with what is needed to install it again."""
 
     version: str
     commit: str = ""
-    """The commit of a checkout or of a repository; empty for a release."""
+    """The commit in a checkout or a repository; empty for a release."""
     url: str = ""
-    """The URL that it was installed from; empty if that was an index of packages."""
+    """The URL that it was installed from; empty for a package index."""
     modified: bool = False
     """Whether the checkout differed from its commit."""
 
@@ -71,33 +71,33 @@ class PointCell:
     """A cell of a point: one benchmark of one contender."""
 
     name: str
-    """Its name in any file, with the percentile if it is a latency."""
+    """Its name in any file, followed by the percentile if it is a latency."""
     benchmark: str
     contender: str
     measure: str
-    """The percentile that is compared, such as ``p99``; empty if it is the speed."""
+    """The percentile that is compared, such as ``p99``; empty for the speed."""
     parameters: Mapping[str, Plain]
-    """Those that differ from their defaults, so that one added later begins no new series."""
+    """The parameters that are not defaults, so that a new parameter does not end a series."""
     code: str
-    """A hash of the code of the benchmark."""
+    """A hash of the benchmark's code."""
     durability: str
     figure: float
-    """The candidate's: objects a second, or seconds if it is a latency."""
+    """The candidate's objects per second, or its latency in seconds."""
     ratios: Mapping[str, Ratio]
-    """The ratios of speeds, by their names in :data:`RATIOS`; those that are known."""
+    """The known ratios of speeds, by their names in :data:`RATIOS`."""
     costs: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-    """Least, mean and greatest amount of each cost, by cost and role."""
+    """The minimum, mean and maximum of each cost, by cost and role."""
 
     @property
     def series(self) -> str:
-        """A hash of the code and the parameters: what differs in it is not one series."""
+        """A hash of the code and the parameters, which are the same in all points of a series."""
         described = json.dumps([self.code, dict(self.parameters)], sort_keys=True)
         return hashlib.sha256(described.encode()).hexdigest()[:12]
 
     def differing_counts(self, base: str) -> Iterator[tuple[str, float, float]]:
-        """Yield the costs that are counted and differ exactly, with the amounts of both roles.
+        """Yield the counted costs that differ between the candidate and *base*, with their amounts.
 
-        Runs repeat what was counted once, so ranges that do not overlap differ.
+        A count is exact and repeated by each run, so it differs if the ranges do not overlap.
         """
         for name, amounts in self.costs.items():
             is_count = name in BY_NAME and BY_NAME[name].unit == NUMBER
@@ -113,23 +113,23 @@ class Point:
 
     name: str
     date: str
-    """The time of its end, in ISO 8601."""
+    """The time at which it ended, in ISO 8601."""
     machine: Mapping[str, Plain]
     python: str
     packages: Mapping[str, Packages]
-    """Those that each role was measured with."""
+    """The packages that each role was measured with, by role."""
     cells: Sequence[PointCell]
     servers: Mapping[str, str] = field(default_factory=dict)
-    """Their versions."""
+    """The versions of servers, by name."""
     label: str = ""
     previous: str = ""
-    """The point whose candidate is the previous one; empty for the first of a machine."""
+    """The previous point of this machine; empty for the first one."""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """Why a role was not measured."""
+    """The reasons why roles were not measured, by role."""
     other_load: float = 0.0
-    """The mean part of the processors that other programs used."""
+    """The mean fraction of the processors' time that other programs used."""
     steal: float = 0.0
-    """The mean part that other virtual machines used."""
+    """The mean fraction that other virtual machines used."""
 
     @property
     def machine_name(self) -> str:
@@ -139,8 +139,8 @@ class Point:
 def machine_facts() -> dict[str, Plain]:
     """Return what is known of this machine.
 
-    Ratios are of contenders on the same machine at the same time, so machines of one kind have one
-    name: in CI each run is on another host.
+    Machines of one kind share a name, as every run in CI may be on another host: ratios compare
+    contenders on the same machine at the same time, so they can be compared between such machines.
     """
     facts = pyperf.Run([1.0], collect_metadata=True).get_metadata()
     known = {
@@ -154,14 +154,14 @@ def machine_facts() -> dict[str, Plain]:
 
 
 def named_now(machine: Mapping[str, Plain]) -> tuple[str, str]:
-    """Return the name and the date, in UTC, of a point that a machine has just measured."""
+    """Return the name and the date, in UTC, of a point that was just measured on a machine."""
     now = datetime.datetime.now(datetime.timezone.utc)
     of_machine = hashlib.sha256(str(machine["name"]).encode()).hexdigest()[:6]
     return f"{now:%Y-%m-%dT%H.%M.%S}-{of_machine}", now.isoformat(timespec="seconds")
 
 
 def point_cells(roles: Mapping[str, Sequence[CellResult]]) -> list[PointCell]:
-    """Return the cells of a point from the results of each role, by their ratios of pairs."""
+    """Return the cells of a point, with their ratios, from the results of each role."""
     ratios: dict[tuple[str, str], dict[str, Ratio]] = {}
     candidates: dict[tuple[str, str], CellResult] = {}
     for name in RATIOS:
@@ -224,7 +224,7 @@ def _costs(roles: Mapping[str, CellResult]) -> Iterator[tuple[str, dict[str, Seq
 
 
 def facts_of_runs(results: Iterable[CellResult]) -> dict[str, Any]:
-    """Return the facts of a point that are in the metadata of runs: Python, servers and load."""
+    """Return a point's facts from the metadata of runs: Python, servers, label and load."""
     measured = [result for result in results if result.measured]
     metadata = [run.get_metadata() for result in measured for run in result.runs]
     first = measured[0].metadata
@@ -246,7 +246,7 @@ def facts_of_runs(results: Iterable[CellResult]) -> dict[str, Any]:
 
 
 def write_point(point: Point, directory: Path) -> Path:
-    """Write the file of a point into the directory of its history; return its path.
+    """Write a point to a file in the directory of its history; return its path.
 
     :raises UserError: if it cannot be written
     """
@@ -297,7 +297,7 @@ def _ratio(written: Mapping[str, Any]) -> Ratio:
 def read_point(path: Path) -> Point:
     """Read the file of a point.
 
-    :raises UserError: if it is none, or of a later format
+    :raises UserError: if it is not a point, or has a later format
     """
     try:
         written = json.loads(path.read_text(encoding="utf-8"))
@@ -323,7 +323,7 @@ def read_point(path: Path) -> Point:
 
 
 def _known(kind: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is written of the fields of a class, without those that came later."""
+    """Return what was written of the fields of a class, ignoring fields of later versions."""
     names = {one.name for one in fields(kind)}
     return {name: value for name, value in written.items() if name in names}
 
@@ -334,14 +334,14 @@ def read_points(directory: Path) -> list[Point]:
 
 
 def by_machine(points: Iterable[Point]) -> dict[str, list[Point]]:
-    """Return points by the machine that they were measured on."""
+    """Return points by the machine on which they were measured."""
     return grouped((point.machine_name, point) for point in points)
 
 
 def with_aliases(point: Point) -> Point:
-    """Give a previous candidate that another role was measured with the ratios and costs of that.
+    """Give the previous candidate the ratios and costs of a role with the same packages.
 
-    It is measured once, so what is known of the other role holds for it.
+    It was measured only once, as that role.
     """
     previous = point.packages.get(PREVIOUS)
     others = (ANCHOR, FORMER, CANDIDATE)

@@ -1,4 +1,4 @@
-"""The names of cells: in any file, in a file of one contender, and of files about them."""
+"""The names of cells: in any file, in the file of one contender, and of files about them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def long_name(cell: Cell) -> str:
 
 
 def arrivals_of(parameters: Parameters) -> list[str]:
-    """Return the rate or the limit of parameters, if they have one, in words."""
+    """Describe the rate or the limit of parameters; empty if they have neither."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
         during = [parameters.during] if parameters.during else []
@@ -48,9 +48,9 @@ def arrivals_of(parameters: Parameters) -> list[str]:
 
 
 def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
-    """Return a name that identifies a cell among those of its contender in a run.
+    """Return a name that distinguishes a cell from the others of its contender in a run.
 
-    *varied* are the parameters with several values in the run.
+    *varied* are the parameters that have several values in the run.
     """
     parameters = cell.parameters
     return " ".join(

@@ -1,4 +1,4 @@
-"""The releases and commits of a package in which ``--against`` has measured a contender."""
+"""The releases and commits of a package in which ``--against`` measured a contender."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from packaging.version import InvalidVersion, Version
 from zodbshootout.results.result import CellResult
 
 FEWEST = 3
-"""The number of releases from which on they are a series: two are compared with each other."""
+"""The number of releases from which they are a series; two are just compared."""
 _NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
-"""The name of a contender in a release, or in a commit."""
+"""The name of a contender in a release or a commit."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,16 @@ class Series:
     """A contender in several releases of a package."""
 
     contender: str
-    """Its name as it is installed."""
+    """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases by the names of contenders: versions in order, then commits as they were
-    named."""
+    """The releases by contenders' names: versions in order, then commits as they were named."""
 
 
 def series_of(results: Iterable[CellResult]) -> list[Series]:
-    """Return the contenders that were to be measured in :data:`FEWEST` releases or more.
+    """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    What is installed is one of them, if its version was recorded.
+    The installed release is one of them, if its version was recorded.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
@@ -58,9 +57,9 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Return each measured contender with the one that it is compared with, or an empty string.
+    """Return each measured contender, with the one to compare it with, or an empty string.
 
-    A variant is compared with its original, but in a series with the oldest release that works.
+    A variant is compared with its original but, in a series, with the oldest release that works.
     """
     originals = {one.cell.contender: one.variant_of for one in results if one.measured}
     for series in series_of(results):
@@ -77,7 +76,7 @@ def _versions(result: CellResult) -> Iterator[tuple[str, str]]:
 
 
 def place(release: str) -> tuple[bool, Version]:
-    """Return a key that orders releases by their versions; commits are after them."""
+    """Return a key that orders releases by version, followed by commits."""
     try:
         return False, Version(release.partition(" ")[0])
     except InvalidVersion:

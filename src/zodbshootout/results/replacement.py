@@ -1,4 +1,4 @@
-"""Replace files that the user names."""
+"""Replace files that the user has named."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ _STREAMS = (1, 2)
 
 
 def to_be_replaced(path: Path) -> Path | None:
-    """Return the regular file at *path* or at the end of its links; it need not exist.
+    """Return the regular file at *path*, or where its links lead; it need not exist.
 
-    ``None`` stands for a pipe, a device such as ``/dev/null``, or standard output, to which can
-    only be written.
+    ``None`` stands for a pipe, a device such as ``/dev/null``, or standard output: these can only
+    be written to.
 
-    :raises OSError: if something else is there, such as a directory, or if the system refuses the
-        name
+    :raises OSError: if something else is there, such as a directory, or the name is invalid
     """
     try:
         mode = path.stat().st_mode
@@ -36,11 +35,11 @@ def to_be_replaced(path: Path) -> Path | None:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace a file atomically with the one that *write* makes, or leave it if that fails.
+    """Replace a file atomically by one that *write* makes; if that fails, it is unchanged.
 
-    If :func:`to_be_replaced` finds no file at *path*, the content is written to what is there.
+    If *path* is not a regular file, the content is written to what is there.
 
-    :raises OSError: if that is impossible
+    :raises OSError: if the file cannot be written
     """
     try:
         target = to_be_replaced(path)
@@ -48,17 +47,17 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
             _write_through(path, write)
         else:
             _replace(target, path.suffix, write)
-    except OSError as error:  # it may name the temporary file
+    except OSError as error:  # which may name the temporary file
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _replace(target: Path, suffix: str, write: Callable[[Path], object]) -> None:
-    # It ends as the user's name does, since pyperf compresses .gz files, and reads them by that
-    # name; it has at most 32 characters.
+    # It ends as the user's name does, because pyperf compresses and decompresses .gz files by name,
+    # and it has at most 32 characters.
     temporary = target.with_name(f".{os.getpid()}{suffix[-20:]}")
     try:
         write(temporary)
-        _sync(temporary)  # or a power cut may leave the new name with nothing in it
+        _sync(temporary)  # or the new name might have no content after a power cut
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -70,7 +69,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _stream(path: Path) -> int | None:
-    """Return the descriptor of standard output or standard error if *path* is what it writes to."""
+    """Return the descriptor of standard output or standard error if *path* leads to it."""
     for descriptor in _STREAMS:
         with suppress(OSError):  # it may be closed
             if os.path.samestat(path.stat(), os.fstat(descriptor)):
@@ -88,7 +87,7 @@ def _write_through(path: Path, write: Callable[[Path], object]) -> None:
 
 def _opened(path: Path) -> int:
     stream = _stream(path)
-    if stream is not None:  # opened anew, a file would be written from its beginning
+    if stream is not None:  # if a file were opened again, its beginning would be overwritten
         return os.dup(stream)
     try:
         # Without O_NONBLOCK, this would wait for a reader of the pipe.

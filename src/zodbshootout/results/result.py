@@ -1,4 +1,4 @@
-"""The results of cells: the figures of their runs, and the rates and latencies that follow."""
+"""The results of cells: the figures of their runs, with rates and latencies computed from them."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, joined, mean_of, mean_of_runs
 
 MAX_WARMING_UP = 2
-"""The number of values up to which a run cannot show whether its first one is slower."""
+"""The number of values up to which a run cannot show whether its first value is slower."""
 IMPRECISE = 0.1
 """The half width, as a fraction of the mean, above which a figure is imprecise if no precision was
-asked for."""
+requested."""
 NEARLY = 0.9
-"""The part of the time asked for from which on a result is complete."""
+"""The fraction of the requested time from which a result is complete."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
-"""The percentiles shown of iterations at a rate, with the number of iterations that each needs."""
+"""The percentiles shown for iterations at a rate, with the number of iterations that each needs."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
-"""The measures of iterations at a rate that are compared, and made as precise as was asked for."""
+"""The measures of iterations at a rate that are compared, and reach the requested precision."""
 _NAME = "cell"
-"""The name of all runs until they are written; pyperf joins only runs of the same name."""
+"""The name of all runs until they are written, because pyperf joins only runs of the same name."""
 
 
 @dataclass(frozen=True)
 class Trend:
-    """How much longer a cell takes at the end."""
+    """The amount by which a cell takes longer at the end."""
 
     times: float
-    """The time at the end, as a multiple of that at the beginning."""
+    """The time at the end as a multiple of that at the start."""
     p_value: float
-    """The probability of such a rise by chance, corrected for the number of tested cells."""
+    """The probability of such a rise by chance, corrected for the number of cells tested."""
     within_runs: bool = False
-    """Whether it takes longer in the course of a run, and each run begins anew."""
+    """Whether times rise within each run, and start again with the next."""
     alone: bool = False
-    """Whether there was no other contender to compare with: then the machine may be the cause."""
+    """Whether there was no other contender to compare with, so that the machine may be the
+    cause."""
     interval: tuple[float, float] | None = None
     """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
 
@@ -62,7 +63,7 @@ class Stall:
     """An iteration that took far longer than others of its cell."""
 
     after: float
-    """Seconds from the start of the first slice to that of the slice with the iteration."""
+    """Seconds from the start of the first slice to the start of the slice with the iteration."""
     seconds: float
     """The duration of the iteration."""
 
@@ -72,14 +73,14 @@ class OverTime:
     """Findings about a cell whose runs share their clients, servers and databases."""
 
     seconds: float
-    """The time from the start of the first slice to that of the last."""
+    """Seconds from the start of the first slice to that of the last."""
     smallest: float | None
-    """The smallest trend that would have been found, as in :attr:`Trend.times`; ``None`` if there
-    are too few runs to find any."""
+    """The smallest trend that would have been detected, as in :attr:`Trend.times`; ``None`` if
+    there are too few runs."""
     faster: bool = False
     """Whether it takes less time at the end."""
     growths: tuple[tuple[str, float], ...] = ()
-    """The memory that grows all the time: its key in metadata, and the bytes in an hour."""
+    """Memory that grows steadily: its metadata key, and the bytes per hour."""
     stalls: tuple[Stall, ...] = ()
 
 
@@ -90,25 +91,25 @@ class CellResult:
     cell: Cell
     state: State = State.NOT_RUN
     reason: str = ""
-    """One line: the reason for a missing number, or a warning about a number."""
+    """One line: the reason for a missing figure, or a warning about a figure."""
     detail: str = ""
     """A traceback, if there is one."""
     runs: tuple[pyperf.Run, ...] = ()
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
-    """The name of this result in :attr:`measures`; empty if its values are the measured ones."""
+    """The name of this result in :attr:`measures`; empty if its values are the original ones."""
     cost: Cost | None = None
-    """The cost that its values are; ``None`` if they are the measured ones."""
+    """The cost that its values are; ``None`` if they are the original ones."""
     figures: tuple[tuple[float, ...], ...] = ()
-    """The values of each run of a measure or a cost, in place of the measured ones."""
+    """The values of a measure or a cost in each run, which replace the original ones."""
     trend: Trend | None = None
-    """How it takes longer with time, if that was tested and found."""
+    """The trend by which it takes longer with time, if one was found."""
     over_time: OverTime | None = None
-    """Other findings, if its runs share their clients, servers and databases."""
+    """Further findings, if its runs share their clients, servers and databases."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
-        """Return the result with the run of a worker, or the runs of a file, added."""
+        """Add the run of a worker, or the runs in a file."""
         benchmark.update_metadata({"name": _NAME})
         runs = map(_compact, benchmark.get_runs())
         return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
@@ -160,7 +161,7 @@ class CellResult:
     @property
     def facts(self) -> Sequence[Mapping[str, Any]]:
         """The metadata of each run."""
-        return [run.get_metadata() for run in self.runs]  # to keep them would take much memory
+        return [run.get_metadata() for run in self.runs]  # caching them would take much memory
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
@@ -174,7 +175,7 @@ class CellResult:
 
     @property
     def paced(self) -> bool:
-        """Whether its iterations were due at given instants, and its values are latencies."""
+        """Whether its iterations had scheduled starts, so that its values are latencies."""
         parameters = self.cell.parameters
         return parameters.workload.speed > 0 or parameters.rate > 0
 
@@ -182,14 +183,14 @@ class CellResult:
     def keeps_up(self) -> bool:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
-        They were not if they took too much longer than their schedule, or if they began later and
-        later: if the mean lag grew, significantly and by more than is allowed, from the first half
-        of a slice to the second half.
+        They were not if they took much longer than their schedule, or started later and later: if
+        the mean lag grew from the first to the second half of slices, significantly and by more
+        than is allowed.
         """
         if not self.cell.parameters.rate:
-            return True  # slices at the recorded speed are too short to tell
+            return True  # slices at the recorded speed are too short to show it
         if self.cell.parameters.during:
-            return True  # an operation ends, and so does what waits for it
+            return True  # an operation ends, and with it the queue that it causes
         facts = self.facts
         parts = [one["part_of_schedule"] for one in facts if "part_of_schedule" in one]
         if parts and statistics.median(parts) < KEPT_UP:
@@ -215,23 +216,20 @@ class CellResult:
         """Return the result with the measure *name* as the only value of each run.
 
         A measure is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the
-        part of the rate that was ``reached``.
+        fraction of the rate that was ``reached``.
         """
         figures = tuple((_measure(name, one),) for one in self.facts)
         return replace(self, figures=figures, measure=name)
 
     def with_cost(self, cost: Cost) -> CellResult | None:
-        """Return the result with a cost as its values, ``None`` if it is not known of each run.
-
-        Values are in the unit of the cost.
-        """
+        """Return the result with a cost as its values, ``None`` if a run lacks it."""
         figures = list(map(cost.values, self.facts))
         known = tuple(tuple(values) for values in figures if values is not None)
         return replace(self, figures=known, cost=cost) if len(known) == len(figures) > 0 else None
 
     @property
     def wanted_seconds(self) -> float:
-        """The seconds for which runs should share clients and databases; 0 if they do not."""
+        """The seconds for which runs were to share clients and databases; 0 if they were not."""
         return float(self.metadata.get("for_s", 0))
 
     @property
@@ -244,12 +242,12 @@ class CellResult:
 
     @cached_property
     def starts(self) -> list[list[float]]:
-        """When the slices of each run were started, in seconds; empty if that is not known."""
+        """The starts of the slices of each run, in seconds; empty if they are unknown."""
         starts = self.numbers("slice_starts_s")
         return starts if list(map(len, starts)) == [len(run.values) for run in self.runs] else []
 
     def numbers(self, key: str) -> list[list[float]]:
-        """Return the numbers that the metadata of each run have under a key."""
+        """Return the numbers under a key of each run's metadata."""
         return [list(map(float, str(one.get(key, "")).split())) for one in self.facts]
 
     @property
@@ -260,7 +258,7 @@ class CellResult:
 
     @property
     def variant_of(self) -> str:
-        """The contender of which this one is a variant; empty if it is none."""
+        """The contender of which this one is a variant; empty if it is not a variant."""
         original = str(self.metadata.get("variant_of", ""))
         if self.cell.parameters.rtt is not None:
             original, _ = without_rtt(original)
@@ -274,13 +272,13 @@ class CellResult:
 
     @cached_property
     def definitions(self) -> Mapping[str, str]:
-        """The values that ``--define`` gave to names in this variant, if it gave several."""
+        """The values of ``--define`` that distinguish this variant, by name."""
         values: dict[str, str] = json.loads(self.metadata.get("definitions", "{}"))
         return values
 
     @property
     def section(self) -> str:
-        """The name of the contender's section, without what ``--define`` adds for a variant."""
+        """The name of the contender's section, without the values that distinguish a variant."""
         return self.cell.contender.partition(" [")[0] if self.definitions else self.cell.contender
 
     @property
@@ -290,7 +288,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The median over runs of the ratio of the first value to the median of the later ones.
+        """The ratio of a run's first value to the median of its later ones, as a median over runs.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
@@ -304,9 +302,9 @@ class CellResult:
 
     @property
     def slowest_host(self) -> tuple[float, str] | None:
-        """The greatest ratio of a host's time to the mean of all clients, and the host's name.
+        """The greatest ratio of a host's time to the mean of all clients, with the host's name.
 
-        The ratio is a mean over runs.  ``None`` if there is one host.
+        The ratio is a mean over runs.  ``None`` if there is only one host.
         """
         ratios: dict[str, list[float]] = {}
         for metadata in self.facts:
@@ -339,7 +337,7 @@ class CellResult:
 
     @cached_property
     def values(self) -> list[float]:
-        """The values of all runs: seconds per iteration, bytes, or what a cost counts."""
+        """The values of all runs: seconds per iteration, bytes, or the unit of the cost."""
         return [value for values in self.values_by_run for value in values]
 
     @cached_property
@@ -348,9 +346,9 @@ class CellResult:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The mean over independent runs, or batches of others, in the unit of the values.
+        """The mean over runs or, if these are dependent, over batches, in the unit of the values.
 
-        The mean of a measure is geometric, like that of ratios, lest one long stall dominate it.
+        For a measure it is geometric, as for ratios, so that one long stall does not dominate it.
         """
         runs = joined(self.values_by_run) if self.wanted_seconds else self.values_by_run
         if self.measure:
@@ -361,7 +359,7 @@ class CellResult:
 
     @property
     def relative(self) -> Estimate:
-        """The estimate as a fraction of its mean, which thus is 1."""
+        """The estimate as a fraction of its mean, so that its mean is 1."""
         mean = self.estimate.mean or 1.0
         return replace(self.estimate, mean=1.0, variance=self.estimate.variance / mean**2)
 
@@ -382,15 +380,15 @@ class CellResult:
 
     @property
     def precision(self) -> float:
-        """The half width that was asked for, as a fraction of the mean; 0 if none was."""
+        """The requested half width, as a fraction of the mean; 0 if none was requested."""
         return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
 
     @property
     def is_imprecise(self) -> bool:
-        """Whether the mean misses the precision that was asked for, or 10 % if none was.
+        """Whether the mean misses the requested precision, or 10 % if none was requested.
 
-        Measures besides :data:`WATCHED` never do: more runs make neither the longest latency nor
-        the rate that was reached more precise.  Nor do runs that share clients.
+        Measures besides :data:`WATCHED` never do, because more runs make neither the longest
+        latency nor the reached rate more precise.  Nor do runs that share clients.
         """
         if self.measure not in {"", *WATCHED} or self.wanted_seconds:
             return False
@@ -408,14 +406,14 @@ class CellResult:
         return self.latencies_at(USUAL)
 
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
-        """Return percentiles of the latencies of iterations, or of those of a *kind*, in seconds.
+        """Return percentiles of the latencies of iterations, or of a *kind* of them, in seconds.
 
-        There are none if latencies were not recorded.
+        It is empty if latencies were not recorded.
         """
         histogram = self._latencies_of(kind) if kind else self.latencies
         if histogram is None:
             return {}
-        # A bucket of the histogram may reach beyond the latencies in it.
+        # A bucket of the histogram may extend beyond the latencies in it.
         longest = math.inf if self.longest_latency is None else self.longest_latency
         values = histogram.get_percentile_to_value_dict(list(percentiles))
         return {
@@ -446,14 +444,14 @@ class CellResult:
 
     @property
     def objects_per_second(self) -> float:
-        """The objects, or transactions, of all clients together in a second."""
+        """The objects, or transactions, per second of all clients together."""
         return self.work / self.mean
 
     @property
     def work(self) -> float:
-        """The objects, or transactions, of an iteration of all clients together.
+        """The objects, or transactions, of all clients together per iteration.
 
-        If the highest rate is searched, it is the iterations themselves that count.
+        If the highest rate is searched for, iterations are counted instead.
         """
         parameters = self.cell.parameters
         work = 1.0 if parameters.limit.percentile else self.work_per_iteration
@@ -461,7 +459,7 @@ class CellResult:
 
     @property
     def work_per_iteration(self) -> float:
-        """The objects, or transactions, of an iteration of one client."""
+        """The objects, or transactions, of one client per iteration."""
         return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
 
 
@@ -476,7 +474,7 @@ def _measure(name: str, metadata: Mapping[str, Any]) -> float:
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:
-    """Return a run that shares the strings of its metadata, most of which are alike in all runs."""
+    """Return a run that shares strings with others, since most of their metadata are equal."""
     metadata = {
         sys.intern(key): sys.intern(value) if isinstance(value, str) else value
         for key, value in run.get_metadata().items()

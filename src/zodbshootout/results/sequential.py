@@ -1,7 +1,8 @@
-"""Sequential decisions: whether a contender is like the good or like the bad side of a change.
+"""Sequential decisions: whether a contender is like the good or the bad side of a change.
 
 Results are looked at after fixed numbers of runs, and the probability of a wrong decision is
-divided equally over these looks.  So it is limited whatever they have in common (Bonferroni).
+divided equally among these looks, which limits it even though they are not independent
+(Bonferroni).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from zodbshootout.results.verdicts import Ratio
 LOOKS = (8, 16, 32, 64, 128, 256, 512)
 """The numbers of runs after which results are looked at."""
 _BOUNDARY_OF_NONE = 1.0
-"""The boundary if one side of a cost is 0, and the logarithm of the ratio infinite."""
+"""The boundary if one side of a cost is 0, so that the logarithm of the ratio is infinite."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,16 @@ class Rule:
     """A rule that decides on which side of a boundary a ratio is."""
 
     error: float
-    """The greatest probability of a wrong decision."""
+    """The maximum probability of a wrong decision."""
     boundary: float | None = None
-    """The logarithm of the ratio at the boundary; ``None`` for half of what is measured, of which
-    only that it is a change can be decided."""
+    """The logarithm of the ratio at the boundary.  ``None`` for half of the measured change, which
+    can be confirmed but not refuted."""
     looks: Sequence[int] = LOOKS
 
     def is_changed(self, ratio: Ratio) -> bool | None:
         """Return whether a ratio is beyond the boundary, seen from 1; ``None`` if undecided.
 
-        It is asked once at each look.
+        It may be called only once per look.
         """
         if not ratio.is_known:
             return None
@@ -43,7 +44,7 @@ class Rule:
         return distance > 0
 
     def next_look(self, runs: int) -> int:
-        """Return the number of runs at the look after *runs*, 0 if that was the last one."""
+        """Return the number of runs at the first look after *runs*, 0 if there is none."""
         return next((look for look in self.looks if look > runs), 0)
 
     def _half_width(self, ratio: Ratio) -> float:

@@ -1,4 +1,4 @@
-"""Steps: the changes of speed and of costs from one release of a contender to the next."""
+"""Steps: changes of speed and costs from one release of a contender to the next."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from zodbshootout.results.verdicts import SIGNIFICANT, Pair, figures_of, pairs_o
 
 @dataclass(frozen=True)
 class Step:
-    """The change of a cell by a release, compared with the last one that was measured."""
+    """A change of a cell in a release, compared with the previous release that was measured."""
 
     series: Series
     pair: Pair
-    """The results before and since, measured in turn, and their comparison."""
+    """The results before and after it, measured in turn, and their comparison."""
 
     @property
     def before(self) -> str:
-        """The release before."""
+        """The previous release."""
         return self.series.releases[self.pair.base.cell.contender]
 
     @property
     def since(self) -> str:
-        """The release from which on it is different."""
+        """The first release with the change."""
         return self.series.releases[self.pair.new.cell.contender]
 
     @property
     def between(self) -> list[str]:
-        """The releases between them, which have no figure and may have made the change."""
+        """The releases between these two, which lack a figure and may have made the change."""
         names = list(self.series.releases)
         first, last = (names.index(one.cell.contender) for one in (self.pair.base, self.pair.new))
         return [self.series.releases[name] for name in names[first + 1 : last]]
 
     @property
     def is_significant(self) -> bool:
-        """Whether it is not due to chance; at most :data:`~.verdicts.FALSE_CALLS` of these are."""
+        """Whether it is hardly due to chance: at most :data:`~.verdicts.FALSE_CALLS` of them are."""
         return self.pair.verdict in SIGNIFICANT
 
 
 def steps_of(results: Sequence[CellResult]) -> list[Step]:
-    """Return the changes of times between releases next to each other, significant or not.
+    """Return the changes of times between consecutive releases, significant or not.
 
-    The rate of false discoveries is that over all releases, benchmarks and contenders.
+    False discoveries are limited over all releases, benchmarks and contenders together.
     """
     return _steps(results, figures_of)
 
 
 def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
-    """Return those of costs; numbers, such as that of round trips, are exact."""
-    # What is sent and what is received are costs of their own.
+    """Return the changes of costs; those of numbers, such as round trips, are exact."""
+    # Bytes sent and bytes received are separate costs.
     costs = [cost for cost in COSTS if cost.name != "bytes"]
     return _steps(
         results, lambda result: [one for one in map(result.with_cost, costs) if one is not None]
@@ -83,7 +83,7 @@ def _steps(
 def _neighbours(
     results: Iterable[CellResult], series: Series
 ) -> Iterator[tuple[CellResult, CellResult]]:
-    """Yield the results of each cell in releases next to each other among those measured."""
+    """Yield the results of each cell in consecutive releases that were measured."""
     cells: dict[object, dict[str, CellResult]] = {}
     for result in results:
         if result.timed and result.cell.contender in series.releases:

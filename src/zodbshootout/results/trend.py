@@ -1,20 +1,20 @@
-"""Trends: cells that take longer with time, which is neither noise nor drift of the machine.
+"""Trends: cells that take longer with time, beyond noise and drift of the machine.
 
-Only runs are independent, so they are the units of both tests: one of the means of runs, in the
-order in which they were made, and one of the changes within runs, for what begins anew with the
-processes of each run.  A change of the machine concerns all contenders of a row, so a contender's
-values are divided by those of the others.
+Only runs are independent, so both tests work on runs: one on their means, in the order in which
+they were made, and one on the changes within runs, for what starts again with the processes of each
+run.  A change of the machine affects all contenders of a row, so a contender's values are divided
+by those of the others.
 
-Runs that share their clients are not independent: what was slow in one run may still be in the
-next.  So they are joined in batches, so long that such noise is over in the next one.  A batch
-counts as the median of its runs, which a single slow one does not change.  The noise is that of the
-differences between successive batches, of which the largest is left out: so it is known whether the
-trend is straight, bent or a step.  A contender is compared with the one of the others that changes
-most as it does.
+Runs that share their clients are not independent: what was slow in one run may still be slow in the
+next.  So they are joined in batches so long that such noise rarely spans two.  A batch counts as
+the median of its runs, which a single slow one does not change.  Noise is estimated from the
+differences between successive batches, without the largest one, so that trends may be straight,
+bent or a step.  A contender is compared with that other one whose times follow its own most
+closely.
 
-That one contender takes longer relative to another may also mean that the other takes less.  Their
-own times tell which it is, unless the machine has changed so much that they do not.  Then it is the
-former, because a storage that gets slower with its data is more usual.
+If one contender takes longer relative to another, the other may also take less.  Their own times
+show which is true, unless the machine has changed too much.  Then it is assumed to be the former,
+because storages that get slower with their data are more usual.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ from zodbshootout.results.estimate import Estimate, joined, mean_of
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
-"""The probability that any cell of a run is said to have a trend if none has one, and the false
+"""The probability that any cell of a run is reported to have a trend if none has one, and the false
 discovery rate if some have."""
 FEWEST_RUNS = 4
 """The minimum number of runs in which a trend can be found."""
 NOTEWORTHY = 1.05
-"""The ratio of the time at the end to that at the beginning from which there is a trend."""
+"""The ratio of the time at the end to that at the start from which there is a trend."""
 
 BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.47
-"""The mean of the squares of their differences, as a multiple of that without the largest.
+"""The mean of the squares of all such differences, as a multiple of that without the largest one.
 
 These numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
 DRIFT = 3.0
-"""The change of the machine, in standard deviations of a random walk, that may hide whose change it
-is."""
+"""The change of the machine, in standard deviations of a random walk, that may hide which contender
+has changed."""
 STEPS_OF_LEVELS = 1.5
-"""The factor of the variance of a mean step between levels: in a random walk, half of what is in a
-step is also in the next one."""
+"""The factor for the variance of a mean step between levels: in a random walk, half of each step is
+also in the next one."""
 FEWEST_SHARED = 2 * BATCHES
-"""The minimum number of such runs in which a trend can be found, the first one left aside."""
+"""The minimum number of such runs, without the first one, in which a trend can be found."""
 NOTEWORTHY_SHARED = 1.02
 GROWTH = 0.01
-"""The part of a memory by which it has to grow during all runs to be reported."""
+"""The fraction by which memory has to grow during all runs to be reported."""
 SETTLING = 4
-"""Memory is tested after one of this many parts of the time, because caches fill at first."""
+"""Memory is tested without the first of so many parts of the time, in which caches fill."""
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
 STALL = 0.1
 STALL_TIMES = 10
-"""A stall is an iteration of at least :data:`STALL` seconds that takes this many times what the
-longest iteration of a slice does, in the median over slices."""
+"""A stall is an iteration of at least :data:`STALL` seconds that takes this many times as long as
+the longest iterations of slices usually do (their median)."""
 
 Rounds = Mapping[str, Mapping[int, float]]
 """The logarithms of a cell's values, by the name of the round and the number of the slice."""
@@ -73,13 +73,13 @@ class _Run:
     level: float
     """Their mean."""
     change: float | None
-    """By how much they rise from the second to the last; ``None`` if there are too few."""
+    """The rise from the second value to the last; ``None`` if there are too few."""
 
 
 def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> list[CellResult]:
-    """Return the results, those that take longer with time with their :class:`Trend`.
+    """Return the results; those that take longer with time have a :class:`Trend`.
 
-    *results* are those of one file or of a part of it, and *level* is as :data:`FALSE_TRENDS`.
+    *results* are those of a file or of a part of one; *level* is as :data:`FALSE_TRENDS`.
     """
     rows: dict[object, dict[int, Rounds]] = {}
     for number, result in enumerate(results):
@@ -106,8 +106,8 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
 def _can_be_tested(result: CellResult) -> bool:
     """Return whether all runs of a result do the same.
 
-    A replay does other transactions in each run, and a search for the highest rate begins near the
-    result of the search before.
+    Runs of a replay do different transactions, and a search for the highest rate starts near the
+    result of the previous one.
     """
     parameters = result.cell.parameters
     differs = parameters.workload.name or parameters.limit.percentile
@@ -117,7 +117,7 @@ def _can_be_tested(result: CellResult) -> bool:
 def _over_time(
     results: Sequence[CellResult], level: float
 ) -> dict[int, tuple[Trend | None, OverTime | None]]:
-    """Return the findings about the results whose runs share their clients, by their numbers."""
+    """Return the findings on results whose runs share their clients, by their numbers."""
     shared = {
         number: result
         for number, result in enumerate(results)
@@ -158,7 +158,7 @@ def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """Findings about the times of runs that share their clients."""
+    """Findings on the times of runs that share their clients."""
 
     slower: Trend | None
     faster: bool
@@ -168,14 +168,14 @@ class Change:
 
 @dataclass(frozen=True)
 class _Course:
-    """The times of runs that share their clients, in their order, and the slope from run to run."""
+    """The times of runs that share their clients, in order, and the slope from run to run."""
 
     times: Sequence[float]
     slope: Estimate
     p_value: float
     """The probability of such a rise by chance."""
     rises: bool
-    """Whether a difference is a rise of this contender, rather than a fall of the other one."""
+    """Whether a difference is a rise of this contender rather than a fall of the other one."""
     alone: bool
 
     @property
@@ -183,7 +183,7 @@ class _Course:
         return _rise(self.times, self.slope.mean)
 
     def smallest(self, level: float) -> float:
-        """Return the rise that is found in 95 of 100 cases."""
+        """Return the smallest rise that would be detected in 95 of 100 cases."""
         from scipy.special import stdtrit
 
         quantiles = sum(float(stdtrit(self.slope.df, 1 - part)) for part in (level, 0.05))
@@ -196,7 +196,7 @@ class _Course:
 def find_shared_trends(
     rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
 ) -> list[dict[int, Change]]:
-    """Return the changes of each row with enough runs, by the keys of its cells.
+    """Return the changes in each row with enough runs, by the keys of its cells.
 
     All runs of a cell share their clients; see :func:`with_trends`.
     """
@@ -224,7 +224,7 @@ def find_shared_trends(
 
 
 def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
-    """Return the course of a cell relative to one of the *others*, or by itself.
+    """Return the course of a cell relative to one of the *others*, or alone.
 
     It is ``None`` if there are too few runs.
     """
@@ -256,10 +256,10 @@ def _course_beside(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None
 
 
 def _course_alone(cell: Rounds) -> _Course | None:
-    """Return the course of a cell by itself, ``None`` if there are too few runs.
+    """Return the course of a cell without others, ``None`` if there are too few runs.
 
-    The machine may be what changes, in a random walk.  Its steps are independent, and so are tested
-    instead of the slope.
+    The machine may be what changes, in a random walk, whose steps are independent.  So the steps
+    are tested instead of the slope.
     """
     runs = [_run_of(logs) for logs in cell.values() if logs][1:]
     if len(runs) < FEWEST_SHARED:
@@ -278,7 +278,7 @@ def _batches(numbers: Sequence[float]) -> list[float]:
 
 
 def _slope_of_batches(numbers: Sequence[float]) -> Estimate:
-    """Return the slope from one number to the next of numbers that may be correlated."""
+    """Return the slope from number to number; the numbers may be correlated."""
     levels = _batches(numbers)
     steps = [later - former for former, later in pairwise(levels)]
     usual = statistics.median(steps)
@@ -290,7 +290,7 @@ def _slope_of_batches(numbers: Sequence[float]) -> Estimate:
 
 
 def _steps(numbers: Sequence[float]) -> Estimate:
-    """Return the mean step from one number to the next of a random walk."""
+    """Return the mean step from number to number of a random walk."""
     size = len(numbers) / BATCHES
     mean = mean_of([later - former for former, later in pairwise(_batches(numbers))])
     variance = STEPS_OF_LEVELS * mean.variance
@@ -298,7 +298,7 @@ def _steps(numbers: Sequence[float]) -> Estimate:
 
 
 def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[tuple[str, float]]]:
-    """Return the memories that grow to the end, and by how many bytes an hour, by result."""
+    """Return which memories grow until the end, and their bytes per hour, by result."""
     tested = [
         (number, key, sizes, _steps(sizes))
         for number, result in results.items()
@@ -318,7 +318,7 @@ def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[
 
 
 def _settled(result: CellResult, key: str) -> list[float]:
-    """Return the sizes of a memory at the ends of runs, those during which caches fill left out."""
+    """Return the sizes of a memory at the ends of runs, without those in which caches fill."""
     sizes = [size for (size,) in result.numbers(key)] if key in result.metadata else []
     return sizes[len(sizes) // SETTLING :]
 
@@ -335,7 +335,7 @@ def _stalls(result: CellResult) -> Iterator[Stall]:
 
 
 def _corrected(p_values: Sequence[float], level: float) -> list[float]:
-    """Correct p-values for their number, as Benjamini and Hochberg do, if any is within *level*."""
+    """Correct p-values for their number (Benjamini and Hochberg) if any is within *level*."""
     if min(p_values, default=1.0) > level:
         return list(p_values)
     from scipy.stats import false_discovery_control  # the import takes a second
@@ -354,9 +354,9 @@ def _logarithms(result: CellResult) -> Rounds:
 def find_trends(
     rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
 ) -> list[dict[int, Trend]]:
-    """Return the trends of each row, by the keys of its cells; see :func:`with_trends`.
+    """Return the trends in each row, by the keys of its cells; see :func:`with_trends`.
 
-    The correction for the number of cells is that of Benjamini and Hochberg, as for verdicts.
+    As for verdicts, p-values are corrected for the number of cells (Benjamini and Hochberg).
     """
     tested = [
         (number, key, trend)
@@ -396,9 +396,9 @@ def _tested(cell: Rounds, others: Sequence[Rounds]) -> Trend | None:
 def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
     """Return the runs of a cell relative to those of other contenders, by round.
 
-    They are medians over the others, of which all have a run in each of these rounds: otherwise
-    what the machine did in the rounds of some would look like a change.  Others that have fewer
-    rounds than the rest are left out.  There are no runs if too few rounds are common.
+    They are medians over others that have a run in each of these rounds: otherwise, what the
+    machine did in the rounds of some would look like a change.  Others with fewer rounds than the
+    rest are left out.  The result is empty if too few rounds are common.
     """
     ratios = [_ratios(cell, other) for other in others]
     most = max(map(len, ratios), default=0)
@@ -419,7 +419,7 @@ def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
 
 
 def _ratios(cell: Rounds, other: Rounds) -> dict[str, _Run]:
-    """Return the runs of the ratios of values of the same slices, by round."""
+    """Return the runs of the ratios of values from the same slices, by round."""
     ratios = {
         name: {number: log - other[name][number] for number, log in logs.items()
                if number in other[name]}
@@ -448,7 +448,7 @@ def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
     """Test for a straight line through the times of runs relative to those of the others.
 
     If one contender takes longer relative to another, the other takes less relative to it.  The
-    trend is that of the one whose own times have changed by more.
+    trend belongs to the one whose own times changed more.
     """
     times = _times(relative)
     slope = _line(range(len(times)), times)
@@ -459,7 +459,7 @@ def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
 def _across_runs_alone(own: Sequence[_Run]) -> Trend:
     """Test whether the time rises from run to run by more than in a random walk.
 
-    Without another contender, the machine may be what changes.  Runs then are not independent, but
+    Without another contender, the machine may be what changes.  Then runs are not independent, but
     in a random walk the differences of successive ones are.
     """
     times = _times(own)
@@ -468,9 +468,9 @@ def _across_runs_alone(own: Sequence[_Run]) -> Trend:
 
 
 def _within_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> list[Trend]:
-    """Test whether values rise in the course of runs, both by themselves and relative to others.
+    """Test whether values rise within runs, both by themselves and relative to others.
 
-    In the course of a run others may become faster, which makes this one look slower.
+    Others may become faster within a run, which makes this one look slower.
     """
     changes = [[run.change for run in runs if run.change is not None] for runs in (own, relative)]
     estimates = [mean_of(known) for known in changes if len(known) >= FEWEST_RUNS]
@@ -491,7 +491,7 @@ def _straight_rise(times: Sequence[float]) -> float:
 
 
 def _rise(times: Sequence[float], step: float) -> float:
-    """Return the last time as a multiple of the first, on the line with a *step* between two."""
+    """Return the last time as a multiple of the first, on a line that rises by *step* per run."""
     middle, half = statistics.fmean(times), (len(times) - 1) / 2
     first, last = (max(min(times), middle + steps * step) for steps in (-half, half))
     return last / first
@@ -509,5 +509,5 @@ def _line(xs: Sequence[float], ys: Sequence[float]) -> Estimate:
 
 
 def _p_of_rise(estimate: Estimate) -> float:
-    """Return the probability of a mean of at least this if the true one is 0."""
+    """Return the probability of a mean of at least this if the true mean is 0."""
     return estimate.p_value / 2 if estimate.mean > 0 else 1 - estimate.p_value / 2

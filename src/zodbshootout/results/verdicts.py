@@ -1,4 +1,4 @@
-"""Comparisons of results: the pairs of cells, ratios of speeds, verdicts, and other differences."""
+"""Comparisons of results: pairs of cells, ratios of speeds, verdicts, and other differences."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from zodbshootout.results.result import WATCHED, CellResult, averaged
 FALSE_CALLS = 0.01
 """The false discovery rate: the share of chance findings among cells called faster or slower.
 
-If no cell differs, it is the probability that a comparison calls any cell different.
+If no cells differ, it is the probability that a comparison calls any of them different.
 """
 MAX_WIDTH = math.log(1.1)
-"""The largest half width of a ratio's logarithm with which a verdict can be no difference."""
+"""The largest half width of a ratio's logarithm for which a verdict may be no difference."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Ratio:
     """The speed of a new cell as a multiple of that of its base."""
 
     log: Estimate
-    """The logarithm of the ratio, in which a ratio and its inverse are equally far from 1."""
+    """The logarithm of the ratio, for which a ratio and its inverse are equally far from 1."""
     runs: int
-    """The number of runs of each cell that were compared; the smaller one if they differ."""
+    """The number of runs of each cell that were compared; the smaller number if they differ."""
     paired: bool = False
     """Whether both cells were measured in turn, and values of the same slices were compared."""
     left_out: int = 0
-    """The number of runs of both cells that were not compared, for want of a counterpart."""
+    """The number of runs of both cells that were not compared, for lack of a counterpart."""
 
     @property
     def value(self) -> float:
-        """The ratio itself, above 1 if the new cell is the faster one."""
+        """The ratio itself, above 1 if the new cell is faster."""
         return math.exp(self.log.mean)
 
     @property
@@ -61,7 +61,7 @@ class Ratio:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % confidence interval: 0 and infinity if it is unknown."""
+        """The ends of the 95 % confidence interval; 0 and infinity if it is unknown."""
         low, high = self.log.interval
         return math.exp(low), math.exp(high)
 
@@ -85,14 +85,14 @@ SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
 
 @dataclass(frozen=True)
 class Pair:
-    """The results of both sides that are compared, and their comparison."""
+    """The results of both sides, and their comparison."""
 
     base: CellResult
     new: CellResult
     speed: Ratio
     verdict: Verdict
     runs_needed: int | None = None
-    """The predicted number of runs of each cell for a verdict, if there is none yet."""
+    """The predicted number of runs of each cell for a verdict, if it is still undecided."""
 
     @property
     def seconds_needed(self) -> float:
@@ -101,7 +101,7 @@ class Pair:
             return 0.0
         seconds = self.base.run_seconds, self.new.run_seconds
         runs = self.runs_needed - self.speed.runs
-        # Paired runs are made in turn, so the duration of each includes those of the others.
+        # Paired runs are made in turn, so the duration of each includes that of the others.
         return runs * (max(seconds) if self.speed.paired else sum(seconds))
 
     def slower_than(self, part: float) -> bool:
@@ -115,7 +115,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The cells that two sides have in common, and those that only one has."""
+    """The cells that two sides have in common, and those that only one of them has."""
 
     pairs: Sequence[Pair]
     only_base: Sequence[CellResult]
@@ -123,19 +123,19 @@ class Comparison:
     overloaded: Sequence[CellResult]
     """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
     lost: Sequence[CellResult]
-    """The cells of the base with a figure that *new* has failed to measure or cannot keep up with,
-    as they are in *new*; as in the base, but not run, if *new* does not have them."""
+    """The results in *new* for cells of which only the base has a figure, because *new* lacks them
+    (then they are ``NOT_RUN``), failed, or cannot keep up."""
     differences: Sequence[str]
-    """The facts that differ, then the settings of the contenders that differ."""
+    """The facts that differ, then the contenders' settings that differ."""
 
     @property
     def mean(self) -> Ratio | None:
-        """The geometric mean of the ratios, as :func:`mean_ratio` finds it."""
+        """The geometric mean of the ratios, as in :func:`mean_ratio`."""
         return mean_ratio(self.pairs)
 
 
 def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
-    """Return the geometric mean of the ratios of cells whose intervals are known, if any is.
+    """Return the geometric mean of the ratios of cells with known intervals, ``None`` without any.
 
     The measures of a cell at a rate come from the same iterations, so they count as one ratio.
     """
@@ -161,9 +161,9 @@ def pairs_to_compare(
 ) -> list[tuple[str, str]]:
     """Return the pairs of contenders to compare, the base of each comparison first.
 
-    *originals* are the measured contenders in order, with the contender that each is compared with,
-    or an empty string: then that is the first, or what the first is compared with.  If the user has
-    named a *baseline*, all others are compared with that.
+    *originals* are the measured contenders in order, each with the contender to compare it with, or
+    with an empty string, which stands for the first contender or its original.  If the user named
+    a *baseline*, all others are compared with that.
     """
     first = next(iter(originals), "")
     first = originals.get(first) or first
@@ -178,13 +178,12 @@ def compare(
     *,
     across: bool = False,
 ) -> Comparison:
-    """Compare the cells that both sides have measured.
+    """Compare the cells that both sides measured.
 
-    Two cells are compared if they have the same benchmark, the same parameters (except those that
-    are *ignored*) and the same contender (unless contenders are compared *across* their names).
-    Parameters are ignored by the names of the options that set them.
+    Two cells are compared if they have the same benchmark, the same parameters except those of the
+    *ignored* options, and the same contender, unless contenders are compared *across* their names.
 
-    :raises UserError: if several cells of one side are then the same
+    :raises UserError: if that makes several cells of one side the same
     """
     of_base = _by_key(base, ignored, across=across)
     of_new = _by_key(new, ignored, across=across)
@@ -207,7 +206,7 @@ def compare(
 
 
 def figures_of(result: CellResult) -> list[CellResult]:
-    """Return what is compared of a result: at a rate, two percentiles, if it keeps up."""
+    """Return the figures of a result to compare: at a rate, two percentiles, if it keeps up."""
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -261,15 +260,15 @@ def _has_figures(result: CellResult) -> bool:
 
 
 def differing(base: Cell, new: Cell) -> set[str]:
-    """Return the options in whose parameters two cells differ."""
+    """Return the options whose parameters differ between two cells."""
     return {one.option for one in PARAMETERS if one.of(base.parameters) != one.of(new.parameters)}
 
 
 def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
-    """Return the verdicts, by Student's t-test, corrected for the number of comparisons.
+    """Return verdicts by Student's t-test, corrected for the number of comparisons.
 
-    The correction is that of the false discovery rate by Benjamini and Hochberg (Journal of the
-    Royal Statistical Society B 57, 1995).
+    The correction limits the false discovery rate (Benjamini and Hochberg, Journal of the Royal
+    Statistical Society B 57, 1995).
     """
     p_values = [ratio.log.p_value for ratio in ratios]
     if min(p_values, default=1.0) <= FALSE_CALLS:  # the correction does not lower a p-value
@@ -286,7 +285,7 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
 
 
 def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
-    """Return the comparisons of measured results, each base first; all verdicts count together."""
+    """Compare measured results, the base first in each pair, with verdicts on all together."""
     ratios = [ratio_of(base, new) for base, new in cells]
     pairs = []
     for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
@@ -303,15 +302,15 @@ def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     """Return how many times as fast *new* is as *base*, two measured cells.
 
-    The speeds are the figures of the table: work per second; of a cost, the ratio is that of the
-    inverse amounts, so that less is better.  The values of the same slices of the
-    same rounds are pairs, measured within about a second, and a run counts as the mean of the
-    logarithms of their ratios.  Runs without a counterpart, such as those before the other cell
-    failed, are left out, because the machine may have been faster or slower meanwhile.
+    The speeds are the figures of the table: work per second; for a cost, the inverse amounts, so
+    that less is better.  The values of the same slices of the same rounds are pairs, measured
+    within about a second, and a run counts as the mean of the logarithms of their ratios.  Runs
+    without a counterpart, such as those after the other cell failed, are left out, because the
+    machine may have been faster or slower meanwhile.
 
-    If fewer than :data:`MIN_RUNS` rounds have pairs, but more than those are common, or none is,
-    the ratio is not from pairs: a run counts as the mean of the logarithms of its values.  The
-    interval is unknown if one run of the command measured both cells, but in no common round.
+    If no round has pairs, or fewer than :data:`MIN_RUNS` have although as many are common, the
+    ratio is not from pairs: a run counts as the mean of the logarithms of its values.  The interval
+    is unknown if one run of the command measured both cells, but in no common round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -344,11 +343,11 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 
 
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
-    """Return the ratio of costs that are the same in every run of a side, or of which one is 0.
+    """Return the ratio of costs that are the same in all runs of a side, or 0 on one side.
 
-    It is 1 if they are numbers whose ranges overlap: runs repeat what was counted once.  Other
-    amounts need :data:`MIN_RUNS` runs to be seen not to vary.  The ratio is not known if amounts
-    vary and can be 0 or less: they have no logarithm.
+    It is 1 for numbers whose ranges overlap, because runs repeat what was counted once.  Other
+    amounts need :data:`MIN_RUNS` runs to show that they do not vary.  The ratio is unknown if
+    amounts vary and can be 0 or less, and so have no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))
@@ -370,10 +369,10 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
 def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision: float) -> int:
     """Predict the number of rounds after which a row has a *precision*.
 
-    Then the figure of each contender has it, and so has its ratio to the contender that it is
-    compared with.  *results* are the measured cells of the row; *precision* is half
-    of the width of a confidence interval, as a fraction of the figure.  At a rate, the figures are
-    the median and the tail latencies that are shown, and a contender that cannot keep up has none.
+    The figure of each contender has to reach it, and so has its ratio to the contender with which
+    it is compared.  *results* are the measured cells of the row; *precision* is half the width of
+    a confidence interval, as a fraction of the figure.  At a rate, the figures are the median and
+    the tail latencies that are shown, and a contender that cannot keep up has none.
     """
     there = at_distances(list(results))
     rows = grouped((one.cell.parameters.rtt, (one.cell.contender, one)) for one in there).values()
@@ -383,7 +382,7 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
 def _rounds_of_row(
     results: Mapping[str, CellResult], baseline: str | None, precision: float
 ) -> int:
-    """Return the rounds that results need which are all at one distance."""
+    """Return the rounds that the results at one distance need."""
     shown = {name: figures_of(result) for name, result in results.items()}
     rounds = [
         runs_needed(figure.relative, len(figure.runs), precision)
@@ -399,7 +398,7 @@ def _rounds_of_row(
 
 
 _Round = Mapping[int, float]
-"""The values of a run by the number of their slices."""
+"""The values of a run by the numbers of their slices."""
 
 
 def _mean_log(rounds: Iterable[_Round]) -> Estimate:
@@ -407,13 +406,13 @@ def _mean_log(rounds: Iterable[_Round]) -> Estimate:
 
 
 def _by_round(result: CellResult) -> Mapping[str, _Round]:
-    """Return the values by round, each run being a round of its own if none is known."""
+    """Return the values by round; if no rounds are known, every run counts as one."""
     runs = enumerate(result.values_by_run)
     return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run)) for n, run in runs}
 
 
 def _commands(rounds: Iterable[str]) -> set[str]:
-    """Return the parts of rounds' names that stand for the runs of the command."""
+    """Return the parts of rounds' names that identify runs of the command."""
     return {name.rpartition("-")[0] for name in rounds}
 
 
@@ -428,7 +427,7 @@ _FACTS = (
 
 
 def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[str]:
-    """Return the names and both values of what differs; ``-`` stands for a missing value."""
+    """Return the name and both values of every difference; ``-`` stands for a missing value."""
     names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
     differing = []
     for name in names:

@@ -26,9 +26,9 @@ from zodbshootout.results.history import (
 from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
-"""The ratios on which there are verdicts, with the roles that the candidate is compared with."""
+"""The ratios that have verdicts, with the roles that the candidate is compared with."""
 FOUND = 0.95
-"""The part of changes of the smallest size that a point finds."""
+"""The probability that a point detects a change of the smallest size."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class Finding:
     base: str
     """The role that the candidate is compared with: ``previous`` or ``anchor``."""
     ratio: Ratio
-    """The speed as a multiple of that of the base; of a count, the inverse ratio of amounts."""
+    """The candidate's speed as a multiple of the base's; for a count, the inverse ratio of
+    amounts."""
     count: str = ""
-    """The cost that differs exactly; empty if it is the speed."""
+    """The cost that differs exactly; empty for the speed."""
     amounts: tuple[float, float] = (0.0, 0.0)
-    """The amounts of a count: the candidate's and that of the base."""
+    """The amounts of a count: the candidate's and the base's."""
     accepted: str = ""
-    """Why it is silent, if it is."""
+    """The reason why it was accepted, and so is not reported; empty if it is."""
 
     @property
     def is_better(self) -> bool:
@@ -59,34 +60,34 @@ class Finding:
 
 @dataclass(frozen=True)
 class Hint:
-    """A slow drift of one cell that no point has found."""
+    """A slow drift of one cell that no single point shows."""
 
     cell: PointCell
     since: str
-    """The first point after the most probable change."""
+    """The first point after the change, where that is most probable."""
     ratio: float
-    """The speed since then as a multiple of that before."""
+    """The speed since then as a multiple of the speed before."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """One point of a series, as a multiple of the first anchor that can be reached by links."""
+    """A point of a series, as a multiple of the first anchor in its chain of links."""
 
     point: Point
     number: int
-    """The number of the point on its machine, from 0 on."""
+    """The number of the point among those of its machine, from 0 on."""
     cell: PointCell
     log: Estimate
-    """The logarithm of the ratio to that anchor."""
+    """The logarithm of the ratio to that first anchor."""
 
 
 def findings_of(
     point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
 ) -> list[Finding]:
-    """Return the significant changes at a point; those that were accepted have a reason.
+    """Return the significant changes at a point; accepted ones have a reason.
 
     False discoveries are limited over all ratios of the point together.  A point whose canary
-    differs has none.
+    differs has no findings.
     """
     if canary_differs(point):
         return []
@@ -116,10 +117,10 @@ def _counts(point: Point) -> Iterator[Finding]:
 
 
 def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str, Point]) -> str:
-    """Return why a finding is silent, empty if it is not.
+    """Return why a finding is not to be reported, empty if it is.
 
-    A change is, at its point.  Since then the distance to the anchor is silent as well, unless it
-    has become greater than it was at that point.
+    Accepting a change silences it at its point and, at later points, the distance to the anchor
+    unless that has become greater.
     """
     for change in accepted:
         if not change.covers(finding.cell) or change.point > finding.point:
@@ -157,9 +158,9 @@ def canary_differs(point: Point) -> bool:
 
 
 def smallest_change(ratio: Ratio, tested: int) -> float | None:
-    """Return the smallest change that is found in 95 of 100 cases, as a multiple of the time.
+    """Return the smallest change that is detected in 95 of 100 cases, as a multiple of the time.
 
-    *tested* ratios share the limit of false discoveries; ``None`` if there were too few runs.
+    *tested* ratios share the limit of false discoveries.  ``None`` if there were too few runs.
     """
     from scipy.special import stdtrit
 
@@ -172,7 +173,7 @@ def smallest_change(ratio: Ratio, tested: int) -> float | None:
 
 @dataclass(frozen=True)
 class MachineHistory:
-    """The points of one kind of machine, the oldest first, and what follows from them."""
+    """The points of one kind of machine, the oldest first, with what follows from them."""
 
     name: str
     points: Sequence[Point]
@@ -204,10 +205,10 @@ class MachineHistory:
 
     @cached_property
     def series(self) -> dict[str, list[list[Position]]]:
-        """For each cell of the newest point, its series, the latest one last.
+        """The series of each cell of the newest point, the latest one last.
 
-        A series ends where the code or the parameters of its benchmark change, or an anchor that is
-        not linked with the one before replaces it.
+        A series ends if the code or the parameters of its benchmark change, or if an anchor without
+        a link to the previous one replaces it.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
@@ -238,10 +239,10 @@ class MachineHistory:
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
         """The cells whose chain of anchors does not close, by point and name, with both ratios.
 
-        At the point before, the candidate was compared with the old anchor.  The same candidate is
-        compared with it once more when the anchor is replaced, along the chain: the logarithm of
-        its ratio to the new anchor and that of the new anchor to the old one are added.  What
-        differs significantly is not the same quantity.
+        The previous point has the ratio of the candidate to the old anchor.  When the anchor is
+        replaced, the same ratio follows from the chain: the logarithms of the ratios of the
+        candidate to the new anchor, and of that to the old one, are added.  If they differ
+        significantly, the chain does not close.
         """
         return {point.name: self._open_chains_at(point) for point in self.points}
 
@@ -266,7 +267,7 @@ class MachineHistory:
 
     @cached_property
     def new_series(self) -> list[str]:
-        """Sentences about the series that begin with the newest point."""
+        """Sentences on the series that begin with the newest point."""
         before = self.by_name.get(self.newest.previous)
         if before is None:
             return []
@@ -274,8 +275,8 @@ class MachineHistory:
         is_linked = any(LINK in cell.ratios for cell in self.newest.cells)
         if before.packages[ANCHOR] != self.newest.packages[ANCHOR] and not is_linked:
             changes.append(
-                "all series begin anew: the anchor is another one, and was not measured in turn "
-                "with the former one on this kind of machine"
+                "all series begin anew: the anchor has changed, and was not measured in turn with "
+                "the former one on this kind of machine"
             )
         for cell in self.newest.cells:
             others = [c for c in before.cells
@@ -286,7 +287,7 @@ class MachineHistory:
 
     @cached_property
     def hints(self) -> list[Hint]:
-        """Slow drift of the cells of the newest point, since their last verdict of a change."""
+        """Slow drift of cells of the newest point, since the last verdict that they had changed."""
         stretches = {
             name: stretch
             for name, series in self.series.items()
@@ -303,7 +304,7 @@ class MachineHistory:
 
     @cached_property
     def steps(self) -> set[tuple[str, str]]:
-        """The names of the points and cells with a verdict on the speed since the point before."""
+        """The points and cells, by name, with a verdict on the speed since the previous point."""
         return {
             (one.point, one.cell.name)
             for findings in self.findings.values()
@@ -326,7 +327,7 @@ def _kind(cell: PointCell) -> tuple[str, str, str]:
 
 
 def _difference(cell: PointCell, other: PointCell) -> str:
-    """Return what differs in two cells of the same benchmark."""
+    """Return the differences between two cells of the same benchmark."""
     differing = [
         f"{key} {other.parameters.get(key, '-')} → {value}"
         for key, value in {**dict.fromkeys(other.parameters, "-"), **cell.parameters}.items()
@@ -349,7 +350,7 @@ def machine_histories(
 
 
 def changed_packages(point: Point, before: Point | None) -> list[str]:
-    """Return what is new in the candidate of a point: ``RelStorage 4.2.0 → 4.3.0``."""
+    """Return what is new in a point's candidate, such as ``RelStorage 4.2.0 → 4.3.0``."""
     if before is None:
         return []
     facts = [_facts(before), _facts(point)]

@@ -40,7 +40,7 @@ class Step:
 
     @property
     def is_significant(self) -> bool:
-        """Whether it is hardly due to chance; see :data:`~zodbshootout.results.verdicts.FALSE_CALLS`."""
+        """Whether chance hardly explains it; see :data:`~.verdicts.FALSE_CALLS`."""
         return self.pair.verdict in SIGNIFICANT
 
 

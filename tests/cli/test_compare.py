@@ -353,5 +353,5 @@ def test_a_cost_that_a_contender_has_not_is_refused_by_its_name(with_trips: Path
         return err.removeprefix(f"zodbshootout: --metric: {with_trips} has ").rstrip()
 
     assert complaint("trips", "--contender", "zeo", "fs") == "no trips of fs"
-    reason = "it has no server that the run starts"
+    reason = "the run started no server for it"
     assert complaint("server_cpu", "--contender", "zeo", "fs") == f"no server_cpu of zeo: {reason}"

@@ -209,7 +209,7 @@ def test_append_and_resume_work_with_environments_but_leaks_does_not(place: Path
     assert len(other.get_runs()) == 2
     refused = run(place, "x.conf", "add", "--threads", "--leaks", *QUICK)
     assert refused.status == 2
-    assert "--leaks applies to this Python alone, but there uses another one" in refused.err
+    assert "--leaks applies to this Python only, but there uses another one" in refused.err
 
 
 @pytest.mark.network

@@ -149,7 +149,7 @@ def test_clients_run_on_a_dask_worker_with_a_nanny_and_without_a_name(home: Path
     ("hosts", "words", "message"),
     [
         *(
-            ("local:2", words, f"{words[0]} applies to this host alone; leave it out with --hosts")
+            ("local:2", words, f"{words[0]} applies to this host only; leave it out with --hosts")
             for words in (
                 ("--profile", "prof"), ("--affinity", "0"), ("--against", "ZODB==6.4"),
                 ("--hook", "pystats"),

@@ -84,7 +84,7 @@ def test_the_processes_that_can_use_the_data_are_named_if_they_differ() -> None:
     assert promises(cells) == [
         (
             "data can be used by any number of processes at once with zeo and sqlite; by one "
-            "process at a time with fs; by one process, and gone when it ends, with memory"
+            "process at a time with fs; by one process, until it ends, with memory"
         )
     ]
     assert promises(cells[1:3]) == []

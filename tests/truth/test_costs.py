@@ -164,5 +164,5 @@ def test_costs_are_compared_like_times(local: tuple[Path, Costs]) -> None:
     assert missing.status == 2
     assert missing.complaint == (
         "zodbshootout: --metric: a.json has no server_cpu of plain: "
-        "it has no server that the run starts"
+        "the run started no server for it"
     )

@@ -124,7 +124,7 @@ class _Bisection:
         self.search = Search(self.suspects, self._measured, self._keep, within, steps)
 
     def _question(self) -> Mapping[str, Any]:
-        """Return all that the answer depends on, as JSON can hold it."""
+        """Return everything that the answer depends on, as JSON-compatible values."""
         others = {"good", "bad", "output", "quiet", "verbose", "log"}
         digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.options.paths]
         question = {

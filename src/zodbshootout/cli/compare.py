@@ -111,14 +111,14 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Return the result with a contender whose name leaves out the value of *name*."""
+    """Leave the value of *name* out of the name of a result's contender."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results; with a *metric*, that cost replaces their figures, which may leave none."""
+    """Read results; with a *metric*, their figures are that cost; some may have none."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
@@ -133,8 +133,7 @@ def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Pa
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
-    has = "it has no" if of else "no contender has a"
-    servers = f": {has} server that the run starts" if cost.of_server else ""
+    servers = f": the run started no server{' for it' if of else ''}" if cost.of_server else ""
     raise UserError(f"--metric: {path} has no {cost.name}{owner}{servers}")
 
 
@@ -246,8 +245,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,
-        help="compare each contender at every value of NAME with itself at the first value in the "
-        "run's --define",
+        help="for each contender, compare the values that the run's --define gave to NAME with "
+        "the first of them",
     )  # fmt: skip
     parser.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",

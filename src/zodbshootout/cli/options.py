@@ -86,7 +86,7 @@ class Options:
     """The value of ``--hosts``, which says where the clients run."""
     sweep: Sweep
     default_concurrency: bool
-    """Whether the number of clients is the default, which ``-c`` replaces."""
+    """Whether the number of clients is the default, for lack of ``-c``."""
     effort: Effort
     run: RunOptions
     zap: str | None
@@ -103,7 +103,7 @@ class Options:
     workload: Workload | None
     """The workload to replay."""
     data: tuple[Path, Path | None] | None
-    """The FileStorage with the workload's objects, or to copy, and its blob directory, if any."""
+    """The FileStorage for ``copy`` or the replay, and its blob directory, if any."""
     speed: float
     """The speed as a multiple of the recorded one, 0 for as fast as possible."""
     include_mapping: bool
@@ -188,7 +188,7 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
 
 
 def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
-    """Make a dataclass: its fields are arguments of the same names, or *computed*."""
+    """Make a dataclass from the arguments named like its fields, and from *computed* fields."""
     names = {field.name for field in fields(kind)} - {*computed}
     return kind(**{name: getattr(given, name) for name in names}, **computed)
 
@@ -219,11 +219,11 @@ def _check_combinations(given: argparse.Namespace) -> None:
             raise UserError("--log: other hosts lack the file; name a level with --hosts")
         here = {"--profile": given.profiles, "--against": given.against}
         here |= {"--affinity": given.affinity, "--hook": given.hooks, **_of_this_python(given)}
-        _refuse(here, "applies to this host alone; leave it out with --hosts")
+        _refuse(here, "applies to this host only; leave it out with --hosts")
 
 
 def _of_this_python(given: argparse.Namespace) -> dict[str, bool]:
-    """Return the options that apply to the Python of the command alone."""
+    """Return the options that apply only to the Python of this command."""
     memory = dict.fromkeys(given.memory, True)
     return {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
 
@@ -234,7 +234,7 @@ def _check_variants(given: argparse.Namespace) -> None:
         _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
     if given.against or given.history is not None:
         reason = "leave it out with --against" if given.against else "leave it out with --history"
-        _refuse(_of_this_python(given), f"applies to this Python alone; {reason}")
+        _refuse(_of_this_python(given), f"applies to this Python only; {reason}")
     if given.fail_above is None:
         _refuse({"--confirm": given.confirm}, "needs --fail-above, whose findings it confirms")
 

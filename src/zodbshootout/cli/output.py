@@ -60,7 +60,7 @@ class Streams:
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*, or a failure if output was lost; then complain, and name *results*."""
+        """Return *status*, or a failure if output was lost, after a message naming *results*."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""

@@ -28,7 +28,7 @@ from zodbshootout.plugins import entries
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""The precision at which measuring ends: half a confidence interval as a fraction of its figure."""
+"""Half the confidence interval, as a fraction of the figure, at which measuring ends."""
 RIGOROUS = 0.02
 """The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
@@ -39,7 +39,7 @@ SHORT_RUN_TIME = 0.8
 """Seconds of slices in a run, per contender, with a precision: many short runs say more than a few
 long ones."""
 PROCESSES = 3
-"""Runs of a cell if only their number of values is given."""
+"""Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,14 +94,14 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--speed FACTOR", type=values.speed, default=0.0,
-            help="start the transactions of --workload when they were recorded, at FACTOR times "
-            "the original speed (default: each directly after the last); the figures are the "
-            "times until they have ended",
+            help="start the transactions of --workload at their recorded times, FACTOR times as "
+            "fast (default: one right after another); the figures are the times until they have "
+            "ended",
         ),
         several(
             "--rate RATE", type=values.rates,
             help="start RATE iterations (of replay: transactions) per second, at random times and "
-            "by all clients together, instead of each directly after the last; the figures are "
+            "by all clients together, instead of one right after another; the figures are "
             "latencies, measured from an iteration's scheduled start; several as RATE,RATE,... or "
             "by repeating the option; 20..200 is 20,40,80,160,200",
         ),
@@ -125,14 +125,14 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
             help="copy the transactions of this FileStorage, or replay --workload on a database "
-            "with all its objects; it is only read (default: objects that are made, for "
-            "--workload with records of the recorded sizes)",
+            "with all its objects; it is only read (default: made-up objects, for --workload of "
+            "the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
             help="set NAME to VALUE, overriding its %%define in FILE; with NAME=VALUE,VALUE,... "
             "measure each contender that uses NAME with every value (write a comma in a value as "
-            "\\,); if repeated with other names, with every combination",
+            "\\,); if repeated for several names, in every combination",
         ),
         several(
             "--rtt TIME", type=values.rtts,
@@ -282,8 +282,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         flag(
             "--confirm", default=None,
-            help="measure the findings of --fail-above a second time, and report those that this "
-            "confirms (default)",
+            help="measure the findings of --fail-above a second time, and report those that are "
+            "confirmed (default)",
         ),
         flag(
             "--no-confirm", action="store_false", dest="confirm",

@@ -139,7 +139,7 @@ def installed_packages(named: Iterable[Environment] = ()) -> Packages:
 def _name(requirement: str) -> str:
     """Return the name of a requirement's package, empty for a path or a URL alone.
 
-    A package of :data:`WATCHED` has the spelling that it has there.
+    A package in :data:`WATCHED` is spelled as it is there.
     """
     try:
         name = Requirement(requirement).name
@@ -235,7 +235,7 @@ def add_point(
     )
     if not any(POSITION in cell.ratios for cell in cells):
         reason = _reason(by_role.get(ANCHOR, [])) or "there are too few runs"
-        streams.complain(f"--history: no point was added without a ratio to the anchor: {reason}")
+        streams.complain(f"--history: cannot add a point without a ratio to the anchor: {reason}")
         return
     measured = {role: _packages(planned, role, by_role[role])
                 for role in (ANCHOR, FORMER) if role in by_role}  # fmt: skip
@@ -300,7 +300,7 @@ def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -
 
 
 def _written(text: str) -> Package | None:
-    """Return the package whose version metadata give as *text*, ``None`` if they give none."""
+    """Parse the version of a package in metadata; return ``None`` if there is none."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return None

@@ -91,7 +91,7 @@ class Requirement:
         return result.latencies_at([percentile]).get(percentile)
 
     def outcome(self, result: CellResult) -> tuple[bool, str]:
-        """Return whether a result, which needs a figure, keeps the limit, and a line about it."""
+        """Return whether a result has a figure within the limit, and a line about it."""
         figure = self.figure(result)
         kept = figure is not None and bool(_RELATIONS[self.relation](figure, self.limit))
         words = self._lack(result) if figure is None else self._text(result, figure)

@@ -159,7 +159,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     for contender in contenders:
         if option and contender.environment:
             raise UserError(
-                f"{option} applies to this Python alone, but {contender.name} uses another one; "
+                f"{option} applies to this Python only, but {contender.name} uses another one; "
                 "choose others with --only"
             )
     return replace(options, run=replace(options.run, baseline=baseline, may_write=may_write))
@@ -177,7 +177,9 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
     if options.private:
         files = " and ".join(map(str, options.paths))
         verb = "name" if len(options.paths) > 1 else "names"
-        notes.append(f"--private: the run makes its data; nothing that {files} {verb} is opened")
+        notes.append(
+            f"--private: the run makes its own data; nothing that {files} {verb} is opened"
+        )
     reason = refused_unless_alone(opened, sweep.parameters()[0]) or next(
         (why for name in options.benchmarks if (why := benchmarks()[name].alone)), None
     )

@@ -99,7 +99,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
     """Return a function that reads a whole number, such as ``500``, ``10k`` or ``1.5M``.
 
-    A k stands for *kilo*, an M for its square, a G for its cube; *unit* is a pattern for the end.
+    *kilo* is the value of k, 1000 or 1024; *unit* is a pattern for what may follow.
     """
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
@@ -248,7 +248,7 @@ def record_sizes(text: str) -> Sequence[int]:
 
 
 def words(text: str) -> Sequence[str]:
-    """Return the words of a list with commas."""
+    """Return the words of a comma-separated list."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -440,7 +440,7 @@ OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
-"""Options with an optional value: how to recognize one, and which to add if there is none."""
+"""Options with an optional value: a test for the value, and its default."""
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:

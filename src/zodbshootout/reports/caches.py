@@ -1,4 +1,4 @@
-"""Notes on caches: the share of loads that they served, and those that cold reads may have used."""
+"""Notes on caches: their hit rates, and those from which cold reads may have been served."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zodbshootout.reports.metrics import hit_rate, total
 from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
-"""The share of the loads that a cache could serve, below which a note asks for the reason."""
+"""The hit rate, among the loads that a cache could serve, below which a note asks why."""
 NEXT_TO_NOTHING = 0.01
-"""The share below which a cache with outdated objects counts as having served nothing."""
+"""The hit rate below which an outdated cache counts as having served nothing."""
 
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield the shares that persistent caches served, and those of other caches if small.
+    """Yield the hit rates of persistent caches, and those of other caches if they are low.
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
@@ -74,7 +74,7 @@ def _shares(results: Sequence[CellResult]) -> list[float]:
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    """Return whether a share is small or, for an outdated cache, next to nothing."""
+    """Return whether a hit rate is low or, for an outdated cache, next to nothing."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
     return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 

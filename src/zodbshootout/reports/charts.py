@@ -29,9 +29,9 @@ FAR_APART = 4.0
 """The ratio of the widest gap between values to the narrowest that makes an axis logarithmic."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
-"""The caption of charts over the values of ``--define``, whose circles are not knees."""
+"""The meaning of circles in charts over values of ``--define``; in others they are knees."""
 STEPS_PER_OCTAVE = 2
-"""Points plotted per halving of the slowest iterations: 50 %, 75 %, 87.5 %, …"""
+"""Points plotted per halving of the tail: 50 %, 75 %, 87.5 %, …"""
 _SECONDS = METRICS["p50"]
 
 
@@ -178,9 +178,9 @@ def _upside_down(point: Point) -> Point:
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
     """Return the point after which a curve rises less, or falls, if there is one.
 
-    It is the point farthest above the straight line from the first point to the last one
-    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011), if significantly:
-    the lower end of its interval has to be above the line through the upper ends of the intervals
+    It is the point farthest above the straight line from the first point to the last one (Satopaa
+    et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant knee
+    counts: the lower end of its interval is above the line through the upper ends of the intervals
     of those two.  *positions* are the points' horizontal coordinates in the drawing.
     """
     knee, height = None, 0.0
@@ -265,7 +265,7 @@ def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
 
 
 def _number(text: str) -> float | None:
-    """Parse a number, or a size, in bytes; return ``None`` for any other text."""
+    """Parse a number or a size (in bytes); return ``None`` for any other text."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
     return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
 

@@ -49,7 +49,7 @@ MAX_DIFFERENCES = 4
 MISSING = "-"
 """The value of a fact or a setting on a side that lacks it."""
 SCRATCH = "$scratch"
-"""The name that settings have for the directory in which the harness makes databases."""
+"""The placeholder in settings for the directory in which the harness makes databases."""
 STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,
@@ -67,8 +67,7 @@ class ColumnComparison:
     new: str
     comparison: Comparison
     is_variant: bool = False
-    """Whether *new* is the contender of *base* in another environment, without a series of
-    releases."""
+    """Whether *new* is *base* in another environment, and neither is in a series of releases."""
     is_release: bool = False
     """Whether *new* is in a series of releases."""
 
@@ -198,8 +197,8 @@ def _obstacle(pair: Pair, base: str, new: str) -> str:
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    A pair is left out if more runs would not help, because a side takes longer with time, or are
-    impossible, because its clients have ended.
+    Pairs are left out if more runs would not help (a side takes longer with time) or cannot be made
+    (its clients have ended).
     """
     needed = [
         pair
@@ -288,10 +287,10 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
 
 
 def _by_importance(differences: Sequence[str]) -> list[str]:
-    """Return the differences, those that hardly explain different figures at the end.
+    """Sort differences; those that hardly explain a difference of figures come last.
 
-    These are paths that the harness chose and, between storages of different kinds, the kind of the
-    section and settings that only one kind has.
+    Such are paths that the harness chose and, between storages of different kinds, their section
+    types and the settings that only one kind has.
     """
     differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
 

@@ -35,7 +35,7 @@ def write_csv(report: Report, console: Console) -> None:
 
 
 def write_csv_table(report: Report, console: Console) -> None:
-    """Write the tables as comma-separated values: numbers, and the texts of other entries."""
+    """Write the tables as comma-separated values, with texts for entries without a number."""
     writer = csv.writer(console.file, lineterminator="\n")
     for number, table in enumerate(report.tables):
         if number:

@@ -45,11 +45,10 @@ from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.result import IMPRECISE, CellResult
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
-"""Round-trip times, in seconds, of estimates: here, within a data centre, within a city, within a
-country."""
+"""Round-trip times of estimates, in seconds: local, in a data centre, in a city, in a country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""The ratio of the highest number of round trips to the lowest that proves overlapping requests."""
+"""If the highest number of round trips is this many times the lowest, requests must overlap."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -134,7 +133,7 @@ def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
 def crossings(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a line for each pair of contenders that change places at some distance.
 
-    They are measured if ``--rtt`` had several times, else estimated.
+    Crossings are measured if ``--rtt`` had several times, else estimated.
     """
     how = "" if _are_measured(cells) else "estimate: "
     for (benchmark, _), curves in _curves(cells).items():

@@ -40,7 +40,7 @@ MARGIN = 1.3
 SHORTEST = 1e-9
 """The only value, in seconds, on a logarithmic axis if all figures are 0."""
 WIDE = 1000.0
-"""The ratio of the ends of an axis at which only powers of ten have ticks."""
+"""The ratio of an axis's ends from which only powers of ten have ticks."""
 NEARLY_EQUAL = (0.97, 1.03)
 """The minimum range of ratios on the axis of a history."""
 _SECONDS = "format(datum.value, '~s') + 's'"
@@ -94,7 +94,7 @@ def _height(chart: Chart) -> int:
 
 def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
     row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y)}
-    if chart.kind is not ChartKind.POINTS:  # tooltips of these hundreds are made of their figures
+    if chart.kind is not ChartKind.POINTS:  # hundreds, whose tooltips show y
         row["text"] = point.text
     if point.part:
         row["part"] = point.part
@@ -203,7 +203,7 @@ _HATCHES: Any = {
 
 
 def _lines(base: alt.Chart, chart: Chart, across: alt.X, **line: Any) -> list[alt.Chart]:
-    """Return the layers for lines: one for each column, with points and their tooltips."""
+    """Return the layers of one line per column, with points and tooltips."""
     is_dense = chart.kind in {ChartKind.PERCENTILES, ChartKind.TIMES}
     point, target = (40, 300) if is_dense else (60, 400)
     lines = base.encode(x=across, y=_measured(chart), color=_colour(chart))
@@ -303,7 +303,7 @@ def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
 
 
 def _offset(number: int) -> int:
-    """Return how many pixels a mark's label is below it; labels are above and below in turn."""
+    """Return a label's distance below its mark, in pixels; every other label is above it."""
     distance = 14 + 14 * (number // 2)
     return distance if number % 2 else -distance
 

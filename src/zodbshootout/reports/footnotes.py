@@ -34,7 +34,7 @@ class Footnotes:
 
     @classmethod
     def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
-        """Return an object for footnotes on *cells*, still empty."""
+        """Return footnotes on *cells*, none of which are referred to yet."""
         columns = list(dict.fromkeys(column for column, _ in cells))
         return cls(columns, benchmarks_of(cells), pending)
 

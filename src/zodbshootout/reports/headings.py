@@ -79,7 +79,7 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results, replacing a result that has measures by these.
+    """Yield the results; the measures of a result replace it.
 
     An unmeasured cell at a rate shares a row with the rates that others reached.
     """
@@ -115,7 +115,7 @@ def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | Non
 
 
 def _work(result: CellResult, axis: Parameter | None) -> str:
-    """Return the work of an iteration; over numbers of objects ``n``, as a multiple of ``n``."""
+    """Return the work of an iteration, as a multiple of ``n`` if the number of objects varies."""
     work, objects = result.work_per_iteration, result.cell.parameters.objects
     if axis is not OBJECTS or work == 1 or not objects:
         return f"{work:.0f}"
@@ -150,7 +150,7 @@ class Group:
 
     @property
     def rows(self) -> dict[str, dict[str, CellResult]]:
-        """The results in each row by column, by the row's title; lower rates come first."""
+        """The results of each row by column, by the title of the row; lower rates come first."""
         cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
         titles = row_titles(result for _, result in cells)
         return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}

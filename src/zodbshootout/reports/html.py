@@ -28,9 +28,9 @@ _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
 LATEST = 10
-"""The number of the latest points of a history that the table of its figures lists."""
+"""The number of points, the latest of a history, that its table lists."""
 SHADES = (0.5, 2.0)
-"""The powers of 2 from which a ratio has the second and the third shade of its colour."""
+"""The binary logarithms of ratios from which the second and the third shade is used."""
 
 
 def write(report: Report, console: Console) -> None:
@@ -159,7 +159,7 @@ def _position(chart: Chart, x: float) -> str:
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
-    """Return the words for the percentiles for which the page has tables, by name."""
+    """Return the captions of the percentiles that have tables on the page, by name."""
     names = {table.percentile for part in parts for table in part.tables}
     return {
         metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names

@@ -16,7 +16,7 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""The fraction of a phase from which a note says that it was not observed."""
+"""The unobserved fraction of a phase from which a note mentions it."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:

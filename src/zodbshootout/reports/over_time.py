@@ -44,7 +44,7 @@ _OF_MEMORY = {
 }
 LISTED_STALLS = 3
 TELLING = 2.0
-"""The ratio that a trend must not exceed unnoticed in a cell that is called steady."""
+"""A cell is called steady only if a trend above this ratio would have been detected."""
 MINUTES_FROM = 180.0
 """The seconds from which times are given in minutes."""
 ROWS = 10
@@ -182,7 +182,7 @@ def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield for each slice the means, over runs, of its start in the run and of its value."""
+    """Yield each slice's start within its run, and its value, as means over runs."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]

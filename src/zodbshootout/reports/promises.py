@@ -12,7 +12,7 @@ from zodbshootout.reports.headings import Columned
 _USED_BY = {
     Sharing.CONCURRENT.value: "any number of processes at once",
     Sharing.EXCLUSIVE.value: "one process at a time",
-    Sharing.VOLATILE.value: "one process, and gone when it ends,",
+    Sharing.VOLATILE.value: "one process, until it ends,",
 }
 _SERVED = {
     Place.PRIVATE.value: "on this machine, started by the run",
@@ -25,7 +25,7 @@ _Facts = Mapping[str, Mapping[str, Any]]
 
 
 def promises(cells: Sequence[Columned]) -> list[str]:
-    """Return a line for each such difference, and one about servers even if all are alike.
+    """Return a line for each kind of difference, and one about servers even if all are alike.
 
     Results of versions that recorded no durability are left out.
     """
@@ -55,7 +55,7 @@ def _durability(facts: _Facts, *, is_complete: bool) -> str:
 
 
 def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
-    """Yield a clause for the contenders of each detail; *facts* are those of one durability."""
+    """Yield a clause for each detail of one durability, naming its contenders."""
     details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
     for detail, names in _grouped(facts, "durability_detail", details).items():
         those, because = listed(names), f" ({detail})" if detail else ""
@@ -89,7 +89,7 @@ def _servers(facts: _Facts) -> str:
 
 
 def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[str]]:
-    """Return the columns that have a key's value, for each of the *values* that any has."""
+    """Return the columns by their value of a key, in the order of *values*."""
     columns = {
         value: [column for column, keys in facts.items() if keys.get(key, "") == value]
         for value in values

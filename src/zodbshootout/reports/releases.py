@@ -37,7 +37,7 @@ from zodbshootout.results.steps import Step
 from zodbshootout.results.verdicts import Pair, ratio_of
 
 RELEASES = "Over releases"
-CHANGES = "Speed as a multiple of that of the release before"
+CHANGES = "Speed as a multiple of that of the previous release"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between consecutive releases is significant"
 
@@ -71,8 +71,8 @@ class Releases:
     def rows_of(self, table: Table) -> Table:
         """Return a table with a row for each release in place of its column.
 
-        It has a column for each benchmark.  A table with latencies at a rate, which have several
-        rows each, and one without releases are returned as they are.
+        It has a column for each benchmark.  Tables of latencies at a rate, with several rows per
+        benchmark, and tables without releases are returned unchanged.
         """
         of_rates = any(row.title.startswith(" ") for row in table.rows)
         of_series = {results.column(name) for results, one in self.series for name in one.releases}

@@ -130,7 +130,7 @@ def _compared(
 def _alternatives(
     result_sets: Sequence[ResultSet], main: Report, footnotes: Footnotes
 ) -> Iterator[Report]:
-    """Yield these contents for every other baseline that can be compared with anything."""
+    """Yield the contents for every other baseline that can be compared with anything."""
     names = dict.fromkeys(column for column, result in in_columns(result_sets) if result.timed)
     for name in names:
         if name != main.baseline and (report := _compared(result_sets, name, footnotes)).matrix:

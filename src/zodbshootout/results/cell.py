@@ -37,7 +37,7 @@ def cell_of(metadata: Mapping[str, Any]) -> Cell:
     """Return the cell that metadata describe.
 
     :raises KeyError: if they describe none, or lack a parameter
-    :raises ValueError: if a parameter has an impossible value; also TypeError
+    :raises ValueError, TypeError: if a parameter has an impossible value
     """
     words = {name: str(metadata.get(key, "")) for key, name in WORDS.items()}
     if not words["title"]:

@@ -67,7 +67,7 @@ class ResultFiles:
 
     @property
     def exist(self) -> Path | None:
-        """The first of these files that exists with figures, ``None`` if there is none.
+        """The first existing file with figures, ``None`` if there is none.
 
         A run in which everything failed leaves only its list of cells.
         """
@@ -77,7 +77,7 @@ class ResultFiles:
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
-        """Return the same files, with the results that they hold, to append to.
+        """Return the same files, prepared to append to the results that they hold.
 
         :raises UserError: if this program did not write one of them
         """
@@ -316,7 +316,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     try:
         result.benchmark().add_run(here)
     except ValueError as error:
-        return f"runs that pyperf keeps apart: {' '.join(str(error).split())}"
+        return f"metadata that pyperf keeps apart: {' '.join(str(error).split())}"
     return None
 
 

@@ -1,7 +1,7 @@
 """A history: points, each of which is a run in which a candidate and its baselines took turns.
 
 A point is a JSON file in the directory of the history.  Its format has a number, and
-``docs/history.rst`` documents every field, so that all files can be read forever.
+``docs/history.rst`` documents every field, so that later versions can read all files.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class Point:
 def machine_facts() -> dict[str, Plain]:
     """Return what is known of this machine.
 
-    Machines of one kind share a name, as every run in CI may be on another host: ratios compare
-    contenders on the same machine at the same time, so they can be compared between such machines.
+    Machines of one kind share a name, because every run in CI may be on another host.  That is
+    sound: ratios compare contenders on the same machine at the same time.
     """
     facts = pyperf.Run([1.0], collect_metadata=True).get_metadata()
     known = {

@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from zodbshootout.results.result import CellResult
 
 FEWEST = 3
-"""The number of releases from which they are a series; two are just compared."""
+"""The minimum number of releases in a series; two releases are just compared."""
 _NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
 """The name of a contender in a release or a commit."""
 

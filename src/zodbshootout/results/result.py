@@ -36,7 +36,7 @@ PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
 """The percentiles shown for iterations at a rate, with the number of iterations that each needs."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
-"""The measures of iterations at a rate that are compared, and reach the requested precision."""
+"""The measures of iterations at a rate that are compared, and have to be precise."""
 _NAME = "cell"
 """The name of all runs until they are written, because pyperf joins only runs of the same name."""
 

@@ -40,7 +40,7 @@ BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.47
-"""The mean of the squares of all such differences, as a multiple of that without the largest one.
+"""The mean square of differences between batches, as a multiple of that without the largest one.
 
 These numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
 DRIFT = 3.0
@@ -55,7 +55,7 @@ NOTEWORTHY_SHARED = 1.02
 GROWTH = 0.01
 """The fraction by which memory has to grow during all runs to be reported."""
 SETTLING = 4
-"""Memory is tested without the first of so many parts of the time, in which caches fill."""
+"""Memory is tested after the first of this many parts of the time, in which caches fill."""
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
 STALL = 0.1
 STALL_TIMES = 10

@@ -33,7 +33,7 @@ FALSE_CALLS = 0.01
 If no cells differ, it is the probability that a comparison calls any of them different.
 """
 MAX_WIDTH = math.log(1.1)
-"""The largest half width of a ratio's logarithm for which a verdict may be no difference."""
+"""The largest half width of a ratio's logarithm for which the verdict may be ``NO_DIFFERENCE``."""
 
 
 @dataclass(frozen=True)
@@ -308,9 +308,9 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     without a counterpart, such as those after the other cell failed, are left out, because the
     machine may have been faster or slower meanwhile.
 
-    If no round has pairs, or fewer than :data:`MIN_RUNS` have although as many are common, the
-    ratio is not from pairs: a run counts as the mean of the logarithms of its values.  The interval
-    is unknown if one run of the command measured both cells, but in no common round.
+    The ratio is not from pairs if no round has any, or if at least :data:`MIN_RUNS` rounds are
+    common but fewer have pairs.  Then a run counts as the mean of the logarithms of its values.
+    The interval is unknown if one run of the command measured both cells, but in no common round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -345,7 +345,7 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs that are the same in all runs of a side, or 0 on one side.
 
-    It is 1 for numbers whose ranges overlap, because runs repeat what was counted once.  Other
+    Numbers are equal if their ranges overlap, because runs repeat what was counted once.  Other
     amounts need :data:`MIN_RUNS` runs to show that they do not vary.  The ratio is unknown if
     amounts vary and can be 0 or less, and so have no logarithm.
     """

@@ -47,7 +47,7 @@ class Finding:
     amounts: tuple[float, float] = (0.0, 0.0)
     """The amounts of a count: the candidate's and the base's."""
     accepted: str = ""
-    """The reason why it was accepted, and so is not reported; empty if it is."""
+    """The reason for accepting it, so that it is not reported; empty if it is reported."""
 
     @property
     def is_better(self) -> bool:
@@ -64,7 +64,7 @@ class Hint:
 
     cell: PointCell
     since: str
-    """The first point after the change, where that is most probable."""
+    """The first point after the most probable place of the change."""
     ratio: float
     """The speed since then as a multiple of the speed before."""
 
@@ -241,8 +241,8 @@ class MachineHistory:
 
         The previous point has the ratio of the candidate to the old anchor.  When the anchor is
         replaced, the same ratio follows from the chain: the logarithms of the ratios of the
-        candidate to the new anchor, and of that to the old one, are added.  If they differ
-        significantly, the chain does not close.
+        candidate to the new anchor, and of that to the old one, are added.  If the two ratios
+        differ significantly, the chain does not close.
         """
         return {point.name: self._open_chains_at(point) for point in self.points}
 

@@ -26,7 +26,7 @@ class Search:
     measure: Callable[[str, Rule, Step | None], Step]
     """Measures a commit as a rule says; after the first step, only the figure of that step."""
     keep: Callable[[Sequence[Step]], None]
-    """Called after each step with all of them."""
+    """Called with all steps after each one."""
     looks: Sequence[int]
     steps: list[Step]
     """The steps so far; the first one compares the bad commit with the good one."""
@@ -63,7 +63,7 @@ class Search:
     def _error(self) -> float:
         """The error of the next step: an equal share for each remaining step, and one in reserve.
 
-        The number of steps is the logarithm of that of commits, but more if some are skipped.
+        Halving takes log2(commits) steps, but more if git skips some commits.
         """
         steps = math.ceil(math.log2(max(2, len(self.suspects.left)))) + (not self.steps)
         spent = sum(step.error for step in self.steps)

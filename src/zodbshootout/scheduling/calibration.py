@@ -42,11 +42,11 @@ SEARCH_TIME = 240.0
 """Seconds that are enough for several runs that search for a rate within a limit."""
 USUAL_RUNS = 40
 SHORTEST_RUN, LONGEST_RUN = 0.75, 60.0
-"""Limits of the seconds in which all contenders make a run, if runs are made for a given time."""
+"""Minimum and maximum seconds of a run of all contenders with ``--for``."""
 SLICES_OF_A_RUN = 5
-"""Minimum number of a contender's slices in such a run, as long as they are short enough."""
+"""Desired number of a contender's slices in such a run; it is smaller if slices are long."""
 LONG_SLICE = 1.0
-"""Maximum seconds of such slices: longer ones of two contenders would not be pairs."""
+"""Maximum seconds of such a slice: longer ones are too far apart to be pairs."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
@@ -106,7 +106,7 @@ class RowCalibration(Generic[C]):
     turns: int = 0
     """Turns of a run without warm-ups; 0 until they are chosen."""
     stride: dict[C, int] = field(default_factory=dict)
-    """One of this many turns has a slice of the contender; without an entry, every turn has one."""
+    """The number of turns from one slice of a contender to the next; 1 without an entry."""
     cheapest: float = 0.0
     """Seconds of a slice of the fastest contender, including time off the clock."""
     latest: dict[C, float] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def loops_at_rate(parameters: Parameters) -> int:
 
 
 def min_seconds(parameters: Parameters) -> float:
-    """Return the minimum seconds of a cell's slices until there is an interval."""
+    """Return the minimum seconds of slices that a cell needs for an interval."""
     if parameters.limit.percentile:
         return SEARCH_TIME
     if not parameters.rate:
@@ -209,7 +209,7 @@ def equal_loops(
 
 
 def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
-    """Return the stride of each contender: one of so many turns has a slice of it.
+    """Return each contender's stride: the number of turns from one of its slices to the next.
 
     Strides are powers of two, so that slices of any two contenders fall into the same turn as often
     as possible.  *costs* are the seconds of their slices, *cheapest* those of the fastest one.
@@ -222,7 +222,7 @@ def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: fl
     """Return the number of turns of a run.
 
     *costs* are the seconds of a slice of each contender, including time off the clock; *run_time*
-    is the average number of seconds for a contender.
+    is the average of their seconds per run.
     """
     turn = sum(cost / stride[key] for key, cost in costs.items())
     wanted = int(run_time * len(costs) / max(turn, 1e-9))

@@ -32,12 +32,12 @@ from zodbshootout.workers.measuring import Slice
 SLICE = 2.0
 """Seconds of a slice; slices cover the whole time, except for the moments between them."""
 ARRIVALS = 300
-"""Arrivals before the operation, and minimum after it, unless these take too long: three of them
-are beyond the 99th percentile."""
+"""The number of arrivals before the operation, and the minimum after it, unless that takes too
+long: three of them are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """Limits of the slices before the operation."""
 SLICES_OF_A_RUN = 100
-"""The difference between the numbers of the first slices of two runs."""
+"""The slices of successive runs are numbered this far apart."""
 MOST_AFTER = 30
 """Maximum number of slices after the operation, in which latencies may return to normal."""
 
@@ -135,7 +135,7 @@ class Restart:
         self._servers.resume_for(self._contender)
 
     def call(self, name: str, *args: object) -> Any:  # noqa: ARG002
-        """Do as a call to :class:`~zodbshootout.client.operation.Operation` would.
+        """Handle a call as :class:`~zodbshootout.client.operation.Operation` would.
 
         :raises Failed: if a server does not start again
         """

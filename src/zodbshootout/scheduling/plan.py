@@ -25,7 +25,7 @@ LENGTHY_RATE = 5000.0
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values of parameters, of which every combination is measured."""
+    """The values of parameters; every combination is measured."""
 
     values: Mapping[Parameter, Sequence[float]]
     base: Parameters

@@ -139,7 +139,7 @@ class ResultStore:
         self._results[cell] = self._with_warnings(crashed)
 
     def close(self, cells: Sequence[Cell]) -> None:
-        """Note that the *cells* of a row have had their last run, and write what is not written."""
+        """Show that the *cells* of a row had their last run, and write any unwritten results."""
         self.observer.row_done([self._results[cell] for cell in cells])
         if self._unwritten:
             self.save()

@@ -47,12 +47,12 @@ class Rounds(Generic[R]):
     """Seconds of the last round of each row, without those that are spent once per row."""
     _began: float = field(init=False)
     _once: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds of each row for what its later rounds do not repeat."""
+    """Seconds that each row has spent on work that its later rounds do not repeat."""
     _left: dict[R, int] = field(init=False, default_factory=dict)
     """The remaining rounds of each row."""
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
-        """Yield each row that has the next round, with the number of the round, from 0 on."""
+        """Yield the row of each round, with the round's number in that row, from 0 on."""
         self._began = self.clock()
         waiting = deque(self.rows)
         self._left = {row: self._rounds_left(row) for row in self.rows}

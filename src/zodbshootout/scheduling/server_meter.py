@@ -15,12 +15,12 @@ from zodbshootout.workers.measuring import Slice
 class ServerMeter:
     """Reads what servers have used before and after each slice, off the clock.
 
-    Contenders take slices one after another, so all that a server uses during one is for that one.
+    Slices are taken one after another, so all that a server uses during one belongs to it.
     """
 
     servers: RunningServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
-    """What the servers of a cell used for each value so far, and the iterations of each value."""
+    """The use of a cell's servers for each value so far, with the iterations of the value."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 

@@ -141,9 +141,9 @@ class Shootout:
         }
 
     def _blocks(self) -> list[list[Row]]:
-        """Separate the rows that cannot take turns.
+        """Return the blocks of rows that may take turns.
 
-        Those with more objects in the database come later, because it only grows.  Rows that zap
+        Rows with more objects in the database come later, because it only grows.  Rows that zap
         contenders come first, because they destroy the data of others.
         """
         blocks = grouped(
@@ -243,7 +243,7 @@ class Shootout:
 
     def _measure_round(self, row: Row, number: int) -> None:
         """Make one run of each cell of a row, and repeat those in which a process crashed."""
-        # The run to resume may have a cell's run of this round already.
+        # After --resume, a cell may already have its run of this round.
         cells = self._without_run(self.store.unsettled(row), number)
         first = number * self._calibrations[row].all_turns
         self._tries = dict.fromkeys(cells, 0)

@@ -186,8 +186,8 @@ def enormous() -> str:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "cannot read Data.fs: it is not UTF-8 text; if it is a FileStorage write file:///"),
-        (["--log"], "cannot read Data.fs: it is not UTF-8 text; if it is a FileStorage write "),
+        ([], "cannot read Data.fs: it is not UTF-8 text; if it is a FileStorage, write file:///"),
+        (["--log"], "cannot read Data.fs: it is not UTF-8 text; if it is a FileStorage, write "),
         (["x.conf", "-o", "a.json", "--report"], "--report: Data.fs: no format ends in '.fs'"),
         (["x.conf", "--log=Data.fs"], "--log: Data.fs is too large to configure logging"),
         (["x.conf", "--append"], "--append: Data.fs was not written by pyperf"),

@@ -91,11 +91,11 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ("cache-size 5\n", "x.conf:1: 'cache-size' is not a known key name outside of a section"),
         (
             "%define x 1\n<environment a>\n</environment>\n",
-            "x.conf:2: an <environment> needs requirements or python",
+            "x.conf:2: an <environment> needs requirements or a python",
         ),
         (
             f"<zodb a>\n{FILESTORAGE}</zodb>\n<zodb a>\n{FILESTORAGE}</zodb>",
-            "x.conf:10: a second section is called 'a'; give each a name of its own",
+            "x.conf:10: two sections are called 'a'; give each a different name",
         ),
         (
             f"<zodb a>\n{FILESTORAGE}cache-sise 5\n</zodb>",
@@ -117,30 +117,30 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
             f"%import relstorag\n<zodb a>\n{FILESTORAGE}</zodb>",
             "x.conf:1: package relstorag is not installed; did you mean relstorage?",
         ),
-        ("<zodb a>\n</zodb>", "x.conf:1: <zodb a> holds no storage, such as <filestorage>"),
+        ("<zodb a>\n</zodb>", "x.conf:1: <zodb a> contains no storage, such as <filestorage>"),
         (
             f"<zodb a>\ncache-size many\n{FILESTORAGE}</zodb>",
             "x.conf:2: cache-size: 'many' is not a whole number",
         ),
         (
             f"<zodb a>\ncache-size 30000   # objects\n{FILESTORAGE}</zodb>",
-            "x.conf:2: cache-size: '30000 # objects' is not a whole number; a comment has a line",
+            "x.conf:2: cache-size: '30000 # objects' is not a whole number; a comment needs",
         ),
         (
             f"%define size 5 # objects\n<zodb a>\ncache-size $size\n{FILESTORAGE}</zodb>",
-            "x.conf:3: cache-size: '5 # objects' is not a whole number; a comment has a line",
+            "x.conf:3: cache-size: '5 # objects' is not a whole number; a comment needs",
         ),
         (
             "<zodb a>\n<zeoclient>\nserver a:1\nwait on # x\n</zeoclient>\n</zodb>",
-            "x.conf:4: wait: not a valid boolean value: 'on # x'; a comment has a line of its own",
+            "x.conf:4: wait: not a valid boolean value: 'on # x'; a comment needs its own line",
         ),
         (
             f"<zodb a> # main\n{FILESTORAGE}</zodb>",
-            "<mappingstorage/>; a comment has a line of its own",
+            "<mappingstorage/>; a comment needs its own line",
         ),
         (
             f"<zodb a>\n{FILESTORAGE}</zodb> # main",
-            "x.conf:5: the last line of a section ends with >, as in </zodb>; a comment has a line",
+            "x.conf:5: the last line of a section ends with >, as in </zodb>; a comment needs",
         ),
         (
             "%import relstorage\n\n\n<relstorage>\ncache-local-mb 300MB\n</relstorage>\n",
@@ -156,7 +156,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ),
         (
             f"<zodb a>\ncache-size ${{buildout:cachesize}}\n{FILESTORAGE}</zodb>",
-            "x.conf:2: ${ begins a name, as in ${NAME}; write $$ for a plain $, and its value in",
+            "x.conf:2: ${ begins a name, as in ${NAME}; write $$ for a plain $, and replace",
         ),
         (
             "<zodb a>\n<filestorage>\npath a$\n</filestorage>\n</zodb>",
@@ -212,7 +212,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ("<zeo>\naddress 8100\n</zeo>\n", "x.conf:1: this is the configuration of a ZEO server"),
         (
             "<mappingstorage>\n</mappingstorage>\n<mappingstorage>\n</mappingstorage>\n",
-            "a second section is called 'mappingstorage'",
+            "two sections are called 'mappingstorage'",
         ),
     ],
 )
@@ -304,7 +304,7 @@ PG = (
     "%import relstorage\n<zodb a>\n<relstorage>\n<postgresql>\n{}\n"
     "</postgresql>\n</relstorage>\n</zodb>\n"
 )
-REMEDY = "this value cannot be used; a $ in it is written $$"
+REMEDY = "invalid value; write a literal $ as $$"
 
 
 @pytest.mark.parametrize("password", ["abc$topsecret", "abc${topsecret", "abc$ 9topsecret", "abc$"])
@@ -341,7 +341,7 @@ def test_no_part_of_a_secret_is_in_an_error_about_a_dollar(
         ("dsn host=$(HOST_9) password=geheim", "variable HOST_9 is not set; set it: export HOST_9"),
         ("dsn host=h password='$(PW_9)'", "the environment variable PW_9 is not set"),
         ("dsn postgres://u:$(PASSWORD_9)@h:1/x", "the environment variable PASSWORD_9 is not set"),
-        ("dsn host=h password='ab$(PW_9)'", f"{REMEDY}, and every environment variable in it"),
+        ("dsn host=h password='ab$(PW_9)'", f"{REMEDY}, and set every environment variable in it"),
         ("dsn host=$here dbname=x", "$here is not defined; write '%define here VALUE' above it"),
         ("driver ${here", "x.conf:5: ${ begins a name, as in ${NAME}; write $$ for a plain $"),
         ("passwd x", "x.conf:5: 'passwd' is not a known key name in <postgresql>"),
@@ -362,7 +362,7 @@ def test_no_part_of_a_secret_is_in_an_error_of_the_file_that_a_uri_names(tmp_pat
     with pytest.raises(UserError) as caught:
         parsed(f"<zodburi a>\nuri zconfig://{tmp_path}/db.conf\n</zodburi>\n", tmp_path)
     assert "topsecret" not in str(caught.value)
-    assert "line 4: a $ in a value is written $$" in str(caught.value)
+    assert "line 4: write a literal $ in a value as $$" in str(caught.value)
 
 
 def test_all_environment_variables_that_are_not_set_are_named(tmp_path: Path) -> None:
@@ -404,11 +404,11 @@ STORAGE = "<mappingstorage/>\n"
     [
         (
             f"<zodb a>\n{STORAGE}<zodb b>\n{STORAGE}</zodb>\n</zodb>\n",
-            "3: <zodb b> cannot stand in <zodb a>, which line 1 begins; write </zodb> above this",
+            "3: <zodb b> is not allowed in <zodb a>, which begins on line 1; write </zodb> above",
         ),
         (
             f"<zodb a>\n<filestorage>\npath x\n</zodb>\n<zodb b>\n{STORAGE}</zodb>\n",
-            "4: </zodb> cannot close <filestorage>, which line 2 begins; write </filestorage> ",
+            "4: </zodb> cannot close <filestorage>, which begins on line 2; write </filestorage> ",
         ),
         (f"<zodb a>\n{STORAGE}</filestorage>\n</zodb>", "3: </filestorage> closes nothing: no"),
         (
@@ -421,20 +421,20 @@ STORAGE = "<mappingstorage/>\n"
         ),
         (
             f"<zodb a>\n{STORAGE}\n<filestorage>\npath x\n</filestorage>\n</zodb>\n",
-            "4: <filestorage> is a second storage in <zodb a>, which has one; give it a <zodb",
+            "4: <filestorage> is a second storage in <zodb a>, which takes one; give it its",
         ),
         (
             f"%import zc.zlibstorage\n<zlibstorage>\n{STORAGE * 2}</zlibstorage>\n",
-            "4: <mappingstorage> is a second storage in <zlibstorage>, which has one; delete one",
+            "4: <mappingstorage> is a second storage in <zlibstorage>, which takes one; delete one",
         ),
         (
             "%import zc.zlibstorage\n<zodb a>\n<zlibstorage>\n</zlibstorage>\n</zodb>",
-            "3: <zlibstorage> holds no storage, such as <filestorage>",
+            "3: <zlibstorage> contains no storage, such as <filestorage>",
         ),
         ("<filestorage>\nblob-dir x\n\n</filestorage>\n", "1: <filestorage> needs path"),
         (
             "<mysql>\ndb x\n</mysql>\n",
-            "1: <mysql> cannot stand outside of a section; write it into <relstorage>",
+            "1: <mysql> is not allowed outside of a section; put it into <relstorage>",
         ),
         (
             "<relstorage x>\n</relstorage>\n",
@@ -444,10 +444,10 @@ STORAGE = "<mappingstorage/>\n"
             f"<zodb a b>\n{STORAGE}</zodb>\n",
             "1: a section begins with its type, and perhaps a name",
         ),
-        ("%import relstorage x\n", "1: %import takes the name of one package; write a line for"),
-        ("%define 1 2\n", "1: '1' cannot be a name; letters, digits and _ can, after a letter"),
+        ("%import relstorage x\n", "1: %import takes one package; write a line for each:"),
+        ("%define 1 2\n", "1: '1' is not a name; begin with a letter, and use letters, digits, _"),
         (f"{STORAGE}%import 'a\n", "2: package 'a is not installed"),
-        ("%include a # b\n", "1: # cannot be part of a file's name; a comment has a line of its"),
+        ("%include a # b\n", "1: # cannot be part of a file's name; a comment needs its own"),
         (f"<zodb a>\npool-size $\n{STORAGE}</zodb>", "2: write $$ for a plain $, or a name"),
         (f"<zodb a>\npool-size ${{}}\n{STORAGE}</zodb>", "2: ${ begins a name, as in ${NAME}"),
         (f"<zodb a>\npool-size $(A\n{STORAGE}</zodb>", "2: $( begins the name of an environment"),
@@ -496,7 +496,7 @@ def test_an_included_file_is_named_relative_to_the_current_directory(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# Paste\n[app:main]\nuse = egg:x\n", "2: this is an ini file, in which no zodbconn.uri"),
+        ("# Paste\n[app:main]\nuse = egg:x\n", "2: this is an ini file without a zodbconn.uri"),
         (
             "[app:main]\n# db\nzodbconn.uri = zconfig://%(here)s/zodb.conf\n",
             "3: this is an ini file; measure its zodbconn.uri: zodbshootout 'zconfig://{here}/zodb.conf'",
@@ -511,23 +511,23 @@ def test_an_included_file_is_named_relative_to_the_current_directory(
         ),
         (
             "; buildout\n[buildout]\nzope-conf = <zodb a>\n",
-            "2: this is a configuration of buildout; give the zope.conf that it has generated",
+            "2: this is a buildout configuration; use the zope.conf that it generates",
         ),
-        ("services:\n  db:\n    image: x\n", "1: this is YAML; give the ZConfig file that is made"),
+        ("services:\n  db:\n    image: x\n", "1: this is YAML; use the ZConfig file generated"),
         ("---\na: 1\n", "1: this is YAML"),
-        ('{{"a": 1}}\n', "1: this is JSON; give the ZConfig file"),
+        ('{{"a": 1}}\n', "1: this is JSON; use the application's"),
         ('{{"benchmarks": [\n', "1: these are results; show them: zodbshootout show {here}/x.conf"),
-        ('<?xml version="1.0"?>\n<a/>\n', "1: this is not a ZConfig file, in which"),
-        ("<!DOCTYPE html>\n", "1: this is not a ZConfig file, in which"),
-        ("DSN=x\n", "1: this is not a ZConfig file, in which"),
-        ("ZODB==6\n", "1: this is not a ZConfig file, in which"),
+        ('<?xml version="1.0"?>\n<a/>\n', "1: this is not a ZConfig file with a"),
+        ("<!DOCTYPE html>\n", "1: this is not a ZConfig file with a"),
+        ("DSN=x\n", "1: this is not a ZConfig file with a"),
+        ("ZODB==6\n", "1: this is not a ZConfig file with a"),
         (
             "%define INSTANCE x\n<eventlog>\n</eventlog>\n<zeo>\naddress 8100\n</zeo>\n",
             "4: this is the configuration of a ZEO server",
         ),
         (
             "%define X y\ninstancehome $X\nhttp-port 80\n",
-            "2: this is Zope's configuration, without a <zodb_db NAME>; give the file that has one",
+            "2: this is Zope's configuration, but without a <zodb_db NAME>; use the file",
         ),
     ],
 )
@@ -603,7 +603,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         read_source(tmp_path)
     (tmp_path / "nul").write_text("<zodb a>\n\0")
-    with pytest.raises(UserError, match=r"nul:2: no configuration has a NUL character"):
+    with pytest.raises(UserError, match=r"nul:2: a configuration has no NUL characters"):
         read_source(tmp_path / "nul")
     (tmp_path / "a binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"cannot read .*: it is not UTF-8 .* file:///.*/a binary"):

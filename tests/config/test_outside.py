@@ -144,7 +144,7 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
         ),
         (
             f"{ENVIRONMENT}<zodburi a>\nenvironment old\nurl memory://x\n</zodburi>\n",
-            "x.conf:6: 'url' is not a known key name in <zodburi>; uri is",
+            "x.conf:6: 'url' is not a known key of <zodburi>; write uri",
         ),
         (SECTION, "x.conf:3: no environment 'old'; no section defines one"),
         (
@@ -153,9 +153,9 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
         ),
         (
             f"{ENVIRONMENT}{HERE}<zodb near>\nenvironment old\n</zodb>\n",
-            "x.conf:9: a second section is called 'near'; give each a name of its own",
+            "x.conf:9: two sections are called 'near'; give each a different name",
         ),
-        ("<environment a>\n</environment>\n", "an <environment> needs requirements or python"),
+        ("<environment a>\n</environment>\n", "an <environment> needs requirements or a python"),
         (f"%import newt.db\n{HERE}", "package newt.db is not installed"),
         (
             f"%import newt.db\n{ENVIRONMENT}{SECTION}<newtdb near>\n</newtdb>\n",

@@ -256,7 +256,7 @@ BAD = [
     ("zconfig:///no.conf", "zconfig:///no.conf: /no.conf: cannot read /no.conf: No such file"),
     (
         "zeo://h1:8100,h2:8100?wait=1",
-        "zeo://h1:8100,h2:8100?wait=1: a URI names one server; for several write a <zeoclient>",
+        "zeo://h1:8100,h2:8100?wait=1: a URI names one server; for several, write a <zeoclient>",
     ),
     (
         "postgresql://u:geheim@h:1/x",
@@ -327,7 +327,7 @@ def test_a_zconfig_uri_of_zopes_configuration_says_to_measure_the_file(tmp_path:
         (
             "<zodb main>\ncache-size 5 # objects\n<mappingstorage/>\n</zodb>\n",
             2,
-            "cache-size: '5 # objects' is not a whole number; a comment has a line of its own",
+            "cache-size: '5 # objects' is not a whole number; a comment needs its own line",
         ),
     ],
 )

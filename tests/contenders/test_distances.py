@@ -97,7 +97,9 @@ def test_a_server_of_a_server_cannot_be_put_at_a_distance(places: ExitStack) -> 
         + zeoserver("outer", storage=client("$inner"))
         + zodb("zeo", client("$outer"))
     )
-    with pytest.raises(UserError, match=r"x.conf:2: rtt: no contender connects to server inner"):
+    with pytest.raises(
+        UserError, match=r"x.conf:2: rtt: no contender connects directly to server inner"
+    ):
         read(places, text)
 
 

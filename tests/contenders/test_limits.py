@@ -106,7 +106,7 @@ def test_a_contender_refuses_crews_that_its_storage_cannot_serve(tmp_path: Path)
         "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
     )
     assert refusal(memory, PROCESSES) == (
-        "MappingStorage: its data lives in one DB only; use --threads shared, or -c 1"
+        "MappingStorage: its data exists in one DB only; use --threads shared, or -c 1"
     )
     assert refusal(zeo, PROCESSES) is None
     assert refusal(sqlite, PROCESSES) is None
@@ -164,7 +164,7 @@ def test_a_wrapper_of_a_storage_for_one_db_refuses_several_processes(
         "use --threads shared, or -c 1"
     )
     assert refusal(opened(wrap("demostorage", FS), tmp_path), PROCESSES) == (
-        "DemoStorage: its data lives in one DB only; use --threads shared, or -c 1"
+        "DemoStorage: its data exists in one DB only; use --threads shared, or -c 1"
     )
     kept = opened(wrap("demostorage", FS, CHANGES), tmp_path)
     assert "one DB at a time" in str(refusal(kept, PROCESSES))

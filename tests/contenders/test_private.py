@@ -119,7 +119,7 @@ def test_a_zeo_client_is_the_runs_only_if_all_of_its_servers_are(servers: str, s
 
 def test_a_place_in_a_variable_is_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACE", "/srv/x")
-    with pytest.raises(UserError, match="packer of <filestorage> may name a place"):
+    with pytest.raises(UserError, match="packer of <filestorage> may refer to"):
         changed("<filestorage>\npath x\npacker $(PLACE)\n</filestorage>\n")
     (section,) = changed("<filestorage>\npath $scratch$(PLACE)\n</filestorage>\n")
     assert values(section)["path"] == "${scratch}/private-1-scratchPLACE"
@@ -315,7 +315,7 @@ def test_a_private_server_of_the_file_keeps_no_directory_and_no_data_of_others()
         ("<oracle>\n</oracle>", "x.conf:4: --private: it is not known how to give <oracle> data"),
         (
             "<postgresql>\nsslrootdir /etc/x\n</postgresql>",
-            "x.conf:5: --private: sslrootdir of <postgresql> may name a place of the original",
+            "x.conf:5: --private: sslrootdir of <postgresql> may refer to the original's data",
         ),
     ],
 )
@@ -348,7 +348,7 @@ def test_a_database_of_an_unknown_type_is_refused(environment: str) -> None:
         f"<newtdb a>\n{environment}<zodb>\n<filestorage>\npath /srv/x\n</filestorage>\n"
         "</zodb>\n</newtdb>\n"
     )
-    with pytest.raises(UserError, match="it is not known how to give <newtdb> data of its own"):
+    with pytest.raises(UserError, match="it is not known how to give <newtdb> new data"):
         changed(text)
 
 

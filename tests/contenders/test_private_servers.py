@@ -305,20 +305,20 @@ def test_contenders_with_one_storage_are_one_database_by_any_name_of_its_host(
     source = Source(tmp_path / "x.conf", text)
     with given_names(source, tmp_path) as names:
         contenders = contenders_of(parse(source, names))
-    assert shared_databases(contenders) == ["b and a are one database: $main, 1"]
+    assert shared_databases(contenders) == ["b and a use the same database: $main, 1"]
 
 
 @pytest.mark.parametrize(
     ("storages", "message"),
     [
-        ("", "1: <zeoserver main> holds no storage, such as <filestorage>"),
+        ("", "1: <zeoserver main> contains no storage, such as <filestorage>"),
         (
             f"{MAPPING}<mappingstorage 1/>\n",
-            "3: a second storage of server main is called '1', as one without a name is; ",
+            "3: two storages of server main are called '1', the name of a storage without one; ",
         ),
         (
             f"{NAMED}{NAMED}",
-            "5: a second section is called 'two'; give each a name of its own",
+            "5: two sections are called 'two'; give each a different name",
         ),
     ],
 )

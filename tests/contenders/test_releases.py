@@ -89,7 +89,7 @@ def test_too_many_releases_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(UserError) as caught:
         names("shot>=1")
     assert str(caught.value) == (
-        "--against: 'shot>=1' stands for more than 2 environments; narrow it, or choose some: "
+        "--against: 'shot>=1' stands for more than 2 environments; narrow it, or take a selection: "
         "'...; newest of minor'"
     )
 

@@ -39,5 +39,5 @@ def test_the_baseline_must_be_a_measured_contender() -> None:
 
 
 def test_contenders_that_share_a_database_are_reported() -> None:
-    assert shared_databases(ALL) == ["a and again are one database: /var/a.fs"]
+    assert shared_databases(ALL) == ["a and again use the same database: /var/a.fs"]
     assert shared_databases([*ALL[:3], contender("memory", "/var/a.fs")]) == []

@@ -93,7 +93,7 @@ def test_a_change_before_both_commits_is_named(checkout: Path, tmp_path: Path) -
     with pytest.raises(UserError) as caught:
         suspects.mark("bad", base)
     assert str(caught.value) == (
-        f"{base[:12]}, from which both {good[:12]} and {bad[:12]} descend, is bad already; name a "
+        f"{base[:12]}, an ancestor of both {good[:12]} and {bad[:12]}, is already bad; name a "
         "good commit before it"
     )
 

@@ -249,11 +249,11 @@ def test_only_keeps_the_order_of_the_file(read: Read) -> None:
 @pytest.mark.parametrize(
     ("text", "against", "only", "message"),
     [
-        ("", [], [], "no contender; each is a section <zodb NAME> with a storage in it"),
+        ("", [], [], "no contender; write a section <zodb NAME> with a storage for each"),
         (FILE, [], ["x"], "--only: no contender 'x'; there are file"),
         (
             FILE + ELSEWHERE, [NEW], [],
-            "--against: there is in environment old already; choose others with --only",
+            "--against: there is already in environment old; choose others with --only",
         ),
         (
             SERVER.replace("main>", "main>\nlisten 192.0.2.9") + ZEO, [], [],
@@ -411,7 +411,7 @@ def test_a_definition_in_an_included_file_is_replaced(read: Read, tmp_path: Path
         ({"cache": ["1MB", "much"]}, "cache-size: .*much"),
         (
             {"cache": ["1$MB"]},
-            r"--define: the value of cache cannot be used; a \$ in it is written",
+            r"--define: the value of cache is invalid; write a literal \$ as",
         ),
         ({"cache": ["1${"]}, "--define: the value of cache cannot be used"),
     ],
@@ -432,7 +432,7 @@ def test_a_definition_of_an_environment_variable_is_refused_with_what_to_write(
         read(text, my_objects=["7"])
     assert str(caught.value).endswith(
         "x.conf takes MY_OBJECTS from the environment; write '%define my_objects $(MY_OBJECTS)' "
-        "above that place, and $my_objects in place of $(MY_OBJECTS)"
+        "above that place, and replace $(MY_OBJECTS) by $my_objects there"
     )
     monkeypatch.delenv("MY_OBJECTS")  # as written there
     text = "%define my_objects $(MY_OBJECTS)\n" + text.replace("$(MY_OBJECTS)", "$my_objects")

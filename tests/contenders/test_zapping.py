@@ -108,7 +108,7 @@ def test_a_uri_identifies_a_database_if_no_other_setting_does() -> None:
 
 
 def test_without_a_terminal_an_error_asks_for_the_names_of_contenders() -> None:
-    with pytest.raises(UserError, match="no terminal to ask on; name the contenders, as in"):
+    with pytest.raises(UserError, match="there is no terminal; name the contenders, as in"):
         to_be_zapped([A, B, MEMORY], [], None)
     assert to_be_zapped([A, B], ["a"], None) == {"a"}
 
@@ -123,8 +123,8 @@ def test_a_read_only_database_is_neither_asked_about_nor_zapped() -> None:
     [
         (["precious"], False, "precious cannot be zapped: it is configured to"),
         (["memory"], False, "memory cannot be zapped: this storage keeps its"),
-        (["a"], False, "a and again are one database; name both or"),
-        ([], True, "a contender has that name; give it another one"),
+        (["a"], False, "a and again use the same database; name both or"),
+        ([], True, "a contender has that name; rename it"),
     ],
 )
 def test_an_impossible_or_ambiguous_zap_is_refused(

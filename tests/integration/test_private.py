@@ -43,9 +43,9 @@ REFUSED = {
     "plone-zeo/zeo.conf": "this is the configuration of a ZEO server",
     "pyramid/zeo.conf": "this is the configuration of a ZEO server",
     "zeoserver/zeo.conf": "this is the configuration of a ZEO server",
-    "cookiecutter/pgjsonb.conf": "not known how to give <s3blobstorage> data of its own",
-    "zodbtools/zodbpack.conf": "not known how to give <oracle> data of its own",
-    "zope2instance/staging.conf": "not known how to give <before> data of its own",
+    "cookiecutter/pgjsonb.conf": "not known how to give <s3blobstorage> new data",
+    "zodbtools/zodbpack.conf": "not known how to give <oracle> new data",
+    "zope2instance/staging.conf": "not known how to give <before> new data",
 }
 """Configurations with a storage that cannot be replaced, or of a server, and the reason."""
 ONCE = ("-c", "1", "--object-counts", str(OBJECTS), "--debug-single-value", "-o", "a.json")

@@ -97,4 +97,4 @@ def test_list_reports_two_contenders_that_share_a_database(
     (place / "x.conf").write_text(CONF + CONF.replace("<zodb app>", "<zodb again>"))
     done = run(place, "x.conf", "add", "-c", "1", "--list")
     assert done.status == 0
-    assert done.err == f"zodbshootout: app and again are one database: {place / 'Data.fs'}\n"
+    assert done.err == f"zodbshootout: app and again use the same database: {place / 'Data.fs'}\n"

@@ -509,7 +509,7 @@ def test_zapping_without_a_terminal_or_an_unknown_one_is_bad_usage_and_destroys_
     done = shoot_out(place, "add", "--zap", "-c", "1")
     assert done.status == 2
     assert done.complaint.startswith(
-        "zodbshootout: --zap asks before it destroys anything, and there is no terminal to ask on; "
+        "zodbshootout: --zap asks before it destroys anything, but there is no terminal; "
         "name the contenders, as in --zap fs,"
     )
     assert all(is_untouched(place, contender) for contender in CONTENDERS)

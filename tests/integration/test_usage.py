@@ -40,9 +40,9 @@ def test_a_run_ends_with_a_report_that_contains_command_and_configuration(tmp_pa
 
 BAD = {
     "no such file": (["nowhere.conf"], "zodbshootout: no such file: nowhere.conf"),
-    "no contender": (["empty.conf"], "zodbshootout: empty.conf: no contender; each is a section"),
+    "no contender": (["empty.conf"], "zodbshootout: empty.conf: no contender; write a section"),
     "a key that is none": (["key.conf"], "key.conf:5: 'cache-sise' is not a known key name"),
-    "two of one name": (["twice.conf"], "twice.conf:10: a second section is called 'good'"),
+    "two of one name": (["twice.conf"], "twice.conf:10: two sections are called 'good'"),
     "no such package": (["package.conf"], "package no.such.package is not installed"),
     "no such benchmark": (
         ["good.conf", "clod"],

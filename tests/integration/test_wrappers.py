@@ -226,7 +226,7 @@ def test_wrapped_storages_are_measured_by_processes_if_those_can_share_them(
     rest = unsupported(
         tmp_path, "cold", "-c", "2",
         expected={
-            **{(contender, "cold"): f"its data lives in one DB only{advice}"
+            **{(contender, "cold"): f"its data exists in one DB only{advice}"
                for contender in VOLATILE},
             **{(contender, "cold"): f"Storage: one DB at a time can open it{advice}"
                for contender in EXCLUSIVE - {"demo_changes"}},

@@ -146,23 +146,26 @@ EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and 
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        (ZEO.format(""), "server main listens on this host alone; see listen"),
-        (ZEO.format("listen 127.0.0.2"), "server main listens on this host alone; see listen"),
+        (ZEO.format(""), "server main is reachable from this host only; see listen"),
+        (
+            ZEO.format("listen 127.0.0.2"),
+            "server main is reachable from this host only; see listen",
+        ),
         (ZEO.format(LISTEN), None),
-        (POSTGRESQL.format("", ""), "server pg listens on this host alone; see listen"),
+        (POSTGRESQL.format("", ""), "server pg is reachable from this host only; see listen"),
         (POSTGRESQL.format(LISTEN, "cache-local-dir $scratch/cache"), None),
         (
             POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir true"),
-            "only this host has $scratch/blobs; leave out --hosts",
+            "$scratch/blobs exists on this host only; leave out --hosts",
         ),
         (POSTGRESQL.format(LISTEN, "blob-dir $scratch/blobs\nshared-blob-dir false"), None),
         (
             "<zodburi two>\nuri sqlite://?data_dir=$scratch/two\n</zodburi>\n",
-            "only this host has sqlite://?data_dir=$scratch/two; leave out --hosts",
+            "sqlite://?data_dir=$scratch/two exists on this host only; leave out --hosts",
         ),
         (
             "<zodburi two>\nuri demo:(file:///tmp/x.fs)/(memory://)\n</zodburi>\n",
-            "only this host has demo:(file:///tmp/x.fs)/(memory://); leave out --hosts",
+            "demo:(file:///tmp/x.fs)/(memory://) exists on this host only; leave out --hosts",
         ),
         ("<zodburi two>\nuri mysql://u@h/x\n</zodburi>\n", None),
         (

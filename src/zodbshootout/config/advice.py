@@ -19,7 +19,7 @@ from zodbshootout.config.structure import flaw_of_section
 from zodbshootout.config.tree import Position, path_of
 from zodbshootout.errors import close_to, suggestion
 
-_COMMENT = "a comment has a line of its own"
+_COMMENT = "a comment needs its own line"
 _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <{section} NAME>"
@@ -32,7 +32,7 @@ _RULES: Mapping[str, str] = {
         "a section begins with its type, and perhaps a name without blanks, as in <zodb NAME>"
     ),
     r"malformed configuration data": KEY_AND_VALUE,
-    r"'(?P<key>[^']+)' does not support multiple values": "{key} is given before; delete one",
+    r"'(?P<key>[^']+)' does not support multiple values": "{key} occurs twice; delete one",
     r"fragment identifiers are not supported": f"# cannot be part of a file's name; {_COMMENT}",
     r"(?P<flaw>missing or unrecognized directive|unknown directive.*)": (
         "{flaw}; there are %define, %import and %include"
@@ -40,7 +40,7 @@ _RULES: Mapping[str, str] = {
     r"(import name does not refer to a package|error opening schema component|illegal schema comp)"
     "": "no section types are in {value!r}; %import takes a package with a component.xml",
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
-        "a second section is called {name!r}; give each a name of its own"
+        "two sections are called {name!r}; give each a different name"
     ),
     r"error opening file (?P<path>.+?): \[Errno \d+\] (?P<reason>[^:]+)": (
         "cannot read {path}: {reason}"
@@ -50,11 +50,11 @@ _RULES: Mapping[str, str] = {
     ),
     r"(illegal lone '\$'|'\$' not followed by )": "write $$ for a plain $, or a name after it",
     r"'\$\{\w*' not followed by ('}'|name)": (
-        "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and its value in place of "
-        "buildout's ${{SECTION:OPTION}}"
+        "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and replace buildout's "
+        "${{SECTION:OPTION}} by its value"
     ),
 }
-"""Messages that replace those of ZConfig, by the patterns that ZConfig's match."""
+"""Messages that replace ZConfig's, by patterns of the latter."""
 
 SUBSTITUTION_ERRORS = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionReplacementError)
 """ZConfig's errors about a ``$``."""
@@ -76,9 +76,9 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
     "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""The name on PyPI of each package that ``%import`` takes, and the types of its sections that often
-stand in a file without the import.  For another package no name is suggested: it may be misspelt,
-and somebody may have uploaded something under it."""
+"""The PyPI name of packages that ``%import`` accepts, and types of their sections that files often
+contain without the import.  For other packages no name is suggested: the user may have misspelt it,
+and somebody may have uploaded something under that name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -87,7 +87,7 @@ _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
 def explained(
     error: ZConfig.ConfigurationError, source: Source, schema: Any, names: Mapping[str, str]
 ) -> str:
-    """Return an error of ZConfig's in one line, with its place and what to do about it.
+    """Return a ZConfig error in one line, with its place and advice.
 
     The *schema* includes the types that were imported before the error; *names* are those that the
     run defines.
@@ -125,15 +125,15 @@ def _line_at(place: Position, source: Source) -> str:
 
 
 def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
-    """Return the place of an error; the number is 0 if it has none."""
+    """Return the place of an error; the line number is 0 if it is unknown."""
     url = getattr(error, "url", None) or source.path
-    # ZConfig's own loader, which reads the files of URIs, knows URLs.
+    # ZConfig's own loader, which reads the files of URIs, reports URLs.
     path = path_of(url) if isinstance(url, str) else url
     return Position(path, max(0, getattr(error, "lineno", None) or 0))
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
-    """Return the key of a line, with the name in a definition, and its value; "" if it has none."""
+    """Return a line's key, with the name for a definition, and its value; "" if missing."""
     words = line.split(None, 2)
     if not words or words[0].startswith("<"):
         return "", ""
@@ -148,8 +148,8 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return what is wrong with a secret value, without any part of it; "" if none would show."""
-    unusable = "this value cannot be used; a $ in it is written $$"
+    """Return the flaw of a value without any part of it, or "" if nothing secret would be shown."""
+    unusable = "invalid value; write a literal $ as $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
         return unusable if is_secret else ""
@@ -163,7 +163,7 @@ def _flaw_of_secret(
     variable = f"$({name})"
     if variable in value:
         is_part = any(variable in secret for secret in secrets - {variable})
-        return f"{unusable}, and every environment variable in it has to be set" if is_part else ""
+        return f"{unusable}, and set every environment variable in it" if is_part else ""
     definitions = (key.name for key in source.tree.definitions)
     close = close_to(name, [*names, *definitions]) if name else []
     return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
@@ -177,7 +177,7 @@ def _flaw_of_value(key: str, value: str, message: str) -> str:
 
 
 def not_converted(key: str, value: str, message: str) -> str:
-    """Return the *message* about the *value* of a *key*, with what is wrong with it."""
+    """Return the *message* about the *value* of a *key*, with advice if the flaw is known."""
     message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
     if re.search(r"\s#", value):
         return f"{message}; {_COMMENT}"
@@ -186,13 +186,13 @@ def not_converted(key: str, value: str, message: str) -> str:
     if "boolean" in message:
         return f"{message}; write true or false"
     if _WITH_UNIT.fullmatch(value):
-        what = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
-        return f"{message}; write {what} without a unit"
+        number = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
+        return f"{message}; write {number} without a unit"
     return message
 
 
 def _with_advice(message: str, value: str, section: str, schema: Any) -> str:
-    """Return a message of ZConfig's with what is allowed in the *section*, or what to type."""
+    """Return a ZConfig message with what the *section* allows, or what to type."""
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
             return advice.format(section=section, value=value, **match.groupdict())
@@ -246,7 +246,7 @@ def _undefined(name: str, source: Source, schema: Any, names: Iterable[str]) -> 
 
 
 def _unset_variables(source: Source, schema: Any) -> list[str]:
-    """Return the environment variables that are not set, without those for Zope alone."""
+    """Return the environment variables that are not set, except those that only Zope needs."""
     known = {ZOPE_DATABASE, *schema.gettypenames()}
     values = (
         key.value

@@ -1,7 +1,7 @@
 """Read a configuration file: contenders, servers, environments.
 
 The run defines names in every file: ``$scratch``, a directory that is removed when the run ends,
-and for each server section names such as that of the server's address.
+and several per server section, such as that of the server's address.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.outcome import describe
 
 SCRATCH = "scratch"
-"""The name of the run's temporary directory in a file."""
+"""The name by which a file refers to the run's temporary directory."""
 
 EMBEDDED = Path(__file__).with_name("embedded.conf")
 """The default configuration."""
 NO_SECTION = Section("", "", Position(Path(), 0))
 _KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
-"""Keys of Zope's databases that are about the application, not the storage; they are skipped."""
+"""Keys of Zope's databases that concern the application, not the storage; they are skipped."""
 _WORD = re.compile(r"\w[\w.-]*")
 """The name of a key."""
 
@@ -52,19 +52,19 @@ class ServerSection:
         """The section's type, such as ``zeoserver``."""
         self.text = NO_SECTION
         self.programs: str | None = getattr(section, "programs", None)
-        """The directory of the server's programs; ``None`` if the usual places have them."""
+        """The directory of the server's programs; ``None`` if they are in the usual places."""
         self.directory: str | None = getattr(section, "directory", None)
-        """The directory in which the server keeps its data after the run; ``None`` to keep none."""
+        """The directory in which the server's data stay after the run; ``None`` to keep none."""
         self.listen: str | None = getattr(section, "listen", None)
         """The address of this host on which the server listens."""
         self.run_as: str | None = getattr(section, "run_as", None)
-        """The user that the server runs as, if root starts it."""
+        """The user to run the server as if root starts it."""
         self.rtt: float | None = getattr(section, "rtt", None)
-        """The round-trip time in seconds between clients and the server, if it says so."""
+        """The round-trip time between clients and the server, in seconds, if it is set."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Settings of the server, by name."""
+        """The server's settings, by name."""
         section = self.config.settings
         return section.config.values if section is not None else {}
 
@@ -81,11 +81,11 @@ class Configuration:
     """The sections of a file."""
 
     contenders: Sequence[tuple[Section, Any]]
-    """The sections such as ``<zodb NAME>``, in the order of the file, with what ZConfig makes of
-    them, ``None`` if another Python is to read them."""
+    """The sections such as ``<zodb NAME>``, in file order, with ZConfig's object for each, or
+    ``None`` if another Python should read it."""
     servers: Sequence[ServerSection]
     environments: Mapping[str, Environment]
-    """By their names."""
+    """The environments by name."""
     names: Mapping[str, str]
     """The names that the run defines."""
     texts: Mapping[Any, Section]
@@ -94,13 +94,13 @@ class Configuration:
     """Hides the secrets in the file."""
 
     def text_of(self, section: Any) -> Section:
-        """Return the text of a section, an empty one if the section is not in the file."""
+        """Return a section's text; it is empty if the section is not in the file."""
         matcher = section.config.getSectionMatcher()
         return self.texts.get(matcher) or NO_SECTION
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Make sections of a configuration, with *names* defined; open nothing.
+    """Turn a configuration with *names* defined into sections; open nothing.
 
     :raises UserError: if it is wrong, with the file, the line and what is allowed there
     """
@@ -109,7 +109,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     try:
         parsed = reader.read(source.tree)
     except ZConfig.ConfigurationError as error:
-        # A missing package may be the cause of an unknown type.
+        # An unknown type may be caused by a missing package.
         failed = reader.failed_imports if "unknown type name" in str(error) else ()
         first = next(iter(failed), error)
         raise UserError(explained(first, source, reader.schema, names)) from error
@@ -118,7 +118,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     for section in parsed.databases:
         if isinstance(section, ZODBDatabase) and section.config.storage is None:
             empty = reader.sections[section.config.getSectionMatcher()]
-            raise UserError(f"{empty.place}: {empty.start} holds no storage, such as <filestorage>")
+            flaw = f"{empty.start} contains no storage, such as <filestorage>"
+            raise UserError(f"{empty.place}: {flaw}")
         if isinstance(section, ZODBDatabase):
             _check_numbers(reader.sections[section.config.getSectionMatcher()], section.config)
     made = {database.config.getSectionMatcher(): database for database in parsed.databases}
@@ -140,15 +141,15 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
     """Passes a tree to ZConfig, which checks it and makes objects of its sections."""
 
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
-        """Define *names* of the run; *of_zope*, all but databases and known sections is skipped."""
+        """Define *names* of the run; *of_zope* skips all but databases and known sections."""
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
-        """The sections by their matchers; a section that ZConfig makes knows its matcher."""
+        """The sections by their matchers, which ZConfig's objects know."""
         self.outermost: list[tuple[Section, Any]] = []
-        """The outermost sections with their matchers, ``None`` for those of another Python."""
+        """The outermost sections with their matchers; ``None`` for those of another Python."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
-        """One for each imported package that this Python does not have."""
+        """An error for each imported package that this Python does not have."""
         self._names = names
         self._definitions: dict[str, Key] = {}
         self._environments: list[str] = []
@@ -157,13 +158,13 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         """The import that defines each section type."""
 
     def read(self, tree: Tree) -> Any:
-        """Return what ZConfig makes of a tree; its errors have the path and the line."""
+        """Return ZConfig's object for a tree; its errors have the path and the line."""
         if tree.errors:
             raise tree.errors[0]
         for definition in tree.definitions:
             if definition.name in self._names:
                 raise _error(f"cannot redefine {definition.name!r}", definition.place)
-            with suppress(ZConfig.SubstitutionReplacementError):  # perhaps nothing uses it
+            with suppress(ZConfig.SubstitutionReplacementError):  # perhaps it is not used
                 self._value(definition)
         self._definitions = {key.name: key for key in reversed(tree.definitions)}
         self._environments = [s.name for s in tree.root.sections if s.type == "environment"]
@@ -173,7 +174,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
                 self._read_outermost(root, item)
             elif not (self.of_zope and isinstance(item, Key) and _WORD.fullmatch(item.name)):
                 self._feed(root, item)
-        # Another Python may have a missing package, and Zope may need it for what is skipped.
+        # Another Python may have a missing package, or only skipped sections may need it.
         elsewhere = any(section.environment for section, _ in self.outermost)
         if self.failed_imports and not (self.of_zope or elsewhere):
             raise self.failed_imports[0]
@@ -199,7 +200,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
             self.outermost.append((database, matcher))
 
     def _without_our_keys(self, section: Section) -> Section:
-        """Return a contender's section without the keys that its type does not have."""
+        """Return a contender's section without our keys, which its type does not have."""
         ours = [key for key in section.keys if key.name.lower() in {"environment", "sql"}]
         environments = [key for key in ours if key.name.lower() == "environment"]
         return replace(
@@ -225,7 +226,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self.outermost.append((database, None))
 
     def _as_database(self, section: Section) -> Section:
-        """Return an outermost section as one of the schema's: Zope's database, or a storage's."""
+        """Return an outermost section as a database of the schema: Zope's, or one for a storage."""
         if not self.of_zope and section.type in TYPES_OF_RELSTORAGE:
             self._import(Import("relstorage", section.place))  # as zodbconvert's schema does
         if section.type in self.schema.gettype("zodb.storage").getsubtypenames():
@@ -271,7 +272,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         try:
             self.importSchemaComponent(item.package)
         except ZConfig.ConfigurationError as error:
-            error.url, error.lineno = item.place  # not those of the package's component.xml
+            error.url, error.lineno = item.place  # not in the package's component.xml
             if not isinstance(error, ZConfig.SchemaResourceError):
                 raise
             self.failed_imports.append(error)
@@ -279,9 +280,9 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self._imported_by.update(dict.fromkeys(new, item))
 
     def _value(self, key: Key) -> str:
-        """Return the value of a key, with the values of the run's names."""
+        """Return the value of a key, with the run's names replaced by their values."""
         for name in references(key.written) & self._definitions.keys():
-            self._value(self._definitions.pop(name))  # once is enough
+            self._value(self._definitions.pop(name))  # check it once
         try:
             return str(substitute(key.value, self._names))
         except SUBSTITUTION_ERRORS as error:
@@ -290,7 +291,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """Give *place* to an error of ZConfig's that has none and is about no inner section."""
+        """Give *place* to a ZConfig error that has none, unless it is about an inner section."""
         try:
             yield
         except ZConfig.ConfigurationError as error:
@@ -303,7 +304,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
 
 def _check_numbers(section: Section, settings: Any) -> None:
-    """Refuse numbers that ZConfig accepts in a database's section, but ZODB has no use for."""
+    """Refuse numbers in a database's section that ZConfig accepts but ZODB cannot use."""
     for key in section.keys:
         value = getattr(settings, key.name.lower().replace("-", "_"), None)
         if isinstance(value, int) and not 0 <= value <= sys.maxsize:
@@ -316,7 +317,7 @@ def _error(message: str, place: Position) -> ZConfig.ConfigurationError:
 
 
 def _check_sections_of_others(contenders: Sequence[Section]) -> None:
-    """Check the sections for other Pythons as ZConfig checks those for this one."""
+    """Check the sections for other Pythons like ZConfig checks those for this one."""
     names = [section.name for section in contenders]
     for section in contenders:
         if not section.environment:
@@ -328,16 +329,16 @@ def _check_sections_of_others(contenders: Sequence[Section]) -> None:
             raise UserError(f"{where}: this section needs a name, as in <{section.type} NAME>")
         if names.count(section.name) > 1:
             raise UserError(
-                f"{where}: a second section is called {section.name!r}; give each a name of its own"
+                f"{where}: two sections are called {section.name!r}; give each a different name"
             )
 
 
 def _check_uri(section: Section) -> None:
-    """Check a ``<zodburi>`` section: the type is zodbshootout's, unknown to another Python."""
+    """Check a ``<zodburi>`` section, whose type only zodbshootout knows, not another Python."""
     for key in section.keys:
         if key.name.lower() != "uri":
             raise UserError(
-                f"{section.place}: {key.name!r} is not a known key name in <zodburi>; uri is"
+                f"{section.place}: {key.name!r} is not a known key of <zodburi>; write uri"
             )
     if not section.key("uri"):
         raise UserError(f"{section.place}: <zodburi> needs a uri")

@@ -1,4 +1,4 @@
-"""Recognise files that are not the configuration of databases, by their content."""
+"""Recognize files that do not configure databases by their content."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _URI_OF_PYRAMID = re.compile(
 )
 _FORMATS: Mapping[str, str] = {
     r"\[buildout\]": (
-        "this is a configuration of buildout; give the zope.conf that it has generated, such as "
+        "this is a buildout configuration; use the zope.conf that it generates, such as "
         "parts/instance/etc/zope.conf"
     ),
     r"\[[^\]\n]+\]\s*\n(?:\s*(?:[#;].*)?\n)*[^\s=]+\s*=": (
-        "this is an ini file, in which no zodbconn.uri names a database; give the URI or the "
-        "ZConfig file of one"
+        "this is an ini file without a zodbconn.uri that names a database; use a database's URI or "
+        "ZConfig file"
     ),
     r"\{\s*\"(?:benchmarks|version)\"": "these are results; show them: zodbshootout show {path}",
-    r"[{{[]\s*[\"{{[]": "this is JSON; give the ZConfig file that an application reads",
+    r"[{{[]\s*[\"{{[]": "this is JSON; use the application's ZConfig file",
     r"---\s*\n|[\w-]+:(?:[ \t]+\S.*)?\n": (
-        "this is YAML; give the ZConfig file that is made of it, such as etc/zope.conf"
+        "this is YAML; use the ZConfig file generated from it, such as etc/zope.conf"
     ),
 }
-"""Names of formats, with advice, by patterns of the first line that is not a comment."""
+"""Descriptions of formats, with advice, by patterns of the first line that is not a comment."""
 _INI = re.compile(r"\[[^\]\n]+\]\s*\n")
 _COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
-"""The beginning of a line outside of sections, but for mistakes in them."""
+"""The beginning of a line outside of sections, except for lines with mistakes."""
 _KEYS_OF_ZOPE = frozenset(
     {"clienthome", "debug-mode", "effective-user", "instancehome", "http-port"}
     | {"python-check-interval", "security-policy-implementation", "zserver-threads"}
@@ -41,14 +41,14 @@ _KEYS_OF_ZOPE = frozenset(
 
 
 OF_ZEO_SERVER = (
-    "this is the configuration of a ZEO server; for a private one write its storages into "
-    "<zeoserver NAME>, for one that runs give a zeo:// URI"
+    "this is the configuration of a ZEO server; put its storages into a <zeoserver NAME> for a "
+    "private server, or use the zeo:// URI of a running one"
 )
-"""The flaw of a file with a section ``<zeo>``, and what to do."""
+"""The flaw of a file with a ``<zeo>`` section, and what to do."""
 
 
 def other_kind(source: Source) -> str | None:
-    """Return where a file says that it is something else, and what to do; ``None`` if nowhere."""
+    """Return where a file shows that it is something else, and what to do; else ``None``."""
     path, text, root = source.path, source.text, source.tree.root
     start = _COMMENTS.match(text)
     first = start.end() if start else 0
@@ -69,20 +69,20 @@ def other_kind(source: Source) -> str | None:
         key := next((key for key in root.keys if key.name.lower() in _KEYS_OF_ZOPE), None)
     ):
         return (
-            f"{key.place}: this is Zope's configuration, without a <zodb_db NAME>; give the file "
-            "that has one"
+            f"{key.place}: this is Zope's configuration, but without a <zodb_db NAME>; use the "
+            "file that has one"
         )
     return None
 
 
 def flaw_of_line(line: str, place: Position, source: Source) -> str | None:
-    """Return what is wrong with a line outside of sections that no ZConfig file has."""
+    """Return the flaw of a line outside of sections if no ZConfig file can contain it."""
     where = place if place.number > 0 else place.path
     if _ZCONFIG_LINE.match(line) and not line.lstrip().startswith(("<?", "<!")):
         return None
     if _has_database(source):
         return f"{where}: this is not a line of a ZConfig file; {KEY_AND_VALUE}"
-    return f"{where}: this is not a ZConfig file, in which a contender is a section <zodb NAME>"
+    return f"{where}: this is not a ZConfig file with a section <zodb NAME> for each contender"
 
 
 def _has_database(source: Source) -> bool:

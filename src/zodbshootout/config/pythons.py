@@ -24,14 +24,14 @@ from zodbshootout.model.specification import INSTALLED
 from zodbshootout.versions import LOGIN
 
 MAX_NAME = 100
-"""The most characters of a name that is made from a word: files are named after it."""
+"""The maximum length of a name that is made from a word, because files are named after it."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
-"""A URL of a file or a checkout, perhaps after the name of its package."""
+"""A URL of a file or a checkout, which the name of its package may precede."""
 _VERSION = re.compile(r"\d+(\.|$)")
-"""The beginning of a version: alone, it would pass for the name of a package."""
+"""The beginning of a version, which would otherwise pass for a package's name."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Environment:
 
     name: str
     python: str = ""
-    """The path or the name of a program; empty for the Python of the command."""
+    """The path or name of a program; empty for the command's own Python."""
     requirements: tuple[str, ...] = ()
-    """The packages to install, as uv takes them."""
+    """The packages to install, in uv's notation."""
     keeps_installed: bool = False
-    """Whether the packages of the Python of the command are there as well."""
+    """Whether the packages of the command's own Python are there as well."""
     one_of_several: bool = False
     """Whether its word stands for several environments: releases or commits."""
 
@@ -58,14 +58,14 @@ class Environment:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is the Python of the command, with the packages as they are installed."""
+        """Whether it is the command's own Python with its installed packages."""
         return not (self.python or self.requirements)
 
     @property
     def if_absent(self) -> State:
-        """The state of contenders that cannot be opened in it, or if it cannot be made.
+        """The state of contenders that cannot be opened in it, or for which it cannot be made.
 
-        Nobody has asked for each of several releases to work here.
+        Releases that were not requested one by one need not all work here.
         """
         return State.UNSUPPORTED if self.one_of_several else State.FAILED
 
@@ -81,13 +81,13 @@ def environment_of_section(section: Any) -> Environment:
     :raises ValueError: if the section is empty
     """
     if not section.python and not section.requirements:
-        raise ValueError("an <environment> needs requirements or python")
+        raise ValueError("an <environment> needs requirements or a python")
     requirements = tuple(section.requirements)
     return Environment(section.getSectionName(), section.python or "", requirements)
 
 
 def requirement(text: str) -> str:
-    """Return a requirement of a section, made absolute if it is a path.
+    """Return a requirement of a section, with a path made absolute.
 
     :raises ValueError: if it is a directory that cannot be installed
     """
@@ -103,15 +103,15 @@ def environments_of_words(
 ) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word is the path of something that uv installs, a Python, or consists of requirements; or
-    *several* returns the environments that it stands for.
+    A word is the path of something that uv installs, a Python, or a list of requirements; or it
+    stands for the environments that *several* returns.
 
-    :raises UserError: if a word is none of these, or names the same environment as another one
+    :raises UserError: if a word is none of these, or names the same environment as another word
     """
     environments: list[Environment] = []
     taken = {INSTALLED}
     for word, wanted in [(w, e) for w in words for e in several(w) or [_of_word(w)]]:
-        name = wanted.name.lower()[:MAX_NAME]  # in small letters, as in ZConfig
+        name = wanted.name.lower()[:MAX_NAME]  # in lower case, as in ZConfig
         environment = replace(wanted, name=name)
         alike = [
             other
@@ -131,7 +131,7 @@ def environments_of_words(
 
 def _of_word(word: str) -> Environment:
     path = Path(word).expanduser()
-    if os.path.exists(path):  # noqa: PTH110 - a Path raises an error if it is too long
+    if os.path.exists(path):  # noqa: PTH110 - a Path raises if it is too long
         return _of_path(word, path)
     if re.fullmatch(r"(python|pypy)[\d.]*", word):
         if shutil.which(word) is None:
@@ -166,7 +166,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word: as few as possible, since each may contain blanks."""
+    """Yield the requirements in a word, each as long as possible, because it may contain spaces."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):
@@ -205,7 +205,7 @@ def _name_of_requirement(text: str) -> str:
 
 
 def is_direct(requirement: str) -> bool:
-    """Return whether a requirement says where to find its package: by a URL or a path."""
+    """Return whether a requirement locates its package by a URL or a path."""
     try:
         return Requirement(requirement).url is not None
     except InvalidRequirement:
@@ -219,7 +219,7 @@ def _with_hash(requirement: str) -> str:
     digest = hashlib.sha256()
     for file in [path] if path.is_file() else _files(path):
         digest.update(f"{file.relative_to(path)}\n".encode())
-        with suppress(OSError):  # uv cannot read it either
+        with suppress(OSError):  # uv will report that it is unreadable
             digest.update(file.read_bytes())
     return f"{requirement} ({digest.hexdigest()[:12]})"
 
@@ -250,7 +250,7 @@ def _is_project(path: Path) -> bool:
 
 
 def _absolute(requirement: str) -> str:
-    """Return a requirement, made an absolute path if it is an existing path or a URL of one."""
+    """Return a requirement with an existing path, or the path in a URL, made absolute."""
     if match := _LOCAL_URL.fullmatch(requirement):
         requirement = f"{unquote(match['path'])}{match['extras'] or ''}"
     path = Path(requirement).expanduser()

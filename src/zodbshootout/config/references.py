@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ZConfig.substitution import substitute
 
 ENVIRONMENT_REFERENCE = re.compile(r"\$\(\s*(?P<name>\w+)\s*\)")
-"""ZConfig's name for the value of an environment variable."""
+"""ZConfig's reference to the value of an environment variable."""
 _REFERENCE = re.compile(
     r"\$(?:(?P<other>\$|\([a-z_]\w*\))|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))",
     re.IGNORECASE | re.ASCII,
@@ -16,14 +16,14 @@ _REFERENCE = re.compile(
 """ZConfig's reference to a name, ``$name`` or ``${name}``, or to an environment variable,
 ``$(NAME)``, or its ``$$`` for a single ``$``."""
 BEGIN, END = "\ue000", "\ue001"
-"""Marks around the value of a reference: characters that have no meaning, for private use."""
+"""Marks around the value of a reference: private-use characters, which have no meaning."""
 
 
 def replaced(text: str, values: Mapping[str, str]) -> str:
     """Return *text* with *values* in place of references.
 
     The keys are names in lower case, ``(NAME)`` for an environment variable, and ``$`` for ``$$``.
-    A name without a value becomes ``${name}``; what else has none is unchanged.
+    A name without a value becomes ``${name}``; other references without one are unchanged.
     """
 
     def value(reference: re.Match[str]) -> str:

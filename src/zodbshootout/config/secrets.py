@@ -24,7 +24,7 @@ SECRET_KEY = re.compile(
     r"|(api|access|account|customer|encryption|master|private|signing)[-_]?key",
     re.IGNORECASE,
 )
-"""Matches in the names of settings and environment variables whose values are secret."""
+"""A pattern in the names of settings and environment variables whose values are secret."""
 
 _CONNINFO = re.compile(
     r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))",
@@ -41,7 +41,7 @@ _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
 _SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Prefixes of variables that database clients read: their values are secret however short."""
+"""Prefixes of variables that database clients read, whose values are secret even if short."""
 
 
 def of_configuration(
@@ -64,20 +64,20 @@ def of_configuration(
         for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
             secrets.update(_of_setting(name, form, follow=False))
         secrets.update(_with_parts(name, replaced(resolved, by_value), follow=follow))
-    return secrets - {f"${{{name}}}" for name in names}  # how texts of sections show names
+    return secrets - {f"${{{name}}}" for name in names}  # as sections' texts show names
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a *value* with marks, and the values of the references in them."""
+    """Yield the secrets in a *value* with marks, and the values of references in them."""
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):
-        if unmarked(secret) in secrets:  # otherwise a mark changed where it begins or ends
+        if unmarked(secret) in secrets:  # else a mark has changed its extent
             yield from _parts(secret)
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """Yield the value of each reference in a secret, those within other values too."""
+    """Yield the value of each reference in a secret, including nested ones."""
     while match := _MARKED.search(secret):
         yield match["value"]
         secret = f"{secret[: match.start()]}{match['value']}{secret[match.end() :]}"
@@ -86,11 +86,11 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
-    """Yield every possible password in a URI, and in those within it.
+    """Yield every possible password in a URI, and in URIs nested in it.
 
-    An unquoted password may contain a character that ends it for some parsers.  The password up to
-    each such character is secret, and so are the pieces between them, for an error may quote one.
-    With *follow*, the secrets in files that ``zconfig:`` URIs name are included.
+    An unquoted password may contain characters that end it for some parsers.  The password up to
+    each such character is secret, and so are the pieces between them, because an error may quote
+    one.  With *follow*, the secrets in files that ``zconfig:`` URIs name are included.
     """
     for start in _AUTHORITY.finditer(uri):
         yield from _of_authority(uri, start)
@@ -128,7 +128,7 @@ def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
         if colon and not ENVIRONMENT_REFERENCE.fullmatch(password):
             yield from (password, unquote(password), *_pieces(password))
         elif uri[: start.start()].endswith(("http", "https")):
-            yield from (user, unquote(user))  # a token, as in a requirement
+            yield from (user, unquote(user))  # the user may be a token, as in a requirement
 
 
 def of_dsn(dsn: str) -> Iterator[str]:
@@ -137,7 +137,7 @@ def of_dsn(dsn: str) -> Iterator[str]:
         if SECRET_KEY.search(match["key"]):
             raw = match["quoted"] if match["quoted"] is not None else match["bare"]
             yield from (raw, re.sub(r"\\(.)", r"\1", raw))
-    with suppress(Exception):  # the driver may be missing, or report a mistake later
+    with suppress(Exception):  # the driver may be missing; mistakes are reported later
         from psycopg2.extensions import parse_dsn
 
         parsed = parse_dsn(dsn)
@@ -145,7 +145,7 @@ def of_dsn(dsn: str) -> Iterator[str]:
 
 
 def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    # The name of a variable is no secret: the user has to set it.
+    # The name of a variable is not secret: the user has to set the variable.
     if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
     if "://" in value or ":(" in value:
@@ -161,7 +161,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
         is_long = len(value) >= _SHORTEST_PIECE and not _SMALL_NUMBER.fullmatch(value)
         if is_long or name.startswith(_PREFIXES):
             is_a_file = os.path.exists(value)  # noqa: PTH110 - a Path raises if it is too long
-            if not is_a_file:  # such as that of PGPASSFILE
+            if not is_a_file:  # such as PGPASSFILE's
                 yield value
 
 

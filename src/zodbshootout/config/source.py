@@ -16,11 +16,11 @@ from zodbshootout.config.tree import Section, Tree, read_tree
 from zodbshootout.errors import UserError
 
 DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
-"""The types of the sections with databases, in ZODB's configurations and in Zope's."""
+"""The section types of databases, in ZODB's and in Zope's configurations."""
 MAX_SIZE = 2**20
-"""The most characters of a configuration: a database of gigabytes is not read."""
+"""The maximum length of a configuration, so that a database of gigabytes is not read."""
 _BINARY = re.compile(r"FS\d\d|\0")
-"""The beginning of a FileStorage, which may be text, or of another binary file."""
+"""The beginning of a FileStorage (which may be text) or of another binary file."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Source:
     path: Path
     text: str
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """Values that replace those which the file defines, by name."""
+    """Values that replace the file's own definitions, by name."""
 
     change: Callable[[Tree], Tree] | None = None
-    """The change of the file's tree before it is used, if there is one."""
+    """The change to make to the file's tree before it is used, if any."""
 
     @cached_property
     def original(self) -> Tree:
-        """The content of the file, with those that it includes."""
+        """The content of the file, with the files that it includes."""
         return read_tree(self.text, self.path, self.definitions)
 
     @cached_property
@@ -47,7 +47,7 @@ class Source:
 
     @property
     def servers(self) -> Sequence[Section]:
-        """The sections of servers that have a name."""
+        """The server sections that have a name."""
         return [
             section
             for section in self.tree.root.sections
@@ -82,19 +82,19 @@ def samples() -> dict[str, Path]:
 def read_source(path: Path) -> Source:
     """Read a configuration file.
 
-    :raises UserError: if it cannot be read, or is something else, such as a FileStorage
+    :raises UserError: if it cannot be read or is something else, such as a FileStorage
     """
     try:
         text = _beginning(path)
     except FileNotFoundError:
         raise UserError(
-            f"no such file: {path} (with no file, an embedded default is measured)"
+            f"no such file: {path} (without a FILE, an embedded default is measured)"
         ) from None
     except UnicodeError:
-        # zodburi takes a path as it is, and unquotes nothing.
+        # zodburi uses a path literally, without unquoting.
         uri = f"file://{path.absolute()}"
         raise UserError(
-            f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage write {uri}"
+            f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage, write {uri}"
         ) from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
@@ -104,12 +104,12 @@ def read_source(path: Path) -> Source:
         )
     if "\0" in text:
         number = text.count("\n", 0, text.index("\0")) + 1
-        raise UserError(f"{path}:{number}: no configuration has a NUL character; delete it")
+        raise UserError(f"{path}:{number}: a configuration has no NUL characters; delete it")
     return Source(path, text)
 
 
 def _beginning(path: Path) -> str:
-    """Return the text of a file, of which no more than one character exceeds :data:`MAX_SIZE`."""
+    """Return the beginning of a file's text, at most one character longer than :data:`MAX_SIZE`."""
     with path.open(encoding="utf-8-sig") as file:
         text = file.read(MAX_SIZE + 1)
     if _BINARY.match(text):

@@ -1,4 +1,4 @@
-"""Sections that lack something, or that stand where they may not."""
+"""Sections that lack something, or that are in a place where they are not allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HELD = {
     "zodb.storage": ("storage", "<filestorage>"),
     "relstorage.adapter": ("database", "<postgresql>"),
 }
-"""Words for abstract types of sections, with an example."""
+"""Words for abstract section types, with an example of each."""
 _LACKING = re.compile(
     r"(no|not enough) values for (?P<section>section type )?'(?P<name>[^']+)'.* required$"
 )
@@ -22,9 +22,9 @@ _MOST_PARENTS = 3
 
 
 def flaw_of_section(message: str, sections: Sequence[Section], schema: Any) -> str | None:
-    """Return what a *message* of ZConfig's says about the innermost of nested *sections*.
+    """Return the flaw of the innermost of nested *sections*, given ZConfig's *message* about it.
 
-    Return ``None`` if it is about a part of the section.
+    Return ``None`` if the message is about a part of the section.
     """
     *outer, section = sections
     if match := _LACKING.match(message):
@@ -35,14 +35,14 @@ def flaw_of_section(message: str, sections: Sequence[Section], schema: Any) -> s
         parents = sorted(_parents_of(section.type, schema))
         advice = ""
         if 0 < len(parents) <= _MOST_PARENTS:
-            advice = f"; write it into {' or '.join(f'<{parent}>' for parent in parents)}"
-        return f"{section.start} cannot stand outside of a section{advice}"
+            advice = f"; put it into {' or '.join(f'<{parent}>' for parent in parents)}"
+        return f"{section.start} is not allowed outside of a section{advice}"
     match = _TOO_MANY.match(message)
     if match and outer:
-        what, _ = _HELD.get(match["type"], (f"<{section.type}>", ""))
+        noun, _ = _HELD.get(match["type"], (f"<{section.type}>", ""))
         is_database = outer[-1].type in {DATABASE, ZOPE_DATABASE}
-        advice = f"give it a <{outer[-1].type} NAME> of its own" if is_database else "delete one"
-        return f"{section.start} is a second {what} in {outer[-1].start}, which has one; {advice}"
+        advice = f"give it its own <{outer[-1].type} NAME>" if is_database else "delete one"
+        return f"{section.start} is a second {noun} in {outer[-1].start}, which takes one; {advice}"
     return None
 
 
@@ -51,21 +51,21 @@ def _lack(match: re.Match[str], schema: Any) -> str:
     if not match["section"]:
         return f"needs {name}"
     if name in _HELD:
-        return "holds no {}, such as {}".format(*_HELD[name])
+        return "contains no {}, such as {}".format(*_HELD[name])
     types = sorted(schema.gettype(name).getsubtypenames()) if "." in name else [name]
-    return f"holds no {' or '.join(f'<{type_}>' for type_ in types)}"
+    return f"contains no {' or '.join(f'<{type_}>' for type_ in types)}"
 
 
 def _misplaced(section: Section, outer: Section) -> str:
     place = outer.place
     where = f"line {place.number}" if place.path == section.place.path else str(place)
-    flaw = f"{section.start} cannot stand in {outer.start}, which {where} begins"
+    flaw = f"{section.start} is not allowed in {outer.start}, which begins on {where}"
     is_database = section.type in {DATABASE, ZOPE_DATABASE}
     return f"{flaw}; write </{outer.type}> above this line" if is_database else flaw
 
 
 def _parents_of(type_: str, schema: Any) -> Iterator[str]:
-    """Yield the types of the sections in which one of that type may stand."""
+    """Yield the types of sections that may contain one of that type."""
     types = (schema.gettype(name) for name in schema.gettypenames())
     for parent in types:
         if not parent.isabstract() and any(

@@ -1,7 +1,7 @@
 """A configuration as a tree of its sections and keys, as ZConfig's parser finds them.
 
 ZConfig reads a file with a schema, whose types are those of packages that this Python has, and with
-the values of all names.  The tree needs neither: it is read once, and then tells which servers a
+the values of all names.  The tree needs neither: it is read once, and then shows which servers a
 file has, which names it refers to and which values are secret.  Its sections are then passed to
 ZConfig here, or as text to another Python.
 """
@@ -34,9 +34,9 @@ class Position(NamedTuple):
     """A line of a file."""
 
     path: Path
-    """Relative if the user has named the configuration so."""
+    """The file, as a relative path if the user gave a relative path."""
     number: int
-    """Counted from 1."""
+    """The line number, counted from 1."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.number}"
@@ -54,17 +54,17 @@ class Key(NamedTuple):
 
     name: str
     written: str
-    """The value as it is written."""
+    """The value as it is written in the file."""
     resolved: str
-    """The value with each definition replaced, between marks.
+    """The value with definitions replaced by their values, between marks.
 
-    References to names of the run and to environment variables are left.
+    References to names of the run and to environment variables remain.
     """
     place: Position
 
     @property
     def value(self) -> str:
-        """The value with each definition replaced, which still is a value in ZConfig's language."""
+        """The value with definitions replaced, still in ZConfig's language."""
         return unmarked(self.resolved)
 
 
@@ -81,31 +81,31 @@ class Import(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A section, and what is in it."""
+    """A section, and its content."""
 
     type: str
-    """In lower case, as the name is."""
+    """Its type, in lower case, as is its name."""
     name: str
     place: Position
     items: list[Item] = field(default_factory=list)
-    """Its keys, sections and imports, in the order of the file."""
+    """Its keys, sections and imports, in file order."""
     end: list[Position] = field(default_factory=list)
-    """The place of its end, if it has one."""
+    """The place of its end, if it has an end."""
     imports: tuple[Import, ...] = ()
     """The imports outside of it that its types need."""
     environment: str = ""
-    """The environment whose Python reads it; empty for the Python of the command."""
+    """The environment whose Python reads it; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
-    """The statements to run once its storage has made its tables."""
+    """The statements to run after its storage has created its tables."""
 
     @property
     def keys(self) -> Iterator[Key]:
-        """Its own keys."""
+        """Its keys, without those of inner sections."""
         return (item for item in self.items if isinstance(item, Key))
 
     @property
     def sections(self) -> Iterator[Section]:
-        """The sections that are directly in it."""
+        """Its direct inner sections."""
         return (item for item in self.items if isinstance(item, Section))
 
     def walk(self) -> Iterator[Section]:
@@ -115,7 +115,7 @@ class Section:
             yield from section.walk()
 
     def key(self, name: str) -> Key | None:
-        """Return its own key of that *name*, in lower case, or ``None``."""
+        """Return its key called *name*, which is in lower case, or ``None``."""
         return next((key for key in self.keys if key.name.lower() == name), None)
 
     @cached_property
@@ -126,7 +126,7 @@ class Section:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """Its lines, from its start to its end."""
+        """Its lines, from the first to the last."""
         return tuple(self._lines())
 
     @property
@@ -145,7 +145,7 @@ class Section:
 
     @property
     def all_imports(self) -> tuple[Import, ...]:
-        """The imports that it needs, outside of it and in it."""
+        """The imports that it needs, outside of it and inside."""
         inside = (
             item for section in self.walk() for item in section.items if isinstance(item, Import)
         )
@@ -161,7 +161,7 @@ class Section:
 
     @property
     def storage(self) -> str:
-        """The text of the sections in it except ``<settings>``: the storage of a server."""
+        """The text of its inner sections except ``<settings>``: the storages of a server."""
         inner = (section for section in self.sections if section.type != "settings")
         return "".join(f"{line.text}\n" for section in inner for line in section.lines)
 
@@ -172,7 +172,7 @@ class Section:
     def mistake(self, flaw: str, wrong: str = "") -> UserError:
         """Return an error with the place of the first line that begins with the words *wrong*.
 
-        Without such a line it is the section's first.
+        If there is no such line, the place is the section's first line.
         """
         words = f"{wrong} ".lower()
         lines = (line for line in self.lines if f"{line.text} ".lower().startswith(words))
@@ -188,7 +188,7 @@ Item: TypeAlias = "Key | Section | Import"
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """The content of a configuration, with the files that it includes."""
+    """The content of a configuration, including the files that it includes."""
 
     root: Section
     """A section without a type that contains the outermost sections."""
@@ -196,7 +196,7 @@ class Tree:
     directives: list[Key] = field(default_factory=list)
     """The ``%include`` and ``%import`` directives."""
     errors: list[ZConfig.ConfigurationError] = field(default_factory=list)
-    """The errors of ZConfig's parser, which goes on with the next line."""
+    """The errors of ZConfig's parser, which continues on the next line."""
 
     @property
     def keys(self) -> Iterator[Key]:
@@ -207,14 +207,14 @@ class Tree:
             yield from section.keys
 
     def around(self, place: Position) -> tuple[Section, ...]:
-        """Return the sections around a line, outermost first.
+        """Return the sections that contain a line, outermost first.
 
-        The first and the last line of a section count as inside it.
+        The first and the last line of a section belong to it.
         """
         return next(self._paths(self.root, place), ())
 
     def _paths(self, section: Section, place: Position) -> Iterator[tuple[Section, ...]]:
-        """Yield the sections around a line, from the longest path to the shortest."""
+        """Yield the sections that contain a line, from the longest path to the shortest."""
         for inner in section.sections:
             yield from ((inner, *path) for path in self._paths(inner, place))
             own = {item.place for item in inner.items if isinstance(item, (Key, Import))}
@@ -225,34 +225,34 @@ class Tree:
 
 
 def read_tree(text: str, path: Path, definitions: Mapping[str, str] | None = None) -> Tree:
-    """Return the tree of a file with that *text*; *definitions* stand in for the file's own."""
+    """Return the tree of a file with this *text*; *definitions* replace the file's own."""
     return _Loader(path, definitions or {}).tree_of(text)
 
 
 def path_of(url: str) -> Path:
-    """Return the path of a file from ZConfig's URL for it."""
+    """Return the path of a file, given ZConfig's URL for it."""
     return Path(url2pathname(urlsplit(url).path))
 
 
 class _Loader(BaseLoader):  # type: ignore[misc]
-    """The ``context`` of ZConfig's parsers: it opens files, and collects what they find."""
+    """The ``context`` of ZConfig's parsers, which opens files and collects what they find."""
 
     def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         super().__init__()
         self.path = path
         self.tree = Tree(Section("", "", Position(path, 0)))
         self.section = self.tree.root
-        """The section that is being read."""
+        """The section being read."""
         self.place = Position(path, 0)
-        """The line that is being read."""
+        """The line being read."""
         self.at_end = False
-        """Whether there are no more lines in the file that is being read."""
+        """Whether the file being read has no more lines."""
         self.fixed = frozenset(definitions)
         """The names whose definitions in the file are ignored."""
         self._values: dict[str, str] = {}
-        """The definitions, marked, by name."""
+        """The definitions, with marks, by name."""
         self._open: list[str] = []
-        """The URLs of the file that is being read and of those that include it."""
+        """The URLs of the file being read and of the files that include it."""
         for name, value in definitions.items():
             self.define(name, value)
 
@@ -274,7 +274,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         while not self.at_end:
             try:
                 parser.parse(self.section)
-            except ZConfig.ConfigurationError as error:  # go on with the next line
+            except ZConfig.ConfigurationError as error:  # continue on the next line
                 self.tree.errors.append(error)
         self.at_end = False
         self._open.pop()
@@ -284,7 +284,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         place = self.place
         if url in self._open:
             raise ZConfig.ConfigurationSyntaxError(
-                "it includes itself, or a file that does", *place
+                "it includes itself, directly or through another file", *place
             )
         try:
             resource = self.openResource(self.normalizeURL(url))
@@ -292,7 +292,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
             error.url, error.lineno = place
             error.message = error.message.replace(str(path_of(url)), str(self.shown(url)))
             raise
-        except Exception as error:  # a package that is to have the file may raise anything
+        except Exception as error:  # importing the file's package may raise anything
             raise ZConfig.ConfigurationSyntaxError(
                 f"cannot include {url}: {type(error).__name__}: {error}", *place
             ) from error
@@ -319,7 +319,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         return replaced(value, self._values)
 
     def define(self, name: str, value: str) -> None:
-        """Record a definition; the first one of a name holds."""
+        """Record a definition; the first definition of a name counts."""
         key = self.key(name, value)
         self.tree.definitions.append(key)
         self._values.setdefault(name, marked(key.resolved))
@@ -345,7 +345,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         self.error(f"{opened.start} is not closed; write {ends} at its end")
 
     def start_section(self, section: Section, rest: str) -> Any:
-        if rest[:1] in {"?", "!"}:  # of XML or HTML
+        if rest[:1] in {"?", "!"}:  # XML or HTML
             self.error("malformed section header")
         return super().start_section(section, rest)
 
@@ -353,11 +353,11 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         type_ = rest.strip().lower()
         opened = [type_ for type_, _, _ in self.stack]
         if type_ not in opened:
-            self.error(f"</{type_}> closes nothing: no <{type_}> is open here; write that above it")
+            self.error(f"</{type_}> closes nothing: no <{type_}> is open; write it above")
         if type_ != section.type:
             self.error(
-                f"</{type_}> cannot close {section.start}, which line {section.place.number} "
-                f"begins; write </{section.type}> above it"
+                f"</{type_}> cannot close {section.start}, which begins on line "
+                f"{section.place.number}; write </{section.type}> above it"
             )
         return super().end_section(section, rest)
 
@@ -376,14 +376,14 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         earlier = {key.name: key.written for key in self.context.tree.definitions}
         self.context.define(name, text)
         if not isname(name):
-            self.error(f"{name!r} cannot be a name; letters, digits and _ can, after a letter")
+            self.error(f"{name!r} is not a name; begin with a letter, and use letters, digits, _")
         if earlier.get(name, text) != text:
             self.error(f"cannot redefine {name!r}")
 
     def handle_import(self, section: Section, rest: str) -> None:
         self.context.tree.directives.append(self.context.key("", rest))
         if len(rest.split()) > 1:
-            self.error(f"%import takes the name of one package; write a line for each: {rest!r}")
+            self.error(f"%import takes one package; write a line for each: {rest!r}")
         super().handle_import(section, rest)
 
     def handle_include(self, section: Section, rest: str) -> None:

@@ -1,4 +1,4 @@
-"""ZODB URIs, which zodburi resolves: a database in one word."""
+"""ZODB URIs, which zodburi resolves and which describe a database in one word."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _ADAPTERS = {
     "postgres": "PostgreSQLAdapterFactory",
     "sqlite": "Sqlite3AdapterFactory",
 }
-"""The classes of the sections of RelStorage's adapters, by scheme."""
+"""The section classes of RelStorage's adapters, by scheme."""
 _SLASHED = frozenset({"file", "memory", "zconfig", "zeo", *_ADAPTERS})
 """The schemes whose URIs begin with ``SCHEME://``."""
 
 
 def _unusable(uri: str, reason: str) -> ValueError:
-    """Return an error of one line without passwords; ZConfig adds the place in the file."""
+    """Return an error in one line without passwords; ZConfig adds the place in the file."""
     return ValueError(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
 
 
@@ -87,11 +87,11 @@ class URISection:
         own = {"uri": section.uri, "parameters": _query(section.uri), "storage": storages}
         name, matcher = section.getSectionName(), section.getSectionMatcher()
         self.config = SectionValue({**own, **options}, name, matcher)
-        """The settings of the section, with sections that tell of its storages."""
+        """The section's settings, with ``storage`` sections equivalent to the URI."""
 
 
 def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
-    """Return the section in the file of a ``zconfig:`` URI, or stand-ins, and options of the DB."""
+    """Return the section in a ``zconfig:`` URI's file, or equivalent ones, and the DB's options."""
     _check_form(uri)
     factory, options = _resolved(uri)
     if scheme_of(uri) == "zconfig":
@@ -101,7 +101,7 @@ def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _check_form(uri: str) -> None:
-    """Refuse what zodburi would misunderstand, or refuse without a reason."""
+    """Refuse what zodburi would misunderstand, or refuse without saying why."""
     scheme = scheme_of(uri)
     if not uri.isprintable():
         raise _unusable(scheme, "a URI is one line of printable characters")
@@ -110,7 +110,7 @@ def _check_form(uri: str) -> None:
     if _SEVERAL_SERVERS.match(uri):
         raise _unusable(
             uri,
-            "a URI names one server; for several write a <zeoclient> into a FILE, with a line "
+            "a URI names one server; for several, write a <zeoclient> into a FILE, with a line "
             "'server HOST:PORT' for each",
         )
     if scheme == "demo":
@@ -137,7 +137,7 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
         raise _unusable(uri, f"no resolver knows the scheme {scheme_of(uri)!r}; {advice}")
     try:
         factory, options = zodburi.resolve_uri(uri)
-    except Exception as error:  # other packages add resolvers
+    except Exception as error:  # other packages' resolvers may raise anything
         raise _unusable(uri, _reason(error, uri)) from error
     return factory, options
 
@@ -147,7 +147,7 @@ def _reason(error: Exception, uri: str) -> str:
     if isinstance(error, SUBSTITUTION_ERRORS):  # ZConfig quotes the value, which may be secret
         number = getattr(error, "lineno", None)
         place = f"line {number}: " if number else ""
-        return f"{place}a $ in a value is written $$, and a name after a single $ is defined before"
+        return f"{place}write a literal $ in a value as $$, and define a name before $name"
     if isinstance(error, ZConfig.ConfigurationError):  # in the file that a zconfig: URI names
         path = path_of(uri)
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
@@ -170,7 +170,7 @@ def _reason(error: Exception, uri: str) -> str:
 
 
 def _check_place(uri: str) -> None:
-    """Refuse a URI that names no place for its data, or none that can be."""
+    """Refuse a URI that names no place for its data, or an impossible one."""
     scheme = scheme_of(uri)
     path = uri.partition("://")[2].partition("?")[0]
     if scheme == "file":
@@ -205,12 +205,12 @@ def _query(uri: str) -> dict[str, str]:
 
 
 def _settings(**values: Any) -> SectionValue:
-    """Return settings as ZConfig passes them to a section."""
+    """Return settings as ZConfig would pass them to a section."""
     return SectionValue(values, None, None)
 
 
 def _stand_ins(uri: str) -> list[Any]:
-    """Return sections that tell which servers have to run, and what to install for a driver."""
+    """Return sections that show which servers must run, and what to install for a driver."""
     scheme = scheme_of(uri)
     if scheme == "demo":
         base, changes = (_described(part)[0] for part in _parts_of_demo(uri))

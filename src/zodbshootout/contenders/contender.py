@@ -1,4 +1,4 @@
-"""A contender: what its section says, and what is known of its storage once it was opened."""
+"""A contender: its section's settings and, once it was opened, facts about its storage."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ _OF_SERVER = "server."
 """The prefix of the settings of private servers."""
 
 _SHARING_LIMITS = {
-    Sharing.EXCLUSIVE: "one DB at a time can open it",
-    Sharing.VOLATILE: "its data lives in one DB only",
+    Sharing.EXCLUSIVE: "only one DB at a time can open it",
+    Sharing.VOLATILE: "its data exists in one DB only",
 }
 _PARTS_OF_URI: frozenset[str] = frozenset({"parameters", "storage"})
 _FILES = ("path", "data_dir")
 _FILE_URI = re.compile(r"file://(?P<path>[^?$]+)(\?|$)")
-"""A URI of a file that does not depend on the run."""
+"""A URI of a file whose path does not depend on the run."""
 _URI_OF_FILES = re.compile(r"\bfile://|\bdata_dir=|\bshared_blob_dir=[^0fFnN]|\$scratch")
-"""The text in a URI that names files which all clients share."""
+"""Text in a URI that names files which all clients share."""
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings by which a user recognizes a database."""
 
@@ -70,9 +70,9 @@ class Contender:
 
     name: str
     storage: Storage
-    """The description from which a client opens it."""
+    """The description by which a client opens it."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The configuration without secrets, and with names of the run such as ``$scratch``."""
+    """The configuration without secrets, with names of the run such as ``$scratch`` kept."""
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
     """The private servers that it needs, directly or through another server, by name."""
@@ -81,32 +81,32 @@ class Contender:
     limits: tuple[Limit, ...] = ()
     """The crews that cannot use it, besides those that its storage reports."""
     hosts_together: int = 1
-    """The largest number of a crew's hosts on one machine."""
+    """The largest number of a crew's hosts that run on one machine."""
     requirements: tuple[Requirement, ...] = ()
     installation: str | None = None
-    """How to install the packages that it needs, such as a driver."""
+    """How to install packages that it needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
     has_servers: bool = False
-    """Whether it connects to servers, private or not; true if only another Python can tell."""
+    """Whether it connects to servers, private or not; also true if only another Python knows."""
     movable: bool = False
-    """Whether it connects to servers whose distance is that of ``--rtt``."""
+    """Whether it connects to servers whose distance ``--rtt`` determines."""
     section: Section = NO_SECTION
     environment: Environment | None = None
-    """The environment that it is opened in; ``None`` for the Python of the command."""
+    """The environment in which it is opened; ``None`` for the command's own Python."""
     server_environments: Mapping[str, Environment] = field(default_factory=dict)
-    """The environments that its private servers run in, by the servers' names; the other servers
-    run in the Python of the command, or need none."""
+    """The environments in which its private servers run, by the servers' names; other servers run
+    in the command's own Python, or need no Python."""
     variant: str = ""
-    """The name of the variant whose ``$scratch`` and servers it uses, if there are several."""
+    """The variant whose ``$scratch`` and servers it uses, if there are several variants."""
     variant_of: str = ""
-    """The variant of the same section that it is compared with; empty if it is that variant."""
+    """The variant of the same section that it is compared to; empty if it is that variant."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of those ``--define`` names that it uses, if it is measured with several."""
+    """The values of the ``--define`` names that it uses, if several values are measured."""
     text: str = ""
-    """The text of its section and those of its servers, without secrets."""
+    """The text of its section and its servers' sections, without secrets."""
 
     def at_distance(self, rtt: float, variant: str) -> Contender:
-        """Return the contender with *rtt* seconds to its servers, as part of a variant.
+        """Return the contender with *rtt* seconds to its servers, as part of *variant*.
 
         Servers whose sections have a key ``rtt`` keep their distance.
         """
@@ -126,12 +126,12 @@ class Contender:
         return replace(self, info=known, storage=storage)
 
     def with_versions(self, versions: Mapping[str, str]) -> Contender:
-        """Return the contender with *versions* of software besides those of its storage."""
+        """Return the contender with additional *versions* of software."""
         info = replace(self.info, versions={**self.info.versions, **versions})
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender in an environment, with the servers that are in no other one."""
+        """Return the contender in an environment, with its servers that have no environment yet."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -139,7 +139,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return the promise of the storages in its private ZEO servers, if it is behind them."""
+        """Return the promise of the storages in its private ZEO servers, if it uses any."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -154,7 +154,7 @@ class Contender:
         return self.info.zap_obstacle
 
     def on_hosts(self, cluster: Cluster) -> Contender:
-        """Return the contender with the limits that clients on the hosts of a cluster have."""
+        """Return the contender with the limits that apply to clients on a cluster's hosts."""
         limits = (*self.limits, *map(Limit, self._out_of_reach(cluster)))
         return replace(self, limits=limits, hosts_together=cluster.together)
 
@@ -162,17 +162,17 @@ class Contender:
         """Yield the reasons why clients on the hosts cannot open it."""
         if self.environment is not None:
             name = self.environment.name
-            yield f"environment {name} is made for this command alone; leave out --hosts"
+            yield f"environment {name} exists on this host only; leave out --hosts"
         if cluster.here:
             return
         for file in _files_in(self.settings):
-            yield f"only this host has {file}; leave out --hosts"
+            yield f"{file} exists on this host only; leave out --hosts"
         for server in self.servers.values():
             if is_loopback(server.listen or HOST):
-                yield f"server {server.name} listens on this host alone; see listen"
+                yield f"server {server.name} is reachable from this host only; see listen"
 
     def refusal(self, parameters: Parameters) -> str | None:
-        """Return why it cannot be measured with these parameters, ``None`` if it can."""
+        """Return why it cannot be measured with these parameters, or ``None`` if it can."""
         name, shape = self.info.storage_name, parameters.crew
         if parameters.blobs and self.info.stores_blobs is False:
             return f"{name} stores no blobs as configured here; see blob-dir"
@@ -186,18 +186,18 @@ class Contender:
         return next((limit.reason for limit in applying), None)
 
     def missing_server(self) -> str | None:
-        """Try to connect to its servers; return a message if one does not run or refuses it."""
+        """Try to connect to its servers; return a message if one is not running or refuses."""
         obstacles = (server.obstacle() for server in self.requirements)
         return next(filter(None, obstacles), None)
 
     def advice_on(self, cause: str) -> str | None:
-        """Return how to change its configuration after it failed with *cause*, if that is known."""
+        """Return how to change its configuration after it failed with *cause*, if known."""
         fitting = (advice.text for advice in self.advice if re.search(advice.pattern, cause))
         return next(fitting, None)
 
     @property
     def description(self) -> tuple[object, ...]:
-        """Everything that its sections say: equal for those that are configured alike."""
+        """Everything that its sections say; equal for equal configurations."""
         servers = (server.text.whole for server in self.servers.values())
         environments = self.server_environments.values()
         rtts = tuple(distance.rtt for distance in self.storage.distances)
@@ -217,27 +217,27 @@ class Contender:
             section, _, last = key.rpartition(".")
             name = last.rstrip("0123456789")
             if name == "user" and f"{section}.dsn" in self.settings:
-                places.append(value)  # in Oracle each user has a schema of its own
+                places.append(value)  # in Oracle, each user has a schema
             elif name in _FILES and not value.startswith("$"):
                 places.append(str(Path(value).absolute()))
             elif name in _PLACES:
-                # A private server's host has several names, its port has one.
+                # A private server's host has several names, but its port identifies it.
                 server = by_port.get(value.rpartition(":")[2]) if name == "server" else None
                 places.append(f"{server or value}{self._own_name(value)}")
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """Return what tells a place from that of other variants, if it has a name of the run."""
+        """Return what distinguishes a place from other variants', if a name of the run is in it."""
         return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
-        """Return a hash of the settings: equal for equal configurations."""
+        """Return a hash of the settings; equal for equal configurations."""
         text = json.dumps(dict(self.settings), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _files_in(settings: Mapping[str, str]) -> list[str]:
-    """Return the files and directories that clients open according to the settings, or URIs."""
+    """Return the files and directories that clients open, according to settings or URIs."""
     files = []
     for key, value in settings.items():
         if key == "uri" and _URI_OF_FILES.search(value):
@@ -252,7 +252,7 @@ def _files_in(settings: Mapping[str, str]) -> list[str]:
 
 
 def contenders_of(configuration: Configuration) -> list[Contender]:
-    """Return the contenders that a configuration describes, in their order.
+    """Return the contenders that a configuration describes, in file order.
 
     :raises UserError: if a section of a contender or of a server is wrong
     """
@@ -267,7 +267,7 @@ def contenders_of(configuration: Configuration) -> list[Contender]:
 
 
 def _contender(text: Section, section: Any, configuration: Configuration) -> Contender:
-    """Return a contender; *section* is ``None`` if another Python is to read it."""
+    """Return a contender; *section* is ``None`` if another Python should read it."""
     servers = servers_of(text.names, configuration)
     typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
     served = served_storages(text, servers)
@@ -308,7 +308,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
 
 
 def _addresses(section: Any, storage: Storage) -> list[Address]:
-    """Return the addresses of servers in a section, none if another Python is to read it."""
+    """Return the addresses of servers in a section; none if another Python should read it."""
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
     if of_uri or section is None:
         return list(of_uri)
@@ -318,9 +318,9 @@ def _addresses(section: Any, storage: Storage) -> list[Address]:
 def _distances(
     servers: Sequence[ServerSection], known: Sequence[Address], names: Mapping[str, str]
 ) -> Iterator[Distance]:
-    """Yield the distances of servers with a key ``rtt``, if their addresses are among the *known*.
+    """Yield the distances of servers with a key ``rtt``, if their addresses are *known*.
 
-    The address of another one is that of a server behind a server, unless none is known.
+    Other addresses are those of servers behind servers, unless no address is known.
     """
     for server in servers:
         if server.rtt is not None:
@@ -332,19 +332,19 @@ def _distances(
 def _is_movable(
     servers: Sequence[ServerSection], known: Sequence[Address], distances: Sequence[Distance]
 ) -> bool:
-    """Return whether there are servers without a distance of their own."""
+    """Return whether there are servers whose sections do not set a distance."""
     if not known:
         return len(distances) < max(1, len(servers))
     return not all(any(one.holds_for(address) for one in distances) for address in known)
 
 
 def _check_distances(contenders: Sequence[Contender], configuration: Configuration) -> None:
-    """Check that the key ``rtt`` of a server is about a contender, not about another server."""
+    """Check that a contender connects to each server with a key ``rtt``, not only other servers."""
     kept = {distance.server for one in contenders for distance in one.storage.distances}
     needed = {name for contender in contenders for name in contender.servers}
     for server in configuration.servers:
         if server.rtt is not None and server.name in needed - kept:
-            flaw = f"no contender connects to server {server.name} itself"
+            flaw = f"no contender connects directly to server {server.name}"
             raise server.text.mistake(f"rtt: {flaw}", "rtt")
 
 
@@ -368,7 +368,7 @@ def _server_environments(
 
 
 def _storage(text: Section, names: Mapping[str, str]) -> Storage:
-    """Return what a client needs to open the section, and nothing of the rest of the file."""
+    """Return what a client needs to open the section, without the rest of the file."""
     if text.type == "zodburi":
         uri = next(text.keys)
         return Storage(uri=str(substitute(uri.value, names)), sql=text.sql)
@@ -377,7 +377,7 @@ def _storage(text: Section, names: Mapping[str, str]) -> Storage:
 
 
 def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
-    """Return the section's text after those of the servers, indented."""
+    """Return the servers' texts and the section's text, indented."""
     lines = [line for server in servers for line in server.text.whole.splitlines()]
     own = text.whole.splitlines()
     start = own.index(text.lines[0].text) + 1
@@ -392,11 +392,11 @@ def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str]
 
 
 def _settings(text: Section, section: Any, configuration: Configuration) -> dict[str, str]:
-    """Return the settings of a section without secrets, as the metadata of runs record them.
+    """Return a section's settings without secrets, as the metadata of runs record them.
 
-    Values with names of the run, such as ``$scratch``, are recorded as the file has them, so that
-    they are equal in every run.  Settings for another Python, whose attributes are not known here,
-    are called by types of sections and keys.
+    Values with names of the run, such as ``$scratch``, are recorded as they are in the file, so
+    that they are equal in every run.  Settings for another Python, whose attributes are not known
+    here, are named after section types and keys.
     """
     if section is not None:
         return dict(_settings_of_parsed(section, configuration))
@@ -410,7 +410,7 @@ def _settings(text: Section, section: Any, configuration: Configuration) -> dict
 
 
 def _keys_by_types(text: Section, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield all keys in a section with their values, those of inner sections as ``type.key``."""
+    """Yield the keys of a section with their values, and inner sections' as ``type.key``."""
     for item in text.items:
         if isinstance(item, Key):
             yield f"{prefix}{item.name.replace('-', '_')}", item.value
@@ -427,7 +427,7 @@ def _settings_of_parsed(
     kind = section.config.getSectionMatcher().type
     keys = configuration.text_of(section).keys
     written = grouped((_attribute(kind, key.name), key.value) for key in keys)
-    # A URI with names of the run is recorded with them; its parts have their values.
+    # A URI with names of the run is recorded as it is; its parts contain the names' values.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
@@ -444,7 +444,7 @@ def _settings_of_parsed(
 
 
 def _stands_in(section: Any) -> bool:
-    """Return whether a section is in no file, because it stands in for the storage of a URI."""
+    """Return whether a section is not in any file but stands for the storage of a URI."""
     matcher = getattr(section.config, "getSectionMatcher", None)
     return matcher is not None and matcher() is None
 
@@ -462,7 +462,7 @@ def _attribute(section_type: Any, key: str) -> str:
 
 
 def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
-    """Return a value with ``$name`` for each name of the run, ``None`` if it refers to none."""
+    """Return a value with ``$name`` for each name of the run; ``None`` if it contains no name."""
     texts = written.get(attribute, ())
     text = texts[number] if number < len(texts) else ""
     return with_names(text) if references(text) else None
@@ -471,7 +471,7 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the values of a mapping with their keys, or value *number* of another attribute."""
+    """Yield the values of a mapping by key, or value *number* of another attribute."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return
@@ -486,4 +486,4 @@ def _printable(value: Any) -> str:
         return ":".join(map(_printable, address))
     if isinstance(address, (str, int, float, bytes)) or address is None:
         return str(address)
-    return type(address).__name__  # its text may contain a memory address
+    return type(address).__name__  # the repr may contain a memory address

@@ -1,7 +1,7 @@
-"""Environments with other packages, which uv makes for one run; they are removed with it.
+"""Environments with other packages, which uv creates for one run and which are removed with it.
 
-Packages that replace installed ones go into a directory that is first on the path of the command's
-Python.  Packages that have an environment to themselves go into a virtual environment.
+Packages that replace installed ones go into a directory that comes first on the path of the
+command's own Python.  Packages of a separate environment go into a virtual environment.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ CARRIED = (
     "versions.py",
     "workers",
 )
-"""Our modules that run in a worker.  They need pyperf, ZODB and the storage, nothing else."""
+"""Our modules that run in a worker.  They need only pyperf, ZODB and the storage."""
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""
 _PROBE_TIMEOUT = 60.0
-"""Seconds in which a Python has to answer."""
+"""Seconds to wait for a Python's answer."""
 _INSTALL_TIMEOUT = 3600.0
 """Seconds that an installation may take: packages without wheels are built."""
 _PROBE = """
@@ -63,29 +63,29 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class _Python:
-    """The answer of a Python to the probe."""
+    """A Python's answer to the probe."""
 
     version: tuple[int, ...]
     implementation: str
     flaw: str
-    """Why ZODB cannot be imported; empty if it can."""
+    """The reason why ZODB cannot be imported; empty if it can be."""
 
 
 @dataclass(frozen=True)
 class Maker:
-    """Make environments in a directory of the run."""
+    """Creates environments in a directory of the run."""
 
     guardian: Guardian
     directory: Path
     tell: Callable[[str], None] = lambda _: None
-    """Takes messages about the progress."""
+    """A function that takes messages about progress."""
 
     def interpreter(self, environment: Environment, modules: Path) -> Interpreter:
-        """Make an environment and return its Python.
+        """Create an environment and return its Python.
 
         *modules* is the directory to which :func:`carry_to` has copied our modules.
 
-        :raises UserError: if it cannot be made, or its Python is too old or has no ZODB
+        :raises UserError: if it cannot be created, or its Python is too old or lacks ZODB
         """
         python, path = _base(environment), str(modules)
         if environment.requirements:
@@ -105,11 +105,11 @@ class Maker:
         interpreter = Interpreter(environment.name, str(python), path, sees_ours)
         flaw = _probed(interpreter).flaw
         if flaw:
-            raise UserError(f"environment {environment.name} has no ZODB that works: {flaw}")
+            raise UserError(f"environment {environment.name} has no working ZODB: {flaw}")
         return interpreter
 
     def _changed(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
-        """Install into *directory* what uv would change among the packages of a Python."""
+        """Install into *directory* the packages that uv would change in a Python."""
         install = ["pip", "install", "--python", str(python)]
         asked = [*install, "--dry-run", "--break-system-packages", "--output-format", "json"]
         changes = json.loads(self._uv(asked, requirements))["changes"]
@@ -124,8 +124,8 @@ class Maker:
         return directory
 
     def _virtual(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
-        """Make a virtual environment in *directory*; return its Python."""
-        # PyPy 7.3.11, in Debian 12, has no default command to link C++, which RelStorage needs.
+        """Create a virtual environment in *directory*; return its Python."""
+        # Debian 12's PyPy 7.3.11 lacks a default command to link C++, which RelStorage needs.
         is_pypy = _probed(Interpreter("", str(python), "")).implementation == "PyPy"
         linker = {"LDCXXSHARED": "c++ -shared"} if is_pypy else {}
         self._uv(["venv", "--python", str(python), str(directory)])
@@ -136,11 +136,11 @@ class Maker:
     def _uv(
         self, command: Sequence[str], requirements: Sequence[str] = (), **variables: str
     ) -> str:
-        """Run uv, which reads *requirements* from its standard input; return its output.
+        """Run uv with *requirements* on its standard input; return its output.
 
-        Their URLs may contain passwords, and everybody can see the command line of a process.
+        Their URLs may contain passwords, which a command line would show to everybody.
 
-        :raises UserError: if it fails, with its own words
+        :raises UserError: if uv fails, with uv's own words
         """
         words = ["--requirements", "-"] if requirements else []
         with (
@@ -166,7 +166,7 @@ class Maker:
 
 
 def uv_program() -> str:
-    """Return the path of uv; it is a UserError if it is not installed."""
+    """Return the path of uv; raise UserError if it is not installed."""
     try:
         from uv import find_uv_bin
 
@@ -175,14 +175,14 @@ def uv_program() -> str:
         path = shutil.which("uv")
     if path is None:
         raise UserError(
-            "environments are made by uv, which is not installed; install it: "
+            "uv makes environments, but is not installed; install it: "
             "pip install 'zodbshootout[against]'"
         )
     return path
 
 
 def carry_to(directory: Path) -> Path:
-    """Copy the modules that workers need into a new directory; return it, for ``sys.path``."""
+    """Copy the modules that workers need into a new directory for ``sys.path``; return it."""
     ignored = shutil.ignore_patterns("__pycache__", "tests")
     package, target = Path(__file__).parents[1], directory / "zodbshootout"
     target.mkdir(parents=True)
@@ -193,7 +193,7 @@ def carry_to(directory: Path) -> Path:
             shutil.copy(package / name, target / name)
     pyperf = distribution("pyperf")
     shutil.copytree(str(pyperf.locate_file("pyperf")), directory / "pyperf", ignore=ignored)
-    # With its entry points, Python finds its hooks there.
+    # Python finds pyperf's hooks by its entry points.
     information = directory / f"pyperf-{pyperf.version}.dist-info"
     information.mkdir()
     for name in ("METADATA", "entry_points.txt"):
@@ -202,7 +202,7 @@ def carry_to(directory: Path) -> Path:
 
 
 def _base(environment: Environment) -> Path:
-    """Return the Python on which an environment is based."""
+    """Return the Python that an environment is based on."""
     named = environment.python or sys.executable
     path = shutil.which(named)
     if path is None:
@@ -211,13 +211,13 @@ def _base(environment: Environment) -> Path:
     if version < OLDEST:
         raise UserError(
             f"environment {environment.name}: {named} is Python {_dotted(version)}; "
-            f"{_dotted(OLDEST)} is the oldest that clients run on"
+            f"clients need {_dotted(OLDEST)} or later"
         )
     return Path(path).absolute()
 
 
 def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
-    """Return the requirements with checkouts replaced by copies: a build writes into them."""
+    """Return the requirements with checkouts replaced by copies, because builds write into them."""
     ignored = shutil.ignore_patterns("__pycache__", ".tox", ".venv", "build", "*.egg-info")
     copied = list(requirements)
     for number, requirement in enumerate(requirements):
@@ -231,7 +231,7 @@ def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
 
 @functools.cache
 def _probed(interpreter: Interpreter) -> _Python:
-    """Run a Python to learn its version, and whether it has ZODB."""
+    """Run a Python to determine its version, and whether it has ZODB."""
     try:
         done = subprocess.run(
             [interpreter.executable, "-c", _PROBE],
@@ -248,7 +248,7 @@ def _probed(interpreter: Interpreter) -> _Python:
 
 
 def reason_in(output: IO[bytes]) -> str:
-    """Return the lines of a program's output that say why it failed, as one line."""
+    """Return the lines of a program's output that explain its failure, as one line."""
     return " / ".join(last_lines(output, 3, errors="(?i)^(error|cause|fatal)")) or "no message"
 
 

@@ -1,7 +1,7 @@
-"""A configuration with its own settings and with data of the run's: ``--private``.
+"""A configuration with its own settings but the run's data: ``--private``.
 
-The tree of a configuration is changed before anything is opened.  Each file and directory becomes
-one below ``$scratch``, each database one of a private server, and the sections of these servers are
+The tree of a configuration is changed before anything is opened.  Each file and directory is
+replaced by one below ``$scratch``, and each database by one of a private server, whose section is
 added.  What cannot be replaced is refused, so that nothing of the original is ever opened.
 """
 
@@ -33,28 +33,28 @@ from zodbshootout.errors import UserError
 
 OPTION = "--private"
 _PREFIX = "private"
-"""The beginning of the names of private servers, and of files below ``$scratch``."""
+"""The prefix of the names of private servers, and of files below ``$scratch``."""
 _DATABASES = frozenset({source.DATABASE, source.ZOPE_DATABASE})
 _ANY = PrivateSection(tuple(_DATABASES))
 _SETTINGS = frozenset({
     "application_name", "client_encoding", "connect_timeout", "keepalives", "keepalives_count",
     "keepalives_idle", "keepalives_interval", "options", "tcp_user_timeout",
 })  # fmt: skip
-"""The settings in a DSN that say nothing of a server, a database or a user."""
+"""The settings in a DSN that do not identify a server, a database or a user."""
 _CONNINFO = re.compile(r"(?P<key>\w+)\s*=\s*(?P<value>'(?:[^'\\]|\\.)*'|[^\s']+)", re.ASCII)
 """A setting in a DSN, by the rules of PostgreSQL's libpq."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
-"""Keys whose values may contain a slash without being a place, as in MySQL Connector/Python."""
+"""Keys whose values may contain a slash without being a path, as in MySQL Connector/Python."""
 
 
 def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
-    """Return a tree whose storages have data of their own.
+    """Return a tree whose storages have new data.
 
-    Storages that cannot have that are left out, unless the words of ``--only`` name them.
+    Storages that cannot have new data are left out, unless the words of ``--only`` name them.
 
-    :raises UserError: if one of them is to be measured
+    :raises UserError: if such a storage should be measured
     """
     chosen = {name for word in only for name in (word, *word.split(","))}
     servers = {section.name for section in tree.root.sections if section.type.endswith("server")}
@@ -75,7 +75,7 @@ def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
 
 
 class _Irreplaceable(Exception):  # noqa: N818
-    """A section cannot have data of its own; the message says which one, and why."""
+    """A section cannot have new data; the message says which section, and why."""
 
     def __init__(self, place: Position, reason: str) -> None:
         super().__init__(f"{place}: {OPTION}: {reason}; choose others with --only")
@@ -90,23 +90,23 @@ class _Server:
     place: Position
     """The first section that needs it."""
     databases: dict[str, str] = field(default_factory=dict)
-    """The directories of blobs that it shares with its clients, or "", by the database's name."""
+    """The directories of blobs that it shares with its clients, or "", by database name."""
     encrypted: bool = False
 
 
 @dataclass
 class _Change:
-    """A change of sections, in which equal originals are replaced by equal data."""
+    """A change of sections in which equal originals get equal replacements."""
 
     own_servers: Collection[str]
-    """The names of the private servers that the configuration has already."""
+    """The names of the private servers that the configuration already has."""
     _paths: dict[str, str] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The numbers of databases, or of ZEO servers, by what told where the original is."""
+    """The numbers of databases or ZEO servers, by the settings that locate the original."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:
-        """Yield the outermost *section* with private data, unless Zope alone reads it."""
+        """Yield the outermost *section* with private data, unless only Zope reads it."""
         if section.type in {*_DATABASES, *_rules()}:
             yield self._changed(section)
         elif section.type.endswith("server"):
@@ -121,7 +121,7 @@ class _Change:
             raise _unknown(section)
 
     def servers(self) -> Iterator[Section]:
-        """Yield the sections of the servers that it has added."""
+        """Yield the sections of the added servers."""
         for server in self._servers.values():
             yield Section(server.type, server.name, server.place, list(_items(server)))
 
@@ -135,7 +135,7 @@ class _Change:
     def _changed_items(
         self, section: Section, rule: PrivateSection, server: _Server | None
     ) -> Iterator[Item]:
-        """Yield what stays of a section's items, changed."""
+        """Yield the remaining items of a section, changed."""
         for item in section.items:
             if isinstance(item, Section):
                 package = _rules().get(item.type, _ANY).package
@@ -149,7 +149,7 @@ class _Change:
                 yield item
 
     def _changed(self, section: Section, around: _Server | None = None) -> Section:
-        """Return a section with private data; *around* is the server of the section around it."""
+        """Return a section with private data; *around* is the server whose section contains it."""
         rule = _ANY if section.type in _DATABASES else _rules().get(section.type)
         if rule is None:
             raise _unknown(section)
@@ -171,7 +171,7 @@ class _Change:
         return replace(section, type=rule.becomes or section.type, items=items)
 
     def _templates(self, section: Section, rule: PrivateSection) -> dict[str, str]:
-        """Return the values that a section gets, in which names are still to be replaced."""
+        """Return the values that a section gets, in which names are yet to be replaced."""
         values = dict(rule.values)
         for name, more in rule.values_with.items():
             key = section.key(name)
@@ -180,7 +180,7 @@ class _Change:
         return values
 
     def _kept(self, key: Key, section: Section, rule: PrivateSection) -> Key:
-        """Return a key of the original with its value, or with another path."""
+        """Return a key of the original with its value, or with a new path."""
         name = key.name.lower()
         if name in rule.paths:
             value = self._path(key.value)
@@ -188,12 +188,12 @@ class _Change:
         may_be_place = "/" in _with_variables(key.value) and name not in _NO_PLACES
         if may_be_place and section.type not in _DATABASES:
             raise _Irreplaceable(
-                key.place, f"{key.name} of <{section.type}> may name a place of the original"
+                key.place, f"{key.name} of <{section.type}> may refer to the original's data"
             )
         return key
 
     def _path(self, original: str) -> str:
-        """Return the path in place of an original one, which stays if it is the run's anyway."""
+        """Return the replacement of a path, which is the path itself if it belongs to the run."""
         if original.startswith("${scratch}") and not re.search(r"\.\.|\$\(", original):
             return original
         name = re.sub(r"[^\w.-]", "", PurePosixPath(original).name)
@@ -201,7 +201,7 @@ class _Change:
         return self._paths.setdefault(original, f"${{scratch}}/{_PREFIX}-{number}-{name}")
 
     def _is_of_run(self, section: Section, rule: PrivateSection) -> bool:
-        """Return whether the host and the port are those of a server that the run starts anyway."""
+        """Return whether host and port are those of a server that the run starts anyway."""
         settings = [(key.name.lower(), key.value) for key in section.keys]
         if rule.dsn:
             text = dict(settings).get(rule.dsn, "")
@@ -219,7 +219,7 @@ class _Change:
         )
 
     def _names_own_server(self, text: str) -> bool:
-        """Return whether an address is a name of a server's, perhaps after a name of this host."""
+        """Return whether an address is a server's name, or contains one after this host's name."""
         host, _, port = text.rpartition(":")
         named = re.fullmatch(r"\$\{(\w+)\}", port)
         return (
@@ -232,14 +232,14 @@ class _Change:
         )
 
     def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:
-        """Return the server and the name of the database in place of that of a section."""
+        """Return the server and the database name that replace a section's."""
         located = [(key.name.lower(), key.value) for key in section.keys]
         where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
         same = [known for known in self._numbers if known[0] == rule.server]
         number = self._numbers.setdefault(where, len(same) + 1)
         name = f"{_PREFIX}_{rule.server.removesuffix('server')}"
         database = f"{_PREFIX}_{number}"
-        if rule.database:  # a server for each original one, which may serve several
+        if rule.database:  # one server per original, which may serve several databases
             name = f"{name}_{number}"
             key = section.key(rule.database)
             database = _with_variables(key.value).lower() if key else "1"
@@ -248,14 +248,14 @@ class _Change:
         return server, database
 
     def _cache(self, section: Section) -> str:
-        """Return the name in place of that of a ZEO client's cache, which is a file below var."""
+        """Return the name that replaces that of a ZEO client's cache, which is a file below var."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
         return self._path("/".join(names)).rpartition("/")[2] if names else ""
 
     def _note(
         self, section: Section, server: _Server | None, database: str, values: Mapping[str, str]
     ) -> None:
-        """Note what a changed section needs of its servers."""
+        """Note the requirements of a changed section on its servers."""
         if any(MEMCACHED in value for value in values.values()):
             memcached = _Server("memcachedserver", MEMCACHED, section.place)
             self._servers.setdefault(MEMCACHED, memcached)
@@ -268,18 +268,16 @@ class _Change:
 
 
 def _with_variables(text: str) -> str:
-    """Return a text with the values of the environment variables that it names."""
+    """Return a text with environment variables replaced by their values."""
     return replaced(text, {f"({name})": value for name, value in os.environ.items()})
 
 
 def _unknown(section: Section) -> _Irreplaceable:
-    return _Irreplaceable(
-        section.place, f"it is not known how to give <{section.type}> data of its own"
-    )
+    return _Irreplaceable(section.place, f"it is not known how to give <{section.type}> new data")
 
 
 def _items(server: _Server) -> Iterator[Item]:
-    """Yield what stands in the section of a private server."""
+    """Yield the content of a private server's section."""
     place = server.place
     if server.encrypted:
         yield Key("ssl", "true", "true", place)
@@ -294,7 +292,7 @@ def _items(server: _Server) -> Iterator[Item]:
 
 
 def _kept_settings(dsn: Key | None) -> Iterator[str]:
-    """Yield the settings of a DSN that say nothing of its server, database or user."""
+    """Yield the settings of a DSN that do not identify a server, database or user."""
     text = dsn.value if dsn else ""
     if re.match(r"postgres(ql)?://", text):
         for name, value in parse_qsl(urlsplit(text).query):
@@ -309,6 +307,6 @@ def _kept_settings(dsn: Key | None) -> Iterator[str]:
 
 @functools.cache
 def _rules() -> Mapping[str, PrivateSection]:
-    """Return how sections are changed, by their types."""
+    """Return how to change sections, by their types."""
     rules = [rule for kind in reversed(storage_types()) for rule in kind.private]
     return {type_: rule for rule in rules for type_ in rule.types}

@@ -1,7 +1,7 @@
 """Releases and commits: the environments that one word of ``--against`` stands for.
 
-uv tells which releases there are, so that its configuration says where to look for them, and it
-builds the commits of a checkout in clones of its own, which it keeps for later runs.
+uv lists the releases, because its configuration says where to look for them.  It also builds the
+commits of a checkout, in its own clones, which it keeps for later runs.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from zodbshootout.model.specification import for_another_python
 from zodbshootout.versions import git, installed_versions
 
 MOST = 60
-"""The most environments that a word may stand for."""
+"""The maximum number of environments that a word may stand for."""
 _TIMEOUT = 60.0
-"""Seconds in which uv and git have to answer."""
+"""Seconds to wait for an answer of uv or git."""
 _NEWEST_OF_MINOR = re.compile(r"\s*;\s*newest of minor\s*$")
 _EVERY = re.compile(r"\s*;\s*every (?P<number>[1-9]\d*)(st|nd|rd|th)\s*$")
 _TAG = re.compile(r"tag: (?P<name>[\w.-]+)[],]")
 _NO_SOLUTION = "No solution found"
-"""The words of uv if no release is left."""
+"""uv's words if no release is left."""
 
 
 def releases_and_commits(word: str) -> list[Environment]:
-    """Return the environments that a word stands for, oldest first; none if it is not such a word.
+    """Return the environments that a word stands for, oldest first; none if it is another word.
 
-    A requirement that admits several releases stands for all but the one that is installed, or,
-    with ``; newest of minor``, for the newest of each minor one.  ``PATH@COMMIT`` is a commit of a
-    checkout, and ``PATH@FROM..TO`` is FROM and each commit after it, or, with ``; every 5th``, each
-    fifth and the last.
+    A requirement that several releases satisfy stands for all of them except the installed one or,
+    with ``; newest of minor``, for the newest of each minor version.  ``PATH@COMMIT`` is a commit
+    of a checkout.  ``PATH@FROM..TO`` is FROM and every later commit up to TO or, with ``; every
+    5th``, every fifth of them and the last.
 
     :raises UserError: if there is no such release or commit, or there are too many
     """
-    if os.path.exists(word):  # noqa: PTH110 - a Path raises an error if it is too long
+    if os.path.exists(word):  # noqa: PTH110 - a Path raises if it is too long
         return []
     if place := _checkout_in(word):
         return _commits(word, *place)
@@ -95,9 +95,9 @@ def _releases(word: str, requirement: Requirement, *, newest_of_minor: bool) -> 
 
 
 def _newest(name: str, specifier: SpecifierSet) -> Version | None:
-    """Return the newest release, ``None`` if there is none.
+    """Return the newest release, or ``None`` if there is none.
 
-    Those that cannot be installed here are among them: what keeps them from it is shown.
+    It may be one that cannot be installed here: the reason is then shown.
     """
     command = [
         uv_program(), "--quiet", "pip", "compile", "--python", sys.executable,
@@ -116,14 +116,14 @@ def _newest(name: str, specifier: SpecifierSet) -> Version | None:
         return Version(done.stdout.decode().partition("==")[2].split()[0])
     if _NO_SOLUTION in reason and "not found in the cache" not in reason:
         return None
-    raise UserError(f"--against: uv does not tell the releases of {name}: {reason}")
+    raise UserError(f"--against: uv cannot list the releases of {name}: {reason}")
 
 
 def _check_number(word: str, number: int, fewer: str) -> None:
     if number > MOST:
         raise UserError(
-            f"--against: {word!r} stands for more than {MOST} environments; narrow it, or choose "
-            f"some: '...; {fewer}'"
+            f"--against: {word!r} stands for more than {MOST} environments; narrow it, or take "
+            f"a selection: '...; {fewer}'"
         )
 
 

@@ -1,4 +1,4 @@
-"""The contenders that options name: to be measured, to be written to, to be zapped."""
+"""The contenders that options name: to measure, to write to, to zap."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from zodbshootout.model.storage_facts import Sharing
 def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str]:
     """Return the names of contenders in the *words* of an option.
 
-    Commas separate the names in a word, unless the whole word is a name.
+    Commas separate names, unless the whole word is a name.
 
-    :raises UserError: if one is not among *names*
+    :raises UserError: if a name is not among *names*
     """
     wanted = [name for word in words for name in ([word] if word in names else word.split(","))]
     for name in wanted:
@@ -40,20 +40,20 @@ def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
 def shared_databases(contenders: Sequence[Contender]) -> list[str]:
     """Return a sentence for each database that several contenders share.
 
-    A contender that keeps its data in memory, such as the changes of a DemoStorage, shares none.
+    A contender that keeps its data in memory, as a DemoStorage does its changes, shares nothing.
     """
     lasting = [
         contender for contender in contenders if contender.info.sharing is not Sharing.VOLATILE
     ]
     return [
-        f"{' and '.join(_names(group))} are one database: {', '.join(group[0].place)}"
+        f"{' and '.join(_names(group))} use the same database: {', '.join(group[0].place)}"
         for group in _by_place(lasting)
         if len(group) > 1
     ]
 
 
 def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
-    """Return a sentence for each environment that has clients of a ZEO server in another one."""
+    """Return a sentence for each environment with clients of a ZEO server that runs elsewhere."""
     names: dict[tuple[str, str], list[str]] = {}
     for contender in contenders:
         environment = contender.environment
@@ -89,7 +89,7 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return why every contender refuses these parameters, if not all refuse a single client."""
+    """Return why every contender refuses these parameters, if some accept a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):
@@ -107,13 +107,13 @@ def to_be_zapped(
 ) -> frozenset[str]:
     """Return the names of the contenders whose data ``--zap`` destroys.
 
-    These are the contenders that *words* name; without words all that can be zapped and are not
-    *unavailable*, after asking for each database unless *force* is set.  *ask* is ``None`` if
-    nobody can answer.
+    These are the contenders that *words* name; without words, they are those that can be zapped and
+    are not *unavailable*, after a question about each database unless *force* is set.  *ask* is
+    ``None`` if nobody can answer.
     """
     names = _names(contenders)
     if force and "force" in names:
-        raise UserError("--zap force: a contender has that name; give it another one")
+        raise UserError("--zap force: a contender has that name; rename it")
     if words:
         wanted = named("--zap", words, names)
         _check_can_be_zapped(wanted, contenders)
@@ -127,7 +127,7 @@ def to_be_zapped(
         return frozenset(_names(candidates))
     if ask is None:
         raise UserError(
-            "--zap asks before it destroys anything, and there is no terminal to ask on; "
+            "--zap asks before it destroys anything, but there is no terminal; "
             f"name the contenders, as in --zap {','.join(_names(candidates))}"
         )
     chosen = [group for group in _by_place(candidates) if ask(_question(group))]
@@ -149,7 +149,7 @@ def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) 
         if wanted and len(wanted) < len(group):
             other = next(contender.name for contender in group if contender.name not in names)
             raise UserError(
-                f"--zap: {wanted[0].name} and {other} are one database; name both or neither"
+                f"--zap: {wanted[0].name} and {other} use the same database; name both or neither"
             )
 
 

@@ -1,4 +1,4 @@
-"""The storages of private ZEO servers, and those among them that a contender uses."""
+"""The storages of private ZEO servers, and which of them a contender uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from zodbshootout.config.references import references
 from zodbshootout.config.tree import Section
 
 _DEFAULT = "1"
-"""The name of a storage whose section has none, and that a client asks for by default."""
+"""The name of a storage whose section has no name, which clients ask for by default."""
 _CLIENTS = frozenset({"zeoclient", "clientstorage"})
 """The types of sections that connect to ZEO servers."""
 _URI = re.compile(r"zeo://(?P<server>[^/?#]*)[^?#)]*(\?(?P<query>[^#)]*))?")
-"""A URI of a ZEO server, perhaps in one of a DemoStorage."""
+"""A URI of a ZEO server, which may be inside a DemoStorage's."""
 
 
 @dataclass(frozen=True)
@@ -30,41 +30,41 @@ class ServedStorage:
 
 
 def storages_of(server: ServerSection) -> dict[str, Any]:
-    """Return the sections of the storages that a ZEO server serves, by their names."""
+    """Return the sections of a ZEO server's storages, by name."""
     storages = getattr(server.config, "storage", ())
     return {storage.name or _DEFAULT: storage for storage in storages}
 
 
 def _texts_of(server: ServerSection) -> dict[str, Section]:
-    """Return the storages of a ZEO server as the file has them, by their names."""
+    """Return the storages of a ZEO server as they are in the file, by name."""
     storages = (section for section in server.text.sections if section.type != "settings")
     return {section.name or _DEFAULT: section for section in storages}
 
 
 def check_storages(server: ServerSection) -> None:
-    """Check that a ZEO server has storages, and that each has a name of its own.
+    """Check that a ZEO server has storages, and that their names differ.
 
-    :raises UserError: if it has none, or two of one name
+    :raises UserError: if it has no storage, or two with the same name
     """
     if not storages_of(server):
-        flaw = f"<zeoserver {server.name}> holds no storage, such as <filestorage>"
+        flaw = f"<zeoserver {server.name}> contains no storage, such as <filestorage>"
         raise server.text.mistake(flaw)
     names: set[str] = set()
     for section in (section for section in server.text.sections if section.type != "settings"):
         name = section.name or _DEFAULT
         if name in names:
             raise section.mistake(
-                f"a second storage of server {server.name} is called {name!r}, as one without a "
-                f"name is; give it a name of its own, as in <{section.type} 2>"
+                f"two storages of server {server.name} are called {name!r}, the name of a storage "
+                f"without one; give each a different name, as in <{section.type} 2>"
             )
         names.add(name)
 
 
 def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[ServedStorage]:
-    """Return what a contender's section uses of its *servers*, directly or through another one.
+    """Return the storages of *servers* that a section uses, directly or through another server.
 
-    If it is not known which storage of a server that is, because the type of its client is
-    unknown, all storages of the server are returned.
+    If the type of a client is unknown, so that its storage is not known either, all storages of
+    its server are returned.
 
     :raises UserError: if a client names a storage that its server does not have
     """
@@ -94,7 +94,7 @@ def _connections(
 ) -> Iterator[tuple[ServerSection, str]]:
     """Yield the servers that clients in a section connect to, with the names of the storages.
 
-    The port decides: a host has several names, and the port is reserved for that server.
+    Ports decide, because a host has several names while a port is reserved for its server.
     """
     for address, storage in _addresses(text):
         referred = references(address)
@@ -105,7 +105,7 @@ def _connections(
 
 
 def _addresses(text: Section) -> Iterator[tuple[str, str]]:
-    """Yield the addresses in a section's clients of ZEO, with the names of their storages."""
+    """Yield the addresses in a section's ZEO clients, with the names of their storages."""
     for section in text.walk():
         if section.type in _CLIENTS:
             storage = section.key("storage")

@@ -1,6 +1,6 @@
-"""The commits between a good and a bad one, of which git chooses the next one to measure.
+"""The commits between a good and a bad one, from which git chooses the next one to measure.
 
-``git bisect`` runs in a bare clone that shares the objects of the checkout, so that nothing is ever
+``git bisect`` runs in a bare clone that shares the checkout's objects, so that nothing is ever
 written to the checkout.
 """
 
@@ -29,7 +29,7 @@ class Suspects:
     def of(cls, checkout: Path, good: str, bad: str, directory: Path) -> Suspects:
         """Return the commits of a checkout between two; the clone is made in *directory*.
 
-        :raises UserError: if the bad commit has none that the good one lacks
+        :raises UserError: if the bad commit has no ancestor that the good one lacks
         """
         top, clone = git(checkout, "rev-parse", "--show-toplevel"), directory / "clone"
         copied = ["clone", "--quiet", "--bare", "--shared", "--", top or "", str(clone)]
@@ -41,25 +41,25 @@ class Suspects:
         return suspects
 
     def mark(self, finding: str, commit: str) -> None:
-        """Tell git that a commit is ``good`` or ``bad``, or to ``skip`` it.
+        """Mark a commit for git as ``good``, ``bad`` or to ``skip``.
 
         :raises UserError: if the change is not between good and bad
         """
-        git(self.clone, "bisect", finding, commit)  # it fails if only skipped ones are left
+        git(self.clone, "bisect", finding, commit)  # fails if only skipped commits are left
         if not self.left:
             raise UserError(
-                f"{commit[:12]}, from which both {self.good[:12]} and {self.bad[:12]} descend, is "
-                "bad already; name a good commit before it"
+                f"{commit[:12]}, an ancestor of both {self.good[:12]} and {self.bad[:12]}, is "
+                "already bad; name a good commit before it"
             )
 
     @property
     def left(self) -> list[str]:
-        """The commits of which one is the first bad one, newest first; skipped ones included."""
+        """The commits that may be the first bad one, newest first, including skipped ones."""
         return self._listed(_BAD, "--not", _GOODS)
 
     @property
     def next(self) -> str:
-        """The commit that is measured next; empty if no other one can tell more."""
+        """The commit to measure next; empty if no other commit gives more information."""
         untested = {*self.left} - {*self._listed("--no-walk", _SKIPPED)}
         bad = (git(self.clone, "rev-parse", _BAD) or "").strip()
         return (git(self.clone, "rev-parse", _NEXT) or "") if untested - {bad} else ""
@@ -73,9 +73,9 @@ class Suspects:
 
 
 def good_commit(checkout: Path, name: str) -> str:
-    """Return the commit that ``--good`` names: a revision, or a release that has a tag.
+    """Return the commit that ``--good`` names: a revision, or a release with a tag.
 
-    :raises UserError: if there is none
+    :raises UserError: if there is no such commit
     """
     try:
         return commit_of(checkout, name, "--good")

@@ -1,9 +1,9 @@
 """The configurations as they are measured: once, or in several variants.
 
-With ``--against`` the first variant uses the packages as they are installed, and each of the others
-uses another environment.  With ``--define`` each variant has different values of names.  A variant
-has private servers and a ``$scratch`` of its own, so that variants write to databases of their own
-and can be measured in turn.
+With ``--against``, the first variant uses the installed packages, and each other one uses another
+environment.  With ``--define``, each variant has different values of names.  A variant has its own
+private servers and ``$scratch``, so that variants write to different databases and can be measured
+in turn.
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ from zodbshootout.servers.server import ServerContext
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration that is read with its own values of the run's names."""
+    """A configuration, read with the values that the run's names have in it."""
 
     context: ServerContext
     configuration: Configuration
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of ``--define`` and ``--rtt``, if there are several; numbers such as ``#1`` stand
-    for secrets."""
+    """The values of ``--define`` and ``--rtt``, if there are several; numbers such as ``#1``
+    replace secrets."""
     rtt: float = 0.0
     """The round-trip time in seconds to add between clients and servers."""
     file: str = ""
-    """A name for the file, if several are read."""
+    """A name for the file, if several files are read."""
     is_base: bool = False
-    """Whether the variants in other environments are compared with this one."""
+    """Whether variants in other environments are compared to it."""
 
     @property
     def title(self) -> str:
-        """The name that distinguishes it from all others, those of other files included."""
+        """The name that distinguishes it from all others, including those of other files."""
         return f"{self.file} {self.name}".strip()
 
     @property
     def name(self) -> str:
-        """The name that distinguishes it from other variants; empty if it is the only one."""
+        """The name that distinguishes it from other variants; empty if there are no others."""
         if self.environment:
             return self.environment.name
         return variant_name("", self.definitions).strip()
 
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
-        """Return the contenders of the *chosen* sections, in their order."""
+        """Return the contenders of the *chosen* sections, in file order."""
         contenders = [
             contender.at_distance(self.rtt, self.title)
             for contender in contenders_of(self.configuration)
@@ -88,8 +88,8 @@ class Variant:
         for contender in contenders:
             if contender.environment:
                 raise UserError(
-                    f"--against: {contender.section.name} is in environment "
-                    f"{contender.section.environment} already; choose others with --only"
+                    f"--against: {contender.section.name} is already in environment "
+                    f"{contender.section.environment}; choose others with --only"
                 )
         contenders = [contender.in_environment(self.environment) for contender in contenders]
         if self.is_base:
@@ -105,19 +105,19 @@ class Environments:
     """The environments of a run."""
 
     interpreters: dict[Environment, Interpreter] = field(default_factory=dict)
-    """The Pythons of those that work."""
+    """The Pythons of working environments."""
     flaws: dict[Environment, str] = field(default_factory=dict)
-    """Why the others do not work."""
+    """Why the other environments do not work."""
 
     def flaw_for(self, contender: Contender) -> Failure | None:
-        """Return why a contender or a server of its cannot be started, ``None`` if they can."""
+        """Return why a contender or one of its servers cannot be started, or ``None``."""
         for environment in environments_of([contender]):
             if flaw := self.flaws.get(environment):
                 return Failure(flaw, state=environment.if_absent)
         return None
 
     def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:
-        """Return the Python that opens a contender, ``None`` for the process of the command.
+        """Return the Python that opens a contender; ``None`` for the process of the command.
 
         If the clients of the *crew* are greenlets on other hosts, gevent does not patch the
         command's own process, so another process of the same Python opens the contender.
@@ -132,7 +132,7 @@ class Environments:
 
 
 def environments_of(contenders: Iterable[Contender]) -> list[Environment]:
-    """Return the environments in which contenders or their servers are, each one once."""
+    """Return the distinct environments in which contenders or their servers are."""
     all_of_them = (
         environment
         for contender in contenders
@@ -146,7 +146,7 @@ class Variants:
     """All variants of the configurations."""
 
     of_files: Sequence[Sequence[Variant]]
-    """The variants of each file, which have the same sections."""
+    """The variants of each file; all variants of a file have the same sections."""
     mask: Mask
     """Hides the secrets in the configurations."""
 
@@ -156,7 +156,7 @@ class Variants:
 
     @property
     def context(self) -> ServerContext:
-        """The context of the first variant, and of what belongs to no variant."""
+        """The context of the first variant, and of everything that belongs to no variant."""
         return self.variants[0].context
 
     @property
@@ -166,10 +166,10 @@ class Variants:
         return frozenset(chain.from_iterable(source.environment_names for source in sources))
 
     def contenders(self, only: Sequence[str] = ()) -> list[Contender]:
-        """Return the contenders that the words of ``--only`` name, or without words all.
+        """Return the contenders that the words of ``--only`` name; without words, return all.
 
-        The variants of one section are next to each other.  A name that several files have is
-        preceded by that of the file: ``FILE:NAME``.
+        The variants of a section are adjacent.  A name that occurs in several files is preceded by
+        that of the file: ``FILE:NAME``.
         """
         names = [_names(variants[0]) for variants in self.of_files]
         count = Counter(chain.from_iterable(names))
@@ -189,7 +189,7 @@ class Variants:
         return contenders
 
     def make_environments(self, contenders: Sequence[Contender], maker: Maker) -> Environments:
-        """Make the environments that contenders and their servers need.
+        """Create the environments that contenders and their servers need.
 
         :raises UserError: if uv is not installed, or our modules cannot be copied
         """
@@ -237,12 +237,12 @@ class Variants:
 
 
 def _names(variant: Variant) -> list[str]:
-    """Return the names of a variant's sections with contenders."""
+    """Return the names of a variant's contender sections."""
     names = [section.name for section, _ in variant.configuration.contenders]
     if not names:
         raise UserError(
-            f"{variant.context.source.path}: no contender; each is a section <zodb NAME> with a "
-            "storage in it"
+            f"{variant.context.source.path}: no contender; write a section <zodb NAME> with a "
+            "storage for each"
         )
     return names
 
@@ -259,7 +259,7 @@ def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Co
 def _with_values(
     variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
 ) -> list[Contender]:
-    """Return the *variants* of one section that differ, named after the values by which they do."""
+    """Return the *variants* of a section that differ, named after their differing values."""
     different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
     chosen = sorted(different.values())
     if len(chosen) == 1:
@@ -284,13 +284,13 @@ class VariantOptions:
     """The options that ask for variants."""
 
     against: Sequence[Environment] = ()
-    """The environments in which each contender is measured again."""
+    """The environments in which to measure each contender again."""
     definitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The values by name; every combination of them is measured."""
+    """The values by name; all combinations are measured."""
     rtts: Sequence[float] = ()
-    """The round-trip times in seconds between clients and servers; each is measured."""
+    """The round-trip times between clients and servers, in seconds; all are measured."""
     base: Environment = field(default_factory=lambda: Environment(INSTALLED))
-    """The environment in which it is measured first, if there are others."""
+    """The environment in which each contender is measured first, if there are others."""
 
 
 def read_variants(
@@ -300,10 +300,10 @@ def read_variants(
     guardian: Guardian,
     mask: Mask,
 ) -> Variants:
-    """Read each configuration once for each variant.
+    """Read each configuration once per variant.
 
-    *places* keeps the directories and the ports of the variants until it is closed; *mask* hides
-    the secrets of the configurations from now on.
+    *places* keeps the variants' directories and ports until it is closed; *mask* hides the secrets
+    of the configurations from now on.
     """
     of_files = []
     for source, file in zip(sources, _short_names(sources), strict=True):
@@ -318,7 +318,7 @@ def read_variants(
 
 
 def _short_names(sources: Sequence[Source]) -> list[str]:
-    """Return the last parts of the files' paths, as many as distinguish all; a single one is ""."""
+    """Return the shortest ends of paths that distinguish the files; "" for a single file."""
     if len(sources) == 1:
         return [""]
     parts = [source.path.absolute().parts for source in sources]
@@ -332,7 +332,7 @@ def _short_names(sources: Sequence[Source]) -> list[str]:
 def _read_file(
     source: Source, options: VariantOptions, places: ExitStack, guardian: Guardian, mask: Mask
 ) -> list[Variant]:
-    """Read a configuration once for each variant."""
+    """Read a configuration once per variant."""
     against, definitions = options.against, options.definitions
     variants = []
     for environment in [options.base, *against] if against else [None]:
@@ -364,7 +364,7 @@ def _read_file(
 def _shown(
     values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
 ) -> dict[str, str]:
-    """Return the *values* of names with several, as numbers if one of a name's values is secret."""
+    """Return the *values* of names with several, numbered if any value of a name is secret."""
     shown = {}
     for name, all_values in definitions.items():
         if len(all_values) > 1:
@@ -375,13 +375,13 @@ def _shown(
 
 
 def _check_places(variants: Sequence[Variant], option: str) -> None:
-    """Check that no two variants have servers that keep their data in one place."""
+    """Check that no two variants have servers that keep their data in the same place."""
     first, *others = (dict(_places_of_data(variant.configuration)) for variant in variants)
     for place, server in first.items():
         if any(place in places for places in others):
             raise UserError(
-                f"{option}: server {server} keeps its data in {place}, and each variant needs a "
-                "server and data of its own; leave the directory out, or put it below $scratch"
+                f"{option}: server {server} keeps its data in {place}, but each variant needs its "
+                "own server and data; remove the directory, or put it below $scratch"
             )
 
 
@@ -397,10 +397,10 @@ def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
-    """Check that the file uses all definitions, and none of the run's *names*; show no value."""
+    """Check that the file uses all definitions, and none of the run's *names*; show no values."""
     for name in source.definitions:
         if name in names:
-            raise UserError(f"--define: ${name} belongs to the run; give the name another one")
+            raise UserError(f"--define: ${name} belongs to the run; choose another name")
         used = sorted(source.used_names.difference(names))
         if name not in used:
             _check_not_of_environment(source, name)
@@ -412,7 +412,7 @@ def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
             defined[name] = substitute(value, defined)
         except ZConfig.ConfigurationError:
             raise UserError(
-                f"--define: the value of {name} cannot be used; a $ in it is written $$"
+                f"--define: the value of {name} is invalid; write a literal $ as $$"
             ) from None
 
 
@@ -421,13 +421,13 @@ def _check_not_of_environment(source: Source, name: str) -> None:
         if variable.lower() == name:
             raise UserError(
                 f"--define: {source.path} takes {variable} from the environment; write "
-                f"'%define {name} $({variable})' above that place, and ${name} in place of "
-                f"$({variable})"
+                f"'%define {name} $({variable})' above that place, and replace $({variable}) by "
+                f"${name} there"
             )
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
-    """Read a configuration with names that last as long as *places*."""
+    """Read a configuration with names that are valid until *places* is closed."""
     mask.hide(of_configuration(source.original.keys, {}))
     names = places.enter_context(given_names(source, directory))
     _check_definitions(source, names)

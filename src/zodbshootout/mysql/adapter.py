@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version of MySQL that MariaDB is reported as: it understands RelStorage's SQL for it."""
+"""The version of MySQL that MariaDB is reported as; MariaDB supports RelStorage's SQL for it."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(
@@ -34,7 +34,7 @@ def number(version: str) -> str:
 
 
 def honours_inline_references(version: str) -> bool:
-    """Return whether ``REFERENCES`` in the definition of a column creates a foreign key.
+    """Return whether ``REFERENCES`` in a column definition creates a foreign key.
 
     Servers before MariaDB 10.5 and MySQL 9.0 ignore it.
     """
@@ -43,18 +43,18 @@ def honours_inline_references(version: str) -> bool:
 
 
 def without_inline_references(statement: str) -> str:
-    """Return a CREATE TABLE statement without the ``REFERENCES`` in definitions of columns.
+    """Return a CREATE TABLE statement without ``REFERENCES`` in column definitions.
 
-    Those in ``FOREIGN KEY (...) REFERENCES ...`` stay.
+    ``FOREIGN KEY (...) REFERENCES ...`` stays.
     """
     return _REFERENCES.sub(lambda match: match["of_the_table"] or "", statement)
 
 
 class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
-    """A detector that reports MariaDB to RelStorage as MySQL 5.7, and MySQL as it is."""
+    """A detector that reports MariaDB to RelStorage as MySQL 5.7, and MySQL unchanged."""
 
     server_version: str | None = None
-    """The version that the server itself reports; ``None`` until it is asked."""
+    """The version that the server itself reports; ``None`` until it was asked."""
 
     def _fetch_version_from_server(self, cursor: Any) -> str:
         version = self.server_version = str(super()._fetch_version_from_server(cursor))
@@ -64,12 +64,12 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
 class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
     """An installer of RelStorage's schema without foreign keys that the server would reject.
 
-    Its ``version_detector`` has to be a :class:`VersionDetector`.
+    Its ``version_detector`` must be a :class:`VersionDetector`.
     """
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's; ask for the version before."""
+        """Whether ``object_state`` differs from RelStorage's; requires a detected version."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property
@@ -81,7 +81,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
     @property
     def _original_template(self) -> str:
-        # If RelStorage has no template, there is nothing to leave out.
+        # Without a template of RelStorage's, there is nothing to leave out.
         return getattr(super(), "CREATE_OBJECT_STATE_TMPL", "")
 
     def _create_object_state(self, cursor: Any) -> None:
@@ -89,8 +89,8 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
         super()._create_object_state(cursor)
 
     def _read_proc_files(self) -> Mapping[str, str]:
-        # RelStorage would look in the directory of this class's module, find none, and cache that
-        # for all installers.
+        # RelStorage would look in the directory of this class's module, find nothing, and cache
+        # that for all installers.
         own = MySQLSchemaInstaller(
             driver=self.driver,
             version_detector=self.version_detector,
@@ -120,9 +120,9 @@ class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
 
     @property
     def server_version(self) -> str:
-        """The version that the server reports; it is asked once.
+        """The version that the server reports; the server is asked only once.
 
-        If it cannot connect, the driver's exception is raised.
+        If connecting fails, the driver's exception propagates.
         """
         if self.version_detector.server_version is None:
             self.connmanager.open_and_call(
@@ -132,9 +132,9 @@ class MySQLOrMariaDBAdapter(MySQLAdapter):  # type: ignore[misc]
 
     @property
     def corrections(self) -> tuple[str, ...]:
-        """The differences from RelStorage's own adapter on this server, in a few words each.
+        """The differences from RelStorage's own adapter on this server, each in a few words.
 
-        If it cannot connect, the driver's exception is raised.
+        If connecting fails, the driver's exception propagates.
         """
         version = self.server_version
         corrections = []

@@ -8,14 +8,14 @@ from relstorage.config import MySQLAdapterFactory
 
 
 class MySQLOrMariaDBAdapterFactory(MySQLAdapterFactory):  # type: ignore[misc]
-    """RelStorage's ``<mysql>`` section with another adapter behind it."""
+    """RelStorage's ``<mysql>`` section with our adapter."""
 
     def create(self, options: Any) -> Any:
         """Return the adapter, without connecting to a database."""
-        # Imported late, as in RelStorage: a configuration is read without the database's modules.
+        # Imported late, as in RelStorage, so that reading a configuration needs no database driver.
         from zodbshootout.mysql.adapter import MySQLOrMariaDBAdapter
 
         values = {key: getattr(self.config, key) for key in self.config.getSectionAttributes()}
-        del values["driver"]  # RelStorage's section has put it into the options
+        del values["driver"]  # RelStorage's section put it into the options
         configured = {key: value for key, value in values.items() if value is not None}
         return MySQLOrMariaDBAdapter(options=options, **configured)

@@ -1,4 +1,4 @@
-"""A network between clients and servers: counted round trips and bytes, and a distance.
+"""A network between clients and servers, with counters of round trips and bytes and a distance.
 
-It needs the standard library alone and runs in the Python of any environment.
+It needs only the standard library, and runs in the Python of any environment.
 """

@@ -1,7 +1,7 @@
-"""Measure what a relay delivers, by an echo through it, and correct it.
+"""Measure the round-trip time that a relay delivers, by an echo through it, and correct it.
 
-A chunk takes longer than the relay holds it: it has to be received and sent once more, and a sleep
-does not end at the instant that was asked for.
+A chunk takes longer than the relay holds it back: it has to be received and sent once more, and a
+sleep does not end exactly on time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from zodbshootout.network.relays import Lateness, Relay
 
 TOLERANCE = 0.05
 LEAST_TOLERANCE = 30e-6
-"""Seconds."""
+"""The smallest tolerance, in seconds."""
 TRIES = 3
 CLOSE_ENOUGH = LEAST_TOLERANCE / 2
-"""Seconds that need no other correction."""
+"""The error in seconds below which a correction is not improved."""
 MOST_EARLY = 200e-6
-"""The greatest correction in seconds: what takes longer has another cause."""
+"""The maximum correction in seconds; longer delays have another cause."""
 SECONDS = 0.6
-"""The time for the echoes of a try, unless there are fewer than :data:`LEAST_ECHOES`."""
+"""The seconds that the echoes of a try take, unless there are fewer than :data:`LEAST_ECHOES`."""
 LEAST_ECHOES, MOST_ECHOES = 60, 300
 
 
@@ -34,11 +34,11 @@ class Calibration:
     """The round-trip time that a relay delivers with one correction."""
 
     rtt: float
-    """The round-trip time in seconds that was asked for."""
+    """The requested round-trip time in seconds."""
     early: float
-    """The correction: the seconds by which each chunk is sent earlier than half of it later."""
+    """The correction: seconds to subtract from the half *rtt* that each chunk is held back."""
     p10: float
-    """The 10th percentile of what was delivered, in seconds; other programs hardly affect it."""
+    """The 10th percentile of the delivered times, in seconds; other programs hardly affect it."""
     p50: float
     lateness: Lateness
 
@@ -48,19 +48,19 @@ class Calibration:
         return is_within(self.p50, self.rtt)
 
     def delivered(self, routes: Sequence[Lateness]) -> float:
-        """Return the mean round-trip time in seconds of routes on which chunks were so late."""
+        """Return the mean round-trip time, in seconds, on *routes* with their lateness."""
         chunks = sum(route.chunks for route in routes)
         late = sum(route.mean * route.chunks for route in routes)
         return self.p50 + late / chunks - self.lateness.p50 if chunks else self.p50
 
 
 def is_within(delivered: float, rtt: float) -> bool:
-    """Return whether a delivered round-trip time is close enough to the one asked for."""
+    """Return whether a delivered round-trip time is close enough to the requested one."""
     return abs(delivered - rtt) <= max(TOLERANCE * rtt, LEAST_TOLERANCE)
 
 
 def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
-    """Calibrate a relay of this machine for several round-trip times, which are the keys.
+    """Calibrate a relay on this machine for round-trip times, which are the result's keys.
 
     :raises OSError: if it cannot be started
     :raises RelayError: if it ends
@@ -70,7 +70,7 @@ def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
 
 
 def calibrate(relay: Relay, rtt: float) -> Calibration:
-    """Find the correction with which a relay delivers a round-trip time, or comes close to it."""
+    """Find the correction with which a relay best delivers a round-trip time."""
     result = measure(relay, rtt, 0.0)
     for _ in range(TRIES):
         missing = result.p10 - rtt
@@ -82,7 +82,7 @@ def calibrate(relay: Relay, rtt: float) -> Calibration:
 
 
 def measure(relay: Relay, rtt: float, early: float) -> Calibration:
-    """Measure what a relay delivers with a given correction."""
+    """Measure the round-trip time that a relay delivers with a given correction."""
     count = min(max(LEAST_ECHOES, round(SECONDS / max(rtt, 1e-6))), MOST_ECHOES)
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
         address = relay.route(server.getsockname(), rtt, early=early)

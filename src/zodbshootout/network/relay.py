@@ -1,13 +1,13 @@
 """The relay: a program that copies bytes between clients and servers, counts and delays them.
 
-For each *route* it listens in a server's place.  Each chunk is stamped on arrival and sent half a
-round-trip time later, in order, in both directions.  If a request was sent too late, its answer is
-sent as much earlier.  The relay never looks into a chunk, and adds neither a limit of bandwidth nor
-losses.
+For each *route* it listens in place of a server.  Each chunk is stamped on arrival and sent half a
+round-trip time later, in order, in both directions.  If a request was sent late, its answer is sent
+earlier by the same time.  The relay never inspects chunks, and limits no bandwidth and drops
+nothing.
 
-Its owner writes orders to its standard input, each a JSON array in a line, and waits for a line in
-answer.  The relay ends when its standard input is closed, so that nothing is left of it if its
-owner is killed.  It needs the standard library alone: ``python -I -S relay.py``.
+Its owner writes orders to its standard input, each a JSON array on a line, and waits for a line in
+answer.  The relay ends when its standard input is closed, so it does not outlive a killed owner.
+It needs only the standard library: ``python -I -S relay.py``.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 Chunk = Union[bytes, memoryview, None]
-"""Bytes; or none of them, when the peer has sent its last; or ``None``, if it was reset."""
+"""Bytes; no bytes after the peer's last ones; or ``None`` if the peer reset the connection."""
 CHUNK_SIZE = 1 << 16
 WINDOW = 4 << 20
-"""The number of bytes on their way in one direction that stops reading more."""
+"""The number of bytes in transit in one direction at which reading pauses."""
 LONGEST_SPIN = 0.0002
 """The maximum time in seconds to poll before an instant instead of sleeping."""
 SPIN_STEP = 2e-6
 PUNCTUAL_SHARE = 0.75
-"""The share of sleeps that should end before the instant."""
+"""The share of sleeps that should end before the chunk is due."""
 PR_SET_TIMERSLACK = 29
 SO_TIMESTAMPNS = 35
-"""An option of Linux for TCP: bytes are received together with the time of their arrival."""
+"""A Linux option that delivers bytes together with the time of their arrival."""
 TIMESPEC = struct.Struct("@ll")
 RESETTING = struct.pack("ii", 1, 0)
-"""The SO_LINGER of a socket that resets its connection when it is closed."""
+"""The ``SO_LINGER`` value that makes closing a socket reset its connection."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Route:
 
     listener: socket.socket
     targets: Sequence[Any]
-    """The addresses of the server as :func:`socket.getaddrinfo` gives them, tried in turn."""
+    """The addresses of the server, from :func:`socket.getaddrinfo`, to try in turn."""
     rtt: float
     delay: float
     trips: int = 0
@@ -64,10 +64,10 @@ class Route:
     received: int = 0
     connections: int = 0
     lateness: Counter[int] = field(default_factory=Counter)
-    """The number of chunks to clients by the microseconds that they were sent too late."""
+    """The number of chunks sent to clients, by their lateness in microseconds."""
 
     def summarize_lateness(self) -> list[float]:
-        """Return the number of chunks, and the mean and the median of their lateness in seconds."""
+        """Return the number of chunks, and the mean and median of their lateness in seconds."""
         number = sum(self.lateness.values())
         total = sum(value * times for value, times in self.lateness.items())
         left = number / 2
@@ -79,14 +79,14 @@ class Route:
 
 
 class End:
-    """One end of a connection, the client's or the server's, and what is on its way to it."""
+    """One end of a connection, the client's or the server's, and the chunks on their way to it."""
 
     peer: End
 
     def __init__(self, route: Route, opened: float, client: socket.socket | None = None) -> None:
         self.route = route
         self.opened = opened
-        """The instant before which, on a real network, nothing could come from it."""
+        """The instant before which nothing could come from it on a real network."""
         self.socket: Any = client
         """The socket; ``None`` for a server's end until the relay connects to it."""
         self.is_client = self.is_connected = client is not None
@@ -95,11 +95,11 @@ class End:
         self.size = 0
         self.is_blocked = False
         self.is_read = self.is_written = False
-        """Whether all that comes from it is read, and whether all that goes to it is sent."""
+        """Whether everything from it has been read, and everything for it has been sent."""
         self.has_received = True
         """Whether it has received something since it last sent something."""
         self.lateness = 0.0
-        """The seconds by which the last chunk to it was sent too late."""
+        """The seconds by which the last chunk to it was late."""
         self.events = 0
 
     def wanted_events(self) -> int:
@@ -108,7 +108,7 @@ class End:
         return selectors.EVENT_READ * is_wanted | selectors.EVENT_WRITE * self.is_blocked
 
     def count(self, size: int) -> None:
-        """Count bytes that come from it."""
+        """Count bytes that came from it."""
         if self.is_client:
             self.route.sent += size
             self.route.trips += self.has_received
@@ -117,32 +117,32 @@ class End:
             self.route.received += size
 
     def note(self, lateness: float) -> None:
-        """Note by how many seconds too late something is sent to it."""
+        """Note by how many seconds a chunk to it is late."""
         self.lateness = lateness
         if self.is_client:
             self.route.lateness[round(1e6 * lateness)] += 1
 
 
 class Loop:
-    """The loop that waits for bytes, for orders and for the instants at which chunks are due."""
+    """The loop that waits for bytes, for orders and for chunks to become due."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
         self.selector = selectors.DefaultSelector()
         self.oversleep = 0.0
-        """The seconds by which sleeps end too late, as learned from earlier ones."""
+        """The seconds by which sleeps last too long, learned from earlier ones."""
         self._routes: list[Route] = []
         self._clients: set[End] = set()
         self._instants: list[tuple[float, int, End]] = []
         self._serial = itertools.count()
 
     def add_route(self, target: Any, rtt: float, early: float, directory: str) -> Any:
-        """Listen in a server's place; return the address.
+        """Listen in place of a server; return the address.
 
         :param target: a host and a port, or the path of a Unix socket
         :param rtt: the round-trip time in seconds
-        :param early: seconds by which each chunk is sent earlier than half of that time later
-        :param directory: where the socket for a Unix socket is made, with the same name
+        :param early: by how many seconds less than half of *rtt* each chunk is held back
+        :param directory: where to create the socket that replaces a Unix socket of the same name
         :raises OSError: if the host is unknown, or the relay cannot listen
         """
         targets: Sequence[Any]
@@ -164,7 +164,7 @@ class Loop:
     def counts(self) -> list[list[int]]:
         """Return trips, bytes sent, bytes received and connections of each route.
 
-        Everything that has arrived is counted, unless it has to wait for a peer that does not read.
+        Everything that has arrived is counted, unless it waits for a peer that does not read.
         """
         reading = selectors.EVENT_READ
         while ready := [key for key, events in self.selector.select(0) if events & reading]:
@@ -179,7 +179,7 @@ class Loop:
         return [route.summarize_lateness() for route in self._routes]
 
     def close(self) -> None:
-        """Close all connections, and remove the Unix sockets that were made."""
+        """Close all connections, and remove the Unix sockets that the loop created."""
         for client in tuple(self._clients):
             self._close(client)
         for route in self._routes:
@@ -190,7 +190,7 @@ class Loop:
         self.selector.close()
 
     def step(self) -> None:
-        """Wait until something happens or is due, and do what there is to do then."""
+        """Wait until something happens or is due, and handle it."""
         for key, events in self._ready():
             key.data(events)
         while self._instants and self._instants[0][0] <= self.clock():
@@ -200,13 +200,13 @@ class Loop:
                 (self._send if end.is_connected else self._connect)(end)
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready as soon as something is, or shortly before the next instant."""
+        """Wait for something, or until shortly before the next instant; return what is ready."""
         if not self._instants:
             return self.selector.select()
         start = self.clock()
         seconds = self._instants[0][0] - start - self.oversleep
         if seconds > 0:
-            # The timeout of epoll itself has a resolution of a millisecond.
+            # epoll's own timeout has a resolution of one millisecond.
             ready, _, _ = select.select([self.selector.fileno()], [], [], seconds)
             if not ready:
                 self._learn(self.clock() - start - seconds)
@@ -219,7 +219,7 @@ class Loop:
     def _accept(self, route: Route) -> None:
         try:
             connection, _ = route.listener.accept()
-        except (BlockingIOError, ConnectionError):  # the client has gone
+        except (BlockingIOError, ConnectionError):  # the client is gone
             return
         _prepare(connection)
         now = self.clock()
@@ -290,7 +290,7 @@ class Loop:
             chunk, ancillary = None, ()
         peer = end.peer
         instant = max(end.opened, self._arrival(ancillary)) + end.route.delay
-        if not end.is_client:  # an answer makes up for the time that its request has lost
+        if not end.is_client:  # an answer makes up for its request's lateness
             instant -= end.lateness
             end.lateness = 0.0
         peer.queue.append((instant, chunk))
@@ -303,7 +303,7 @@ class Loop:
         self._call(instant, peer)
 
     def _arrival(self, ancillary: Iterable[Any]) -> float:
-        """Return the instant at which bytes have arrived, by the kernel's stamp if there is one."""
+        """Return the instant at which bytes arrived, by the kernel's timestamp if there is one."""
         age = 0.0
         for _, _, stamp in ancillary:
             seconds, nanoseconds = TIMESPEC.unpack(stamp)
@@ -311,7 +311,7 @@ class Loop:
         return self.clock() - age
 
     def _send(self, end: End) -> None:
-        """Send what is due, as far as it is taken."""
+        """Send the chunks that are due, as far as the socket accepts them."""
         while end.queue and end.queue[0][0] <= self.clock():
             instant, chunk = end.queue.popleft()
             if chunk is None:
@@ -321,7 +321,7 @@ class Loop:
                 taken = end.socket.send(chunk) if chunk else end.socket.shutdown(socket.SHUT_WR)
             except BlockingIOError:
                 taken = 0
-            except OSError:  # it takes no more; what it has sent itself is still read
+            except OSError:  # the end accepts no more, but may still be read
                 chunk = None
                 end.queue.clear()
                 end.size = 0
@@ -372,7 +372,7 @@ def _prepare(connection: socket.socket) -> None:
 
 def main() -> None:
     """Relay until the standard input is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner handles Ctrl-C
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     _hurry()
     loop = Loop()
@@ -385,8 +385,8 @@ def main() -> None:
 
 
 def _obey(loop: Loop) -> None:
-    """Carry out the order that has arrived; end the program if there will be no more."""
-    text = os.read(sys.stdin.fileno(), CHUNK_SIZE)  # a short line is written and read as a whole
+    """Carry out the order that has arrived; exit if there will be no more orders."""
+    text = os.read(sys.stdin.fileno(), CHUNK_SIZE)  # short lines are written and read as a whole
     if not text:
         sys.exit()
     word, *arguments = json.loads(text)
@@ -398,13 +398,13 @@ def _obey(loop: Loop) -> None:
 
 
 def _hurry() -> None:
-    """Have the system wake this process on time, and let it open many files, as far as it may."""
+    """As far as permitted, make the system wake this process on time and let it open many files."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
-        with contextlib.suppress(OSError):  # without the privilege
+        with contextlib.suppress(OSError):  # not privileged
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 

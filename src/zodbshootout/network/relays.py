@@ -1,4 +1,4 @@
-"""The owner's end of a relay: its routes, and what was counted on each of them."""
+"""The owner's end of a relay: its routes, and the traffic counted on each of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any, Union
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a Unix socket."""
 ANSWER_TIMEOUT = 30.0
-"""The maximum time in seconds for an answer of the relay, which looks up the names of hosts."""
+"""Seconds to wait for an answer of the relay, which may have to resolve the names of hosts."""
 ENDED = "the relay between clients and servers has ended"
 PROGRAM = Path(__file__).with_name("relay.py")
 
 
 class RelayError(Exception):
-    """The relay has ended, does not answer, or cannot stand in for a server; one line."""
+    """The relay has ended, does not answer, or cannot replace a server; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Traffic:
     """The traffic between clients and a server."""
 
     trips: int = 0
-    """Round trips: how often a client has connected, or sent something after it had received."""
+    """Round trips: how often a client connected, or sent something after receiving something."""
     sent: int = 0
     """Bytes from clients to the server."""
     received: int = 0
@@ -46,7 +46,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Lateness:
-    """The seconds by which a relay has sent chunks later than they were due."""
+    """The seconds by which a relay sent chunks after they were due."""
 
     chunks: int
     mean: float
@@ -54,9 +54,9 @@ class Lateness:
 
 
 class Relay:
-    """A process that clients connect to instead of to their servers; it ends when its owner does.
+    """A process that clients connect to instead of their servers; it ends with its owner.
 
-    An order that it cannot carry out raises :class:`RelayError`.
+    Orders that it cannot carry out raise :class:`RelayError`.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -67,7 +67,7 @@ class Relay:
     def start(cls) -> Relay:
         """Start a relay that has no routes.
 
-        It has a session of its own because Linux divides processor time among sessions first.
+        The relay gets its own session, because Linux divides processor time among sessions first.
         """
         return cls(
             subprocess.Popen(
@@ -88,13 +88,13 @@ class Relay:
     def route(
         self, target: Address, rtt: float = 0.0, *, early: float = 0.0, directory: str = ""
     ) -> Address:
-        """Have the relay listen in a server's place, and return the address where it does.
+        """Make the relay listen in place of a server; return the address of the relay.
 
         :param target: the address of the server
-        :param rtt: the round-trip time in seconds between its clients and the server
+        :param rtt: the round-trip time between clients and the server, in seconds
         :param early: the correction that :func:`~zodbshootout.network.calibration.calibrate` found
-        :param directory: where the relay makes a socket that stands in for a Unix socket; the name
-            is that of the server's socket, so no other one of the directory may have it
+        :param directory: where the relay creates the socket that replaces a Unix socket; its name
+            is that of the server's socket, and must be unused in the directory
         """
         answer = self._ask("add_route", target, rtt, early, directory)
         address = answer if isinstance(answer, str) else (answer[0], answer[1])
@@ -102,11 +102,11 @@ class Relay:
         return address
 
     def counts(self) -> dict[Address, Traffic]:
-        """Return the traffic of each route, with everything that was sent before."""
+        """Return the traffic of each route, including everything sent so far."""
         return self._by_address(Traffic(*counts) for counts in self._ask("counts"))
 
     def lateness(self) -> dict[Address, Lateness]:
-        """Return by how much the chunks of each route were late."""
+        """Return the lateness of the chunks on each route."""
         return self._by_address(Lateness(*figures) for figures in self._ask("lateness"))
 
     def check(self) -> None:
@@ -115,7 +115,7 @@ class Relay:
             raise RelayError(ENDED)
 
     def end(self) -> None:
-        """End the relay, its connections and the sockets that it has made."""
+        """End the relay and its connections, and remove the sockets that it created."""
         with self.process:
             self.process.terminate()
             try:
@@ -140,5 +140,5 @@ class Relay:
         if "error" in answer:
             target = arguments[0]
             name = target if isinstance(target, str) else f"{target[0]}:{target[1]}"
-            raise RelayError(f"{name}: the relay cannot stand in for it: {answer['error']}")
+            raise RelayError(f"{name}: the relay cannot replace it: {answer['error']}")
         return answer["answer"]

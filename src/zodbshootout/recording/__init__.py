@@ -1,4 +1,4 @@
-"""Record what an application does with its storage, to describe and to replay it elsewhere.
+"""Record what an application does with its storage, to describe it and to replay it elsewhere.
 
 In the application's configuration::
 
@@ -12,8 +12,8 @@ In the application's configuration::
       </recording>
     </zodb_db>
 
-or, if a program opens its storage itself, :func:`record`.  No content is recorded, and no names of
-classes, of users or of files.  This package depends on ZODB alone.
+or :func:`record`, if a program opens its storage itself.  Neither content nor names of classes,
+users or files are recorded.  This package depends only on ZODB.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["Limits", "record"]
 
 
 def record(storage: Any, path: str | os.PathLike[str], limits: Limits | None = None) -> Any:
-    """Return a storage to be opened in place of *storage*, which records its connections.
+    """Return a storage to open instead of *storage*, which records its connections.
 
-    Each process writes a file into the directory *path*.  No exception is raised if that fails: the
-    recording ends, and one line in the log says why.
+    Each process writes a file into the directory *path*.  If that fails, no exception is raised:
+    the recording ends, and one line in the log says why.
     """
-    # Imported late: reports import this package to describe workloads, without ZODB.
+    # Imported late: reports import this package, without ZODB, to describe workloads.
     from zodbshootout.recording.storage import facts_of, wrap
 
     recorder = Recorder(Path(path), limits or Limits(), partial(facts_of, storage))

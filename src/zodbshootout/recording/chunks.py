@@ -1,4 +1,4 @@
-"""The format of a recorded workload: a header, and chunks of events that are readable one by one.
+"""The format of a recorded workload: a header, and chunks of events that can be read separately.
 
 ``docs/recording.rst`` describes it.
 """
@@ -19,49 +19,49 @@ from operator import add, floordiv, sub
 from typing import Any, BinaryIO, NamedTuple
 
 VERSION = 1
-"""The version that is written, and the latest one that is read."""
+"""The version that is written, and the latest that can be read."""
 MAGIC = b"zodb-workload "
-"""The beginning of the first line, which ends with the version."""
+"""The beginning of the first line, which the version ends."""
 NONE = bytes(8)
-"""The oid or the serial of an event without one."""
+"""The OID or serial of an event without one."""
 _MARK = b"WLCH"
 _HEAD = struct.Struct("<4sIII")
 """A mark, the length of the compressed payload, its CRC-32, and the number of events."""
 _COUNTS = struct.Struct("<II")
 """The numbers of segments and of entries in the table."""
 _SEGMENT = struct.Struct("<IIQ")
-"""A connection, the number of its events, and the start of the first one in units of `_TICK`."""
+"""A connection, its number of events, and the start of the first event in units of `_TICK`."""
 _TICK = 100
 """The unit of gaps and durations, in nanoseconds."""
 _MAX_TICKS = 2**32 - 1
 _LEVEL = 1
-"""The level of zlib: 1 saves a tenth of a microsecond an event, and takes a byte more."""
+"""The level of zlib: 1 saves a tenth of a microsecond per event and takes a byte more."""
 
 
 class Kind(IntEnum):
-    """The kinds of events.  Their values are part of the format."""
+    """The kinds of events; their values are part of the format."""
 
     BEGIN = 1
     """Polling: *number* objects were invalidated."""
     BEGIN_ALL = 2
     """Polling: all objects were invalidated."""
     LOAD = 3
-    """A record of *number* bytes with this oid and serial was loaded."""
+    """A record of *number* bytes with this OID and serial was loaded."""
     PREFETCH = 4
-    """The oid was one of those to prefetch."""
+    """The OID was one of several to prefetch."""
     LOAD_BLOB = 5
     """The file of a blob of *number* bytes was loaded."""
     NEW_OID = 6
-    """The oid was allocated."""
+    """The OID was allocated."""
     TPC_BEGIN = 7
     STORE = 8
-    """A record of *number* bytes was stored over the revision *serial*; it is new if that is 0."""
+    """A record of *number* bytes was stored over revision *serial*; 0 means a new object."""
     STORE_RESOLVABLE = 9
     """The same for an object whose class resolves conflicts."""
     STORE_BLOB = 10
     """The file of a blob of *number* bytes was stored with the preceding record."""
     READ_CURRENT = 11
-    """The revision *serial* had to be the current one."""
+    """Revision *serial* had to be current."""
     VOTE = 12
     """*number* conflicts were resolved."""
     FINISH = 13
@@ -70,34 +70,34 @@ class Kind(IntEnum):
     END = 15
     """The transaction ended; its thread used *number* nanoseconds of processor time."""
     CONFLICT = 16
-    """A conflict in a call of the kind *number*, which is recorded only as this event."""
+    """A conflict in a call of kind *number*; there is no other event for the call."""
     FAILURE = 17
-    """Another exception in a call of the kind *number*, which is recorded only as this event."""
+    """Another exception in a call of kind *number*; there is no other event for the call."""
 
 
 BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
 
 
 class Event(NamedTuple):
-    """A call of a storage's method, or the end of a transaction."""
+    """A call of a storage method, or the end of a transaction."""
 
     kind: int
     oid: bytes
     number: int
     serial: bytes
     start: int
-    """Nanoseconds of a monotonic clock."""
+    """The time in nanoseconds of a monotonic clock."""
     end: int
 
 
 FIELDS = len(Event._fields)
 Segment = tuple[int, Sequence[Any]]
-"""The number of a connection, and the fields of its events in the order of their starts, in one
-flat list: appending to that is much faster than to a list of tuples."""
+"""The number of a connection, and the fields of its events, ordered by start, in one flat list:
+appending to it is much faster than to a list of tuples."""
 
 
 class FormatError(ValueError):
-    """A file is not a workload, or not a whole one; the message says at which byte."""
+    """A file is not a complete workload; the message gives the byte position of the flaw."""
 
 
 def header(facts: Mapping[str, Any]) -> bytes:
@@ -108,7 +108,7 @@ def header(facts: Mapping[str, Any]) -> bytes:
 def read_header(file: BinaryIO) -> dict[str, Any]:
     """Read the header of a file; return its facts.
 
-    :raises FormatError: if the file is no workload, or one of a later version
+    :raises FormatError: if the file is not a workload, or has a later version
     """
     first = file.readline(64)
     version = first[len(MAGIC) :].strip()
@@ -125,19 +125,19 @@ def read_header(file: BinaryIO) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads(line)
     except ValueError:
-        raise FormatError("damaged: its header is no JSON") from None
+        raise FormatError("damaged: its header is not JSON") from None
     return facts
 
 
 def encode(segments: Iterable[Segment]) -> bytes:
-    """Return a chunk with the events of several connections, at least one of each."""
+    """Return a chunk with the events of several connections, at least one event of each."""
     segments = list(segments)
     fields = list(chain.from_iterable(own_fields for _, own_fields in segments))
     kinds, oids, numbers, serials, starts, ends = (fields[field::FIELDS] for field in range(FIELDS))
-    # Instants are rounded before they are subtracted, so that no errors add up.
+    # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # The keys are concatenated: the garbage collector would visit millions of tuples.
+    # The keys are concatenated because the garbage collector would visit millions of tuples.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0
@@ -165,7 +165,7 @@ def _ticks(times: list[int]) -> array[int]:
     try:
         return array("I", times)
     except OverflowError:
-        # Threads that share a connection overlap; a suspended machine leaves gaps of hours.
+        # Threads sharing a connection overlap; a suspended machine leaves gaps of hours.
         return array("I", [min(max(time, 0), _MAX_TICKS) for time in times])
 
 
@@ -176,7 +176,7 @@ def _planes(numbers: array[int]) -> bytes:
 
 
 def _transposed(column: bytes, width: int) -> bytes:
-    """Return the first bytes of all items, then all second ones etc.; these compress better."""
+    """Return the first bytes of all items, then the second bytes and so on, to compress better."""
     return b"".join(column[byte::width] for byte in range(width))
 
 
@@ -205,7 +205,7 @@ def decode(packed: bytes) -> list[Segment]:
 
 
 def _column(payload: BytesIO, items: int, width: int) -> bytes:
-    """Read the next column, whose items are *width* bytes long."""
+    """Read the next column, with items of *width* bytes."""
     column = bytearray(items * width)
     for byte in range(width):
         column[byte::width] = payload.read(items)
@@ -220,7 +220,7 @@ def _array(code: str, column: bytes) -> array[int]:
 
 
 def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Read the chunks of a file whose header was read.
+    """Read the chunks of a file after its header.
 
     :raises FormatError: if the file ends inside a chunk, or a chunk is damaged
     """
@@ -229,9 +229,9 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Read the first and the last chunk of a file whose header was read; an only chunk twice.
+    """Read the first and the last chunk of a file after its header; a single chunk twice.
 
-    :raises FormatError: if the file ends inside a chunk, or one of these is damaged
+    :raises FormatError: if the file ends inside a chunk, or one of the two is damaged
     """
     last = 0
     while (head := _read_head(file)) is not None:
@@ -247,7 +247,7 @@ def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def _read_head(file: BinaryIO) -> tuple[int, int, int] | None:
-    """Return a chunk's offset, the length of its payload and its checksum; ``None`` at the end."""
+    """Return a chunk's offset, payload length and checksum; ``None`` at the end of the file."""
     offset = file.tell()
     head = file.read(_HEAD.size)
     if not head:
@@ -270,4 +270,4 @@ def _read_payload(file: BinaryIO, offset: int, length: int, checksum: int) -> li
 
 
 def _cut_off(offset: int) -> FormatError:
-    return FormatError(f"cut off after byte {offset}; to keep what is whole: truncate -s {offset}")
+    return FormatError(f"cut off after byte {offset}; to keep the rest: truncate -s {offset}")

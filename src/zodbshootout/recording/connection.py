@@ -18,10 +18,10 @@ from zodbshootout.recording.recorder import Log, Recorder, clock
 
 _LOAD, _STORE, _STORE_RESOLVABLE, _BEGIN, _BEGIN_ALL, _END = map(
     int, (Kind.LOAD, Kind.STORE, Kind.STORE_RESOLVABLE, Kind.BEGIN, Kind.BEGIN_ALL, Kind.END)
-)  # looking up a member of an Enum takes as long as noting an event
+)  # looking up an Enum member takes as long as noting an event
 _COUNTED = (list, tuple, set, frozenset, dict)
 _Describe = Callable[[tuple[Any, ...], Any], tuple[bytes, int, bytes]]
-"""Returns the oid, the number and the serial of a call, given its arguments and its result."""
+"""Returns the OID, the number and the serial of a call, given its arguments and its result."""
 
 _CALLS: Mapping[str, tuple[Kind, _Describe]] = {
     "loadBlob": (Kind.LOAD_BLOB, lambda args, path: (args[0], _size_of(path), args[1])),
@@ -35,15 +35,15 @@ _CALLS: Mapping[str, tuple[Kind, _Describe]] = {
     "tpc_finish": (Kind.FINISH, lambda _, tid: (NONE, 0, tid or NONE)),
     "tpc_abort": (Kind.ABORT, lambda *_: (NONE, 0, NONE)),
 }
-"""The calls that :func:`_noted` can note, each with its kind and what describes it."""
+"""The calls that :func:`_noted` handles, with their kinds and functions that describe them."""
 _WHILE_RECORDING = ("load", "prefetch", "store", "storeBlob", *_CALLS)
 _ALWAYS = ("sync", "poll_invalidations", "release")
 
 
 class RecordedConnection:
-    """Passes calls on and notes those that a transaction consists of.
+    """Passes calls on, and notes those that make up a transaction.
 
-    :func:`recorded` makes one that lacks the methods which the storage inside lacks.
+    :func:`recorded` creates instances, which lack the methods that the storage inside lacks.
     """
 
     def __init__(self, storage: Any, log: Log, recorder: Recorder) -> None:
@@ -58,7 +58,7 @@ class RecordedConnection:
         directlyProvides(self, providedBy(storage))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_recorded":  # copy looks for attributes before it is set
+        if name == "_recorded":  # copy looks up attributes before it is set
             raise AttributeError(name)
         return getattr(self._recorded, name)
 
@@ -94,7 +94,7 @@ class RecordedConnection:
         self._log.closed = True
         return self._recorded.release()
 
-    # The next two are called most often: they do faster what _noted() does for other calls.
+    # The next two are called most often, so they do what _noted() does for others, but faster.
     def load(self, oid: bytes, *version: str) -> Any:
         start = clock()
         try:
@@ -121,7 +121,7 @@ class RecordedConnection:
 
     def storeBlob(self, oid: bytes, serial: bytes, data: bytes, path: Any, *args: Any) -> Any:  # noqa: N802
         start = clock()
-        size = _size_of(path)  # now, because the storage moves the file
+        size = _size_of(path)  # before the storage moves the file
         try:
             result = self._recorded.storeBlob(oid, serial, data, path, *args)
         except Exception as error:
@@ -162,13 +162,13 @@ class RecordedConnection:
         self._is_empty = False
 
     def _note(self, kind: Kind, oid: bytes, number: int = 0, serial: bytes = NONE) -> None:
-        """Note an event that takes no time of its own."""
+        """Note an event that has no duration."""
         now = clock()
         self._extend((int(kind), oid, number, serial, now, now))
         self._is_empty = False
 
     def _turn(self) -> None:
-        """Note the end of a transaction, unless nothing was done in it, and begin another one."""
+        """Note the end of a transaction, unless it was empty, and begin another one."""
         thread, cpu = threading.get_ident(), time.thread_time_ns()
         if self._is_recording and not self._is_empty:
             used = cpu - self._cpu if thread == self._thread else 0
@@ -178,7 +178,7 @@ class RecordedConnection:
         self._thread, self._cpu = thread, cpu
 
     def _switch(self) -> None:
-        """Start or stop recording; while it is stopped, methods are those of the storage inside."""
+        """Start or stop recording; while stopped, methods are those of the storage inside."""
         self._is_recording = not self._is_recording
         for name in _WHILE_RECORDING:
             if self._is_recording:
@@ -191,7 +191,7 @@ def _size_of(path: Any) -> int:
     try:
         return Path(path).stat().st_size
     except OSError:
-        return 0  # the storage reports what is wrong with the file
+        return 0  # the storage reports the error
 
 
 def _noted(name: str, kind: Kind, describe: _Describe) -> Callable[..., Any]:
@@ -220,7 +220,7 @@ for _name, (_kind, _describe) in _CALLS.items():
 
 
 class _Absent:
-    """A method that the storage inside does not have."""
+    """A method that the storage inside lacks."""
 
     def __get__(self, instance: object, owner: type) -> Any:
         raise AttributeError
@@ -241,12 +241,12 @@ def _class_without(names: frozenset[str]) -> type[RecordedConnection]:
 
 
 _resolves: dict[bytes, bool] = {}
-"""Whether classes resolve conflicts, by the beginnings of their pickles."""
+"""Whether classes resolve conflicts, by the beginning of their pickles."""
 
 
 def resolves_conflicts(data: bytes) -> bool:
     """Return whether the class of a record's object resolves conflicts."""
-    # A record begins with the name of the class: b"\x80\x03cmodule\nname\n".
+    # A record begins with the class's name: b"\x80\x03cmodule\nname\n".
     end = data.find(b"\n", data.find(b"\n") + 1)
     begin = data[:end]
     if begin not in _resolves:

@@ -19,7 +19,7 @@ _TICK = 100
 
 
 class Step(Enum):
-    """The parts of a transaction by which the storage's time is divided."""
+    """The parts of a transaction among which the storage's time is divided."""
 
     BEGIN = "begin"
     LOAD = "load"
@@ -42,17 +42,14 @@ _STORES = frozenset({int(Kind.STORE), int(Kind.STORE_RESOLVABLE)})
 
 
 class Distribution(Counter[int]):
-    """The number of occurrences of each value of a quantity."""
+    """How often each value of a quantity occurs."""
 
     def sum(self) -> int:
         """Return the sum of the values of all occurrences."""
         return sum(value * count for value, count in self.items())
 
     def percentiles(self, percentages: Sequence[float]) -> list[int]:
-        """Return the nearest-rank percentiles for *percentages*.
-
-        Without occurrences, all are 0.
-        """
+        """Return the nearest-rank percentiles for *percentages*; all are 0 without occurrences."""
         if not self:
             return [0 for _ in percentages]
         values = sorted(self)
@@ -68,20 +65,20 @@ class Description:
     """The counts, sizes and times of a workload's transactions."""
 
     start: int
-    """Nanoseconds since 1970."""
+    """The start in nanoseconds since 1970."""
     end: int
     transactions: int = 0
     read_only: int = 0
     connections: set[tuple[int, int]] = field(default_factory=set)
     loads: Distribution = field(default_factory=Distribution)
-    """The loads of a transaction."""
+    """The number of loads per transaction."""
     stores: Distribution = field(default_factory=Distribution)
-    """The stores of a transaction that stores anything."""
+    """The number of stores per transaction that stores anything."""
     numbers: dict[int, Distribution] = field(
         default_factory=lambda: {kind: Distribution() for kind in Kind}
     )
-    """The distribution of the numbers in the events of each kind: sizes, counts, or for conflicts
-    and failures the kind of the call that raised them.  Processor times are in microseconds."""
+    """The distribution of the numbers in events, by kind: sizes, counts or, for conflicts and
+    failures, the kind of the failed call.  Processor times are in microseconds."""
     ticks: dict[Step, Distribution] = field(
         default_factory=lambda: {step: Distribution() for step in Step}
     )
@@ -97,7 +94,7 @@ class Description:
         return self.numbers[kind].total()
 
     def raised(self, kind: Kind) -> dict[str, int]:
-        """Return the conflicts or the failures by the names of the calls that raised them."""
+        """Return the number of conflicts or failures by the name of the failed call."""
         calls = sorted(self.numbers[kind].items())
         return {Kind(call).name.lower(): count for call, count in calls}
 
@@ -111,7 +108,7 @@ class Description:
         return (self.end - self.start) / 1e9
 
     def seconds_of(self, step: Step) -> float:
-        """Return the time that all transactions spent in a step."""
+        """Return the time that all transactions together spent in a step."""
         return self.ticks[step].sum() * _TICK / 1e9
 
     def percentiles_of(self, step: Step, percentages: Sequence[float]) -> list[float]:
@@ -119,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the share of the loads that the hottest objects get, for each share of objects."""
+        """Return the share of loads that the hottest objects get, for each share of objects."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
@@ -135,7 +132,7 @@ class Description:
 
 
 def describe(workload: Workload) -> Description:
-    """Return the description of a workload, which is read once.
+    """Describe a workload, reading it once.
 
     :raises WorkloadError: if a file is cut off or damaged
     :raises OSError: if a file cannot be read

@@ -13,29 +13,29 @@ from typing import Any
 from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
 
 BEGAN = 1_700_000_000 * 10**9
-"""The start of every workload, in nanoseconds since 1970, so that equal ones are equal files."""
+"""The start of every workload, in nanoseconds since 1970, so that equal ones have equal files."""
 MADE = "made"
-"""The name of the storage in the header."""
+"""The name that the header gives the storage."""
 CHUNK = 1000
 """The number of transactions in a chunk."""
 _LARGEST = 2**31
 """The largest number that a distribution draws."""
 _SCATTER = 2_654_435_761
-"""A prime: multiples of it scatter hot objects among the others."""
+"""A prime whose multiples scatter hot objects among the others."""
 _STEP = 1000
-"""The nanoseconds that each event takes: a mixture has no times of the storage."""
+"""The nanoseconds that each event takes: a mixture does not measure a storage."""
 
 Distribution = Callable[[random.Random], int]
-"""Draws whole numbers that are not negative."""
+"""Draws non-negative integers."""
 
 
 def distribution_of(text: str) -> Distribution:
     """Return the distribution that *text* describes.
 
-    It is a number; ``uniform:LOW-HIGH``; ``geometric:MEAN``; or ``lognormal:MEDIAN``, which can end
-    in a comma and the standard deviation of the logarithm, by default 1.
+    It is a number; ``uniform:LOW-HIGH``; ``geometric:MEAN``; or ``lognormal:MEDIAN``, optionally
+    followed by a comma and the standard deviation of the logarithm, by default 1.
 
-    :raises ValueError: if it describes none
+    :raises ValueError: if *text* does not describe a distribution
     """
     draw = _draw_of(text)
     return lambda chance: int(min(_LARGEST, max(0.0, draw(chance))) + 0.5)
@@ -56,7 +56,7 @@ def _draw_of(text: str) -> Callable[[random.Random], float]:
         median, _, sigma = values.partition(",")
         location, deviation = math.log(max(1.0, _positive(median))), _positive(sigma or "1")
         return lambda chance: chance.lognormvariate(location, deviation)
-    raise ValueError(f"{name!r} is none of uniform, geometric and lognormal")
+    raise ValueError(f"{name!r} is not uniform, geometric or lognormal")
 
 
 def _positive(text: str) -> float:
@@ -67,7 +67,7 @@ def _positive(text: str) -> float:
 
 
 def skew_of(text: str) -> float:
-    """Return the exponent of Zipf's law: ``zipf:0.99``, or 0 for ``uniform``.
+    """Return the exponent of Zipf's law in *text*: ``zipf:0.99``, or ``uniform`` for 0.
 
     :raises ValueError: if *text* is neither
     """
@@ -79,32 +79,32 @@ def skew_of(text: str) -> float:
     skew = math.nan
     with suppress(ValueError):
         skew = float(exponent or "0.99")
-    if not 0 <= skew <= 4:  # noqa: PLR2004 - beyond it one object gets all
+    if not 0 <= skew <= 4:  # noqa: PLR2004 - beyond 4, one object gets all
         raise ValueError(f"{exponent} is not a number from 0 to 4")
     return skew
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """The properties that all transactions of a synthetic workload have in common."""
+    """The properties of a synthetic workload."""
 
     transactions: int = 10_000
     connections: int = 4
     objects: int = 10_000
     loads: Distribution = field(default_factory=lambda: distribution_of("geometric:20"))
-    """Loads of a transaction, which are of objects that are not in its pickle cache."""
+    """Loads per transaction, of objects that are not in its pickle cache."""
     writes: float = 0.1
     """The fraction of the transactions that store anything."""
     stores: Distribution = field(default_factory=lambda: distribution_of("2"))
-    """Stores of a writing transaction."""
+    """Stores per writing transaction."""
     new: float = 0.0
-    """The fraction of these stores that create an object."""
+    """The fraction of stores that create an object."""
     counters: int = 0
-    """Objects that resolve conflicts; each writing transaction stores one of them as well."""
+    """Objects that resolve conflicts; each writing transaction also stores one of them."""
     skew: float = 0.99
-    """The exponent of Zipf's law that the popularity of objects follows; 0 if all are equal."""
+    """The exponent of Zipf's law for the popularity of objects; 0 if all are equally popular."""
     size: Distribution = field(default_factory=lambda: distribution_of("lognormal:300"))
-    """Bytes of a record."""
+    """Bytes per record."""
     rate: float = 100.0
     """Transactions a second, which begin at random."""
     seed: int = 0
@@ -128,7 +128,7 @@ PRESETS = {
         objects=500, skew=0.5, connections=8,
     ),
 }  # fmt: skip
-"""Mixtures that resemble some kinds of applications, by name."""
+"""Mixtures that resemble kinds of applications, by name."""
 
 
 def make(mixture: Mixture, path: Path) -> None:
@@ -154,20 +154,20 @@ def _chunks(mixture: Mixture) -> Iterator[list[Segment]]:
 
 
 class _Maker:
-    """Makes the events of transactions, one after the other."""
+    """Generates the events of transactions in sequence."""
 
     def __init__(self, mixture: Mixture) -> None:
         self._mixture = mixture
         self._chance = random.Random(mixture.seed)  # noqa: S311
         self._free = [0] * mixture.connections
-        """The instant at which each connection has ended its transaction."""
+        """The instant at which each connection ended its transaction."""
         self._instant = 0
         self._sizes: dict[int, int] = {}
         self._serials: dict[int, int] = {}
         self._created = self._tid = 0
 
     def connection(self) -> int:
-        """Return the number of the connection that has waited longest."""
+        """Return the number of the connection that has waited the longest."""
         return self._free.index(min(self._free)) + 1
 
     def transaction(self, connection: int) -> Iterator[Any]:
@@ -219,7 +219,7 @@ class _Maker:
         objects, skew = self._mixture.objects, self._mixture.skew
         part = self._chance.random()
         # The inverse of the continuous counterpart of Zipf's distribution function.
-        if abs(1 - skew) < 1e-6:  # noqa: PLR2004 - a logarithm is its limit
+        if abs(1 - skew) < 1e-6:  # noqa: PLR2004 - the limit is a logarithm
             rank = int((objects + 1) ** part)
         else:
             power = 1 - skew

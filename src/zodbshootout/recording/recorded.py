@@ -25,13 +25,13 @@ _END = int(Kind.END)
 
 @dataclass
 class Transaction:
-    """The events of a transaction on one connection, including the polls before it."""
+    """The events of a transaction on one connection, including preceding polls."""
 
     process: int
-    """The index of its file in :attr:`Workload.files`."""
+    """The index of the process's file in :attr:`Workload.files`."""
     connection: int
     events: list[tuple[int, bytes, int, bytes, int, int]] = field(default_factory=list)
-    """Each as the fields of an :class:`~zodbshootout.recording.chunks.Event`."""
+    """Events as the fields of an :class:`~zodbshootout.recording.chunks.Event`."""
 
     def is_done(self) -> bool:
         """Return whether anything was done in the transaction."""
@@ -43,18 +43,18 @@ class WorkloadError(Exception):
 
 
 class Workload:
-    """The files that processes have recorded into a directory, or a single one of them."""
+    """The files that processes recorded into a directory, or a single one of them."""
 
     def __init__(self, path: Path) -> None:
         """Find the files and read their headers.
 
-        :raises WorkloadError: if there is none, or one is not a workload
-        :raises OSError: if one cannot be read
+        :raises WorkloadError: if there is no workload, or a file is not a workload
+        :raises OSError: if a file cannot be read
         """
         self.path = path
         self.files = [path]
         if path.is_dir():
-            # A process without room for its first events leaves an empty file.
+            # A process that had no space for its first events leaves an empty file.
             files = sorted(path.glob(f"*{SUFFIX}"))
             self.files = [file for file in files if file.stat().st_size]
         if not self.files:
@@ -73,12 +73,12 @@ class Workload:
         return sum(file.stat().st_size for file in self.files)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Yield the transactions of one process after the other, in the order of their ends.
+        """Yield the transactions of one process after another, ordered by their ends.
 
-        Those in which nothing was done are left out.
+        Transactions in which nothing was done are left out.
 
         :raises WorkloadError: if a file is cut off or damaged
-        :raises OSError: if one cannot be read
+        :raises OSError: if a file cannot be read
         """
         for process, path in enumerate(self.files):
             with _opened(path) as (_, file):
@@ -88,7 +88,7 @@ class Workload:
         """Return the first and the last instant, in nanoseconds since 1970.
 
         :raises WorkloadError: if a file is cut off or damaged
-        :raises OSError: if one cannot be read
+        :raises OSError: if a file cannot be read
         """
         starts, ends = [], []
         for process, path in enumerate(self.files):
@@ -100,7 +100,7 @@ class Workload:
         return min(starts, default=0), max(ends, default=0)
 
     def offset(self, process: int) -> int:
-        """Return what to add to a process's instants for nanoseconds since 1970."""
+        """Return the number to add to a process's instants to get nanoseconds since 1970."""
         facts = self.facts[process]
         return int(facts["time"]) - int(facts["clock"])
 

@@ -23,40 +23,40 @@ from typing import Any
 from zodbshootout.recording.chunks import FIELDS, NONE, encode, header
 
 INTERVAL = 1.0
-"""Seconds between two chunks: a killed process loses at most the events of this time."""
+"""Seconds between chunks: a killed process loses at most the events of this time."""
 SUFFIX = ".events"
-"""The ending of the names of recorded files."""
+"""The suffix of recorded files."""
 KEY = "anonymous.key"
-"""The file with the key for hashing oids; nothing needs it after the recording."""
+"""The file with the key for hashing OIDs; nothing needs it after the recording."""
 logger = logging.getLogger("zodbshootout.recording")
 clock = time.perf_counter_ns
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The part of the work that is recorded."""
+    """What to record."""
 
     max_size: int | None = None
-    """The most bytes that a process writes."""
+    """The maximum number of bytes that a process writes."""
     sample: float = 1.0
-    """The fraction of the connections that are recorded."""
+    """The fraction of the connections to record."""
     while_exists: Path | None = None
     """A file: nothing is recorded while it does not exist."""
     anonymous: bool = False
-    """Whether oids are replaced by keyed hashes."""
+    """Whether OIDs are replaced by keyed hashes."""
 
 
 class Log:
-    """The events of one connection that are not written yet."""
+    """The events of one connection that have not been written yet."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.fields: list[Any] = []
-        """As in a :data:`~zodbshootout.recording.chunks.Segment`."""
+        """The fields of events, as in a :data:`~zodbshootout.recording.chunks.Segment`."""
         self.closed = False
 
     def take(self) -> list[Any]:
-        """Remove and return the fields; another thread may append some meanwhile."""
+        """Remove and return the fields, while another thread may append some."""
         number = len(self.fields)
         fields = self.fields[:number]
         del self.fields[:number]
@@ -64,10 +64,10 @@ class Log:
 
 
 class Recorder:
-    """Collects the events of a process and writes them to a file in a directory.
+    """Collects the events of a process, and writes them to a file in a directory.
 
-    It raises no exception into the application: the first problem ends the recording, and one line
-    in the log says why.
+    It never raises exceptions in the application: the first problem ends the recording, and one
+    line in the log says why.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Recorder:
             directory.mkdir(parents=True, exist_ok=True)
             self._key = self._shared_key() if limits.anonymous else b""
             if not os.access(directory, os.W_OK):
-                self.end("files cannot be made there")
+                self.end("cannot create files there")
         except OSError as error:
             self.end(error.strerror or str(error))
         atexit.register(self.close)
@@ -103,7 +103,7 @@ class Recorder:
         self._look()
 
     def begin_in_child(self) -> None:
-        """Begin a file of this process's own: its parent writes the events so far."""
+        """Begin a separate file for this process: its parent writes the events so far."""
         for log in self._logs.values():
             log.take()
         self._begin()
@@ -118,7 +118,7 @@ class Recorder:
         with self._lock:
             try:
                 self._ensure_thread()
-            except RuntimeError as error:  # no thread can be started
+            except RuntimeError as error:  # cannot start a thread
                 self.end(str(error))
                 return None
             self._logs[log.number] = log
@@ -148,13 +148,13 @@ class Recorder:
             self._thread = thread
 
     def _write_regularly(self) -> None:
-        # Go on after the end: a long transaction still notes its calls, which must not pile up.
+        # Continue after the end: long transactions still note calls, which must not pile up.
         while not self._closing.wait(INTERVAL):
             self._write()
             self._look()
 
     def _look(self) -> None:
-        """Set :attr:`active` according to whether the file of ``while_exists`` exists."""
+        """Set :attr:`active` if the file of ``while_exists`` exists, and clear it otherwise."""
         wanted = self.limits.while_exists
         try:
             self.active = not self._ended and (wanted is None or wanted.exists())
@@ -176,7 +176,7 @@ class Recorder:
                 self.end(f"{type(error).__name__}: {error}")
 
     def _append(self, chunk: bytes) -> None:
-        """Write a whole chunk, or nothing."""
+        """Write a complete chunk, or nothing."""
         if self._file is None:
             name = f"{time.time_ns()}-{os.getpid()}{SUFFIX}"
             self._file = FileIO(self.directory / name, "x")
@@ -197,18 +197,18 @@ class Recorder:
         self._size += len(chunk)
 
     def _shared_key(self) -> bytes:
-        """Return the key that all processes share that record into the directory."""
+        """Return the key that all processes recording into the directory share."""
         path = self.directory / KEY
         with NamedTemporaryFile(dir=self.directory) as file:
             file.write(secrets.token_bytes(32))
             file.flush()
-            # Another process sees the whole key or none.
+            # Another process sees the whole key or no key.
             with suppress(FileExistsError):
                 os.link(file.name, path)
         return path.read_bytes()
 
     def _anonymized(self, segments: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
-        """Replace all oids but that of the root, if the recording is anonymous."""
+        """Replace all OIDs but the root's, if the recording is anonymous."""
         if self._key:
             for _, fields in segments:
                 fields[1::FIELDS] = map(self._pseudonym, fields[1::FIELDS])

@@ -13,12 +13,12 @@ from zodbshootout.recording import Limits, record
 def fraction(text: str) -> float:
     """Return a percentage like ``10%`` as a fraction.
 
-    :raises ValueError: if *text* is no percentage above 0 and up to 100
+    :raises ValueError: if *text* is not a percentage above 0 and up to 100
     """
     number, sign, rest = text.partition("%")
     value = float(number) / 100 if sign and not rest else float("nan")
     if not 0 < value <= 1:
-        raise ValueError(f"{text!r} is no percentage from above 0% to 100%")
+        raise ValueError(f"{text!r} is not a percentage above 0% and up to 100%")
     return value
 
 

@@ -1,4 +1,4 @@
-"""A wrapper of a storage that records its connections, and delegates everything else to it."""
+"""A wrapper that records a storage's connections, and delegates everything else to the storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DISTRIBUTIONS = ("ZODB", "ZEO", "RelStorage")
 
 
 class RecordedStorage:
-    """Provides the interfaces and attributes of a storage, and connections that are recorded."""
+    """Provides the interfaces and attributes of a storage, and recorded connections."""
 
     def __init__(self, storage: Any, adapted: Any, recorder: Recorder) -> None:
         self._recorded = storage
@@ -27,7 +27,7 @@ class RecordedStorage:
         directlyProvides(self, IMVCCStorage, providedBy(storage))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_recorded"):  # copy asks before __init__ has set them
+        if name.startswith("_recorded"):  # copy looks up attributes before __init__
             raise AttributeError(name)
         try:
             return getattr(self._recorded, name)
@@ -50,16 +50,16 @@ class RecordedStorage:
 
 
 class AdaptedStorage(RecordedStorage):
-    """Wraps a storage without MVCC of its own, with the adapter that ZODB would use.
+    """Wraps a storage without its own MVCC, using the adapter that ZODB would use.
 
-    IMVCCStorage requires these methods; ZODB calls only those of the instances for connections.
+    IMVCCStorage requires these methods, but ZODB calls only those of connections' instances.
     """
 
     def sync(self, force: bool = True) -> None:
         """Do nothing."""
 
     def poll_invalidations(self) -> list[bytes]:
-        """Return no oids."""
+        """Return no OIDs."""
         return []
 
     def release(self) -> None:
@@ -74,7 +74,7 @@ def wrap(storage: Any, recorder: Recorder) -> RecordedStorage:
 
 
 def facts_of(storage: Any) -> dict[str, Any]:
-    """Return facts about a storage and the software, but no names that the application chose."""
+    """Return facts about a storage and the software, but no names chosen by the application."""
     kind = type(storage)
     facts: dict[str, Any] = {
         "storage": f"{kind.__module__}.{kind.__qualname__}",

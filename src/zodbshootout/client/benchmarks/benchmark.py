@@ -139,7 +139,7 @@ class Benchmark:
         """Return why a storage cannot run it with these parameters, or ``None``."""
         if cls.writes and info.read_only:
             return (
-                f"{info.storage_name} is read only as configured here; leave out the "
+                f"{info.storage_name} is read-only as configured here; leave out the "
                 "benchmarks that write"
             )
         if cls.alone and parameters.crew.size > 1:

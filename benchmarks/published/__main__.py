@@ -1,6 +1,6 @@
 """The command: ``python -m benchmarks.published [NAME ...]``, in the directory of the checkout.
 
-It makes the runs whose results are not in ``docs/results/data`` yet, which takes about four hours
+It makes the runs whose results are not in ``docs/results/data`` yet, which takes about four and a half hours
 for all of them, and then the pages of the documentation that show them.  If it is interrupted, the
 same command goes on from there.  To measure anything anew, remove its file from
 ``docs/results/data``.

@@ -196,13 +196,13 @@ RELEASES = Experiment(
             "releases-relstorage",
             "RelStorage 4.0 to 4.3",
             "etc/website-sample.conf",
-            f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 20",
+            f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 14",
         ),
         Run(
             "releases-zodb",
             "ZODB 5.8 to 6.4",
             "etc/fs-sample.conf",
-            f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 20",
+            f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 8",
         ),
     ],
 )

@@ -22,10 +22,9 @@ from tests.reports.test_rates import result as rated
 from tests.reports.test_replay_tables import result as replayed
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.config.sample_files import samples
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE, SLOWDOWN
 from zodbshootout.results.files import ResultFiles
-
-ETC = Path(__file__).parents[1] / "etc"
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +113,7 @@ def test_any_report_command_line_is_answered_or_refused_in_one_line(
     check_outcome([command, *words])
 
 
-CONFIGURATIONS = [path.read_text() for path in sorted(ETC.glob("*.conf"))] + [
+CONFIGURATIONS = [path.read_text() for path in samples().values()] + [
     "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n",
     "%define x 1\n<zodb a>\ncache-size $x\n<mappingstorage/>\n</zodb>\n",
     "<zodburi a>\nuri file:///tmp/a.fs?quota=5\n</zodburi>\n",

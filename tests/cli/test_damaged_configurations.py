@@ -22,10 +22,10 @@ from tests import instances
 from tests.instances import SECRET, VARIABLES, placed
 from tests.watching import watched
 from zodbshootout.cli.main import main
+from zodbshootout.config.sample_files import samples
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
 
-ETC = Path(__file__).parents[2] / "etc"
-SAMPLES = [f"etc/{path.name}" for path in sorted(ETC.glob("*.conf"))]
+SAMPLES = [f"etc/{path.name}" for path in samples().values()]
 PART_OF_SECRET = SECRET[:4]
 """As much of a password as may be left in a line that is cut off within it."""
 SECONDS = 5
@@ -182,7 +182,8 @@ def check_damages(name: str, damaged: Path, full: bool) -> None:
 @pytest.mark.parametrize("name", [*instances.names(), *SAMPLES])
 def test_a_damaged_configuration_is_listed_or_refused_with_a_line(name: str, full: bool) -> None:
     if name in SAMPLES:
-        shutil.copytree(ETC, Path("etc"), ignore=shutil.ignore_patterns("workloads"))
+        Path("etc").mkdir()
+        shutil.copy(samples()[Path(name).stem], name)
     else:
         placed(name, Path.cwd())
     check_damages(name, Path(name), full)

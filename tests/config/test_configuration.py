@@ -7,13 +7,14 @@ import pytest
 
 from zodbshootout.client.database import Database, open_db
 from zodbshootout.config.configuration import EMBEDDED, Configuration, parse
+from zodbshootout.config.sample_files import samples
 from zodbshootout.config.source import Source, read_source
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
 from zodbshootout.model.storage_facts import Durability
 from zodbshootout.servers.address import given_names
 
-ETC = Path(__file__).parents[2] / "etc"
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "examples"
 FILESTORAGE = "<filestorage>\npath $scratch/a.fs\n</filestorage>\n"
 
 
@@ -38,12 +39,8 @@ def test_the_embedded_default_has_four_contenders_and_a_server(tmp_path: Path) -
     assert users == ["zeo"]
 
 
-def test_the_copy_of_the_embedded_default_in_etc_is_identical() -> None:
-    assert (ETC / "embedded.conf").read_bytes() == EMBEDDED.read_bytes()
-
-
 # runzeo.conf is a configuration of runzeo.
-SAMPLES = [path for path in sorted(ETC.glob("*.conf")) if path.name != "runzeo.conf"]
+SAMPLES = [path for name, path in samples().items() if name != "runzeo"]
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
@@ -62,7 +59,7 @@ def test_every_sample_can_be_read(
     )
 
 
-EXAMPLES = [*SAMPLES, *sorted((ETC.parent / "docs" / "examples").glob("*.conf"))]
+EXAMPLES = [*SAMPLES, *sorted(DOCUMENTED.glob("*.conf"))]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 
 from tests.integration.command import cells, left_behind, metadata_of, run
 
-ETC = Path(__file__).parents[2] / "etc"
 OBJECTS = 2
 BRIEF = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "2")
 
@@ -169,7 +168,7 @@ def test_gevent_and_patched_drivers_are_measured_with_greenlets(
 @pytest.mark.parametrize("words", [("conflicts",), ("cold", "--threads")])
 def test_a_large_crew_is_measured_on_each_server(words: tuple[str, ...], place: Path) -> None:
     how = ("-c", "10", "--object-counts", "1", *BRIEF[2:])
-    done = run(place, str(ETC / "sample.conf"), *words, *how, "-o", "a.json")
+    done = run(place, "sample", *words, *how, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     check_all_measured(
         place / "a.cells.jsonl", dict.fromkeys(("postgresql", "mysql", "mysql_mc", "zeo"), ""),
@@ -178,9 +177,9 @@ def test_a_large_crew_is_measured_on_each_server(words: tuple[str, ...], place: 
     assert left_behind(place) == []
 
 
-@pytest.mark.parametrize("name", ["pg.conf", "website-sample.conf"])
+@pytest.mark.parametrize("name", ["pg", "website-sample"])
 def test_the_sample_configurations_run_unchanged(name: str, place: Path) -> None:
-    done = run(place, str(ETC / name), "hot", "--threads", *BRIEF, "-o", "a.json")
+    done = run(place, name, "hot", "--threads", *BRIEF, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     assert {state for state, _ in cells(place / "a.cells.jsonl").values()} == {"measured"}
     assert left_behind(place) == []

@@ -23,7 +23,7 @@ from tests.contenders.test_making import git
 from tests.integration.command import open_directory
 from tests.wheel import build_wheel
 from zodbshootout.cli import options
-from zodbshootout.config.source import samples
+from zodbshootout.config.sample_files import samples
 
 WORKFLOWS = Path(__file__).parents[2] / "docs" / "examples" / "workflows"
 REPOSITORY = "zopefoundation/ZEO"

@@ -31,8 +31,8 @@ from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.pythons import environments_of_words
+from zodbshootout.config.sample_files import samples
 from zodbshootout.config.secrets import of_uri
-from zodbshootout.config.source import samples
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.contenders.variants import VariantOptions

@@ -24,6 +24,7 @@ from zodbshootout.client.masking import Mask
 from zodbshootout.config.advice import SUBSTITUTION_ERRORS, TYPES_OF_RELSTORAGE, explained
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.references import references
+from zodbshootout.config.sample_files import samples
 from zodbshootout.config.secrets import of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
 from zodbshootout.config.tree import Import, Item, Key, Position, Section, Tree
@@ -33,7 +34,7 @@ from zodbshootout.model.outcome import describe
 SCRATCH = "scratch"
 """The name by which a file refers to the run's temporary directory."""
 
-EMBEDDED = Path(__file__).with_name("embedded.conf")
+EMBEDDED = samples()["embedded"]
 """The default configuration."""
 NO_SECTION = Section("", "", Position(Path(), 0))
 _KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})

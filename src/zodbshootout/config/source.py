@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,13 +69,6 @@ class Source:
         named = (in_named_files(key.value) for key in self.tree.keys)
         values = (key.written for key in chain(self.tree.keys, *named))
         return frozenset(chain.from_iterable(map(ENVIRONMENT_REFERENCE.findall, values)))
-
-
-@functools.cache
-def samples() -> dict[str, Path]:
-    """Return the configurations that are installed with the package, by name."""
-    directory = Path(__file__).with_name("samples")
-    return {path.stem: path for path in sorted(directory.glob("*sample.conf"))}
 
 
 def read_source(path: Path) -> Source:

@@ -79,9 +79,7 @@ class Options:
     confirm: bool | None
     """Whether findings of ``--fail-above`` are measured again; ``None`` by default."""
     requirements: Sequence[Requirement]
-    """The limits of ``--require``."""
     point: PlannedPoint | None
-    """The point to add to the history of ``--history``."""
     hosts: str | None
     """The value of ``--hosts``, which says where the clients run."""
     sweep: Sweep
@@ -101,7 +99,6 @@ class Options:
     show: Sequence[str]
     """pyperf's reports to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
     workload: Workload | None
-    """The workload to replay."""
     data: tuple[Path, Path | None] | None
     """The FileStorage for ``copy`` or the replay, and its blob directory, if any."""
     speed: float

@@ -30,7 +30,6 @@ from zodbshootout.scheduling.calibration import RUN_TIME
 PRECISION = 0.05
 """Half the confidence interval, as a fraction of the figure, at which measuring ends."""
 RIGOROUS = 0.02
-"""The precision with ``--rigorous``."""
 SECONDS_OF_A_CELL = 8.0
 """The maximum average time per cell, in seconds; four times as long with ``--rigorous``."""
 MIN_RUNS_FOR_PRECISION = 4

@@ -64,7 +64,6 @@ class PlannedPoint:
     packages: Mapping[str, Packages]
     """The packages of the candidate and of the previous point, by role."""
     previous: str = ""
-    """The name of the previous point."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """The reasons why roles cannot be measured, by role."""
 

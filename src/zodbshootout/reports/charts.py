@@ -45,9 +45,7 @@ class MetricCharts:
     """The charts of one metric."""
 
     cells: Sequence[Columned]
-    """The measured cells."""
     columns: Sequence[str]
-    """All columns of the report."""
     metric: Metric
     ceiling: str | None = None
     """The column that is drawn as the limit of the others, if there is one."""

@@ -26,7 +26,6 @@ SHOWN = "shown"
 """The parameter of a chart that holds the names of the visible columns."""
 BAR_STEP = 28
 GROUP_STEP = 15
-"""The height of a bar in a group of bars."""
 GROUP_GAP = 12
 ROOM_FOR_FIGURES = 1.5
 """The end of an axis of groups, as a multiple of the longest bar; figures follow the bars."""

@@ -130,7 +130,6 @@ class Point:
     y: float
     """Objects per second, or seconds."""
     text: str
-    """The figure as it is printed."""
     low: float | None = None
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""

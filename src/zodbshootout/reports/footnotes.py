@@ -25,9 +25,7 @@ class Footnotes:
     """The reasons for missing figures, and warnings, numbered by first reference."""
 
     columns: Sequence[str]
-    """All columns of the report."""
     benchmarks: Sequence[str]
-    """All benchmarks of the report."""
     pending: str
     """The word for cells that were not measured."""
     reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)

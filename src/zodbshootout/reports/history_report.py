@@ -145,7 +145,6 @@ def _smallest(point: HistoryPoint, cell: PointCell) -> float | None:
 
 
 def _newest(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Table]:
-    """Yield the table of the newest point of a machine."""
     newest = history.newest
     findings = {
         (one.cell.name, one.base): one for one in history.findings[newest.name] if not one.count
@@ -305,7 +304,6 @@ def _chart_point(column: str, number: int, ratio: Ratio, where: str, *, known: b
 
 
 def _records(history: MachineHistory) -> Iterator[dict[str, Any]]:
-    """Yield a record of each cell of each point."""
     positions = {
         (position.point.name, name): position
         for name, series in history.series.items()

@@ -80,7 +80,6 @@ def write(report: Report, console: Console) -> None:
 
 
 def _colours(charts: Sequence[Chart]) -> dict[str, int]:
-    """Return the number of the colour of each contender."""
     numbers = grouped(
         (column, number) for chart in charts for number, column in enumerate(chart.columns)
     )

@@ -28,7 +28,6 @@ class Metric:
     name: str
     """Its name on the command line."""
     caption: str
-    """Its description."""
     value: Callable[[CellResult], float | None]
     """Return the figure of a measured cell, ``None`` if it has none."""
     better: str = "less"

@@ -101,7 +101,6 @@ def _laid_out(table: Table, console: Console) -> list[RichTable]:
 
 
 def _part(table: Table, numbers: Sequence[int]) -> Table:
-    """Return some columns of a table."""
     return replace(
         table,
         columns=[table.columns[number] for number in numbers],

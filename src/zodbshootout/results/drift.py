@@ -19,7 +19,6 @@ LATEST = 100
 """The number of the latest points that are scanned."""
 FEWEST_ON_A_SIDE = 2
 _SIMULATED = 20_000
-"""The number of simulated series."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,6 @@ class Package:
 
 
 Packages = Mapping[str, Package]
-"""Packages by name."""
 
 
 @dataclass(frozen=True)

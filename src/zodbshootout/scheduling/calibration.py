@@ -110,7 +110,6 @@ class RowCalibration(Generic[C]):
     cheapest: float = 0.0
     """Seconds of a slice of the fastest contender, including time off the clock."""
     latest: dict[C, float] = field(default_factory=dict)
-    """The latest value of each contender."""
 
     def __post_init__(self) -> None:
         self.turns = self.effort.values

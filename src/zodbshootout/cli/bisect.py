@@ -234,8 +234,8 @@ class _Bisection:
             variants=replace(options.variants, base=good, against=[candidate]),
             run=replace(options.run, rounds=decision.rounds),
         )
-        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-            status = cli_run.run(options, replace(self.streams, out=console_on(nowhere)))
+        with Path(os.devnull).open("w", encoding="utf-8") as devnull:
+            status = cli_run.run(options, replace(self.streams, out=console_on(devnull)))
         if status == INTERRUPTED:
             raise KeyboardInterrupt
         results = read_results(place / "step.json")

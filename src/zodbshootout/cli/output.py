@@ -118,7 +118,7 @@ class _TolerantStream:
         self.error = self.error or error
         with suppress(OSError):  # it may have no file descriptor
             descriptor = self._stream.fileno()
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, descriptor)  # the buffer is flushed once more at exit
-            os.close(nowhere)
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, descriptor)  # the buffer is flushed once more at exit
+            os.close(devnull)
         return 0

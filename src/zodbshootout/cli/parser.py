@@ -445,7 +445,7 @@ EXAMPLES = {
 
 
 def _description() -> str:
-    examples = [f"  {command:43}{what}" for command, what in EXAMPLES.items()]
+    examples = [f"  {command:43}{purpose}" for command, purpose in EXAMPLES.items()]
     lines = [
         f"  {name:22}{(benchmark.__doc__ or '').strip().partition(chr(10))[0]}"
         for name, benchmark in benchmarks().items()

@@ -79,10 +79,10 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
         raise UserError(f"{option}: cannot write {path}: {reason}") from None
 
 
-def name_output(what: str, path: Path, streams: Streams) -> None:
+def name_output(title: str, path: Path, streams: Streams) -> None:
     """Print the path of a file that was written, but not of a pipe or a device."""
     if to_be_replaced(path) is not None:
-        streams.say(f"{what}: {path}")
+        streams.say(f"{title}: {path}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

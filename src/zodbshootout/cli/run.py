@@ -276,8 +276,8 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
         if isinstance(error, GuardianLost):
             return SOME_FAILED, f"stopped: {error}"
         kept = any(result.measured for result in store.results)
-        what = "results so far were saved" if kept else "nothing was measured"
-        return INTERRUPTED, f"interrupted; {what}"
+        outcome = "results so far were saved" if kept else "nothing was measured"
+        return INTERRUPTED, f"interrupted; {outcome}"
     return _status_and_reason(store.results)
 
 
@@ -338,7 +338,7 @@ def _report(
     text.write(tables, streams.out)
     if not any(result.measured for result in results):
         return ALL_MEASURED
-    statuses = [_show_by_pyperf(what, files.combined, streams) for what in options.show]
+    statuses = [_show_by_pyperf(report, files.combined, streams) for report in options.show]
     streams.say(f"Results: {files.combined}, and by contender in {files.directory}/")
     if options.report is not None:
         _write_page(result_sets, options, streams)
@@ -416,8 +416,8 @@ def _measured_again(
     return message if ended == INTERRUPTED else "", repeated.results
 
 
-def _show_by_pyperf(what: str, path: Path, streams: Streams) -> int:
-    command = ["show", "--metadata"] if what == "metadata" else [what]
+def _show_by_pyperf(report: str, path: Path, streams: Streams) -> int:
+    command = ["show", "--metadata"] if report == "metadata" else [report]
     done = subprocess.run(
         [sys.executable, "-m", "pyperf", *command, str(path)],
         check=False,

@@ -64,8 +64,8 @@ NOT_AVAILABLE = {
 """The options of pyperf that are refused, with the advice or the reason."""
 
 
-def number(kind: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Callable[[str], N]:
-    """Return an argparse type for numbers; *what* describes those that fit."""
+def number(kind: Callable[[str], N], fits: Callable[[N], bool], noun: str) -> Callable[[str], N]:
+    """Return an argparse type for numbers; *noun* describes those that fit."""
 
     def parsed(text: str) -> N:
         try:
@@ -73,7 +73,7 @@ def number(kind: Callable[[str], N], fits: Callable[[N], bool], what: str) -> Ca
         except ValueError:
             value = None
         if value is None or not fits(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not {noun}")
         return value
 
     return parsed
@@ -369,11 +369,11 @@ def _has_zodbshootout(path: str) -> bool:
     # Another program might exit with 0 for any argument, or never end.
     status = 42
     command = [path, "-c", f"import sys, zodbshootout; sys.exit({status})"]
-    nowhere = subprocess.DEVNULL
+    devnull = subprocess.DEVNULL
     try:
         done = subprocess.run(
-            command, check=False, timeout=PYTHON_TIMEOUT, stdin=nowhere, stdout=nowhere,
-            stderr=nowhere,
+            command, check=False, timeout=PYTHON_TIMEOUT, stdin=devnull, stdout=devnull,
+            stderr=devnull,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise argparse.ArgumentTypeError(

@@ -97,8 +97,8 @@ def table_layout(name: str) -> Write:
     :raises UserError: if the format has no such layout
     """
     if f"{name}{TABLE}" not in _all_formats():
-        having = [other for other in formats() if f"{other}{TABLE}" in _all_formats()]
-        raise UserError(f"--layout table: not available in {name}; use {' or '.join(having)}")
+        available = [other for other in formats() if f"{other}{TABLE}" in _all_formats()]
+        raise UserError(f"--layout table: not available in {name}; use {' or '.join(available)}")
     return format_named(f"{name}{TABLE}")
 
 

@@ -25,7 +25,7 @@ from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
 from zodbshootout.results.result import LONGEST, CellResult
 from zodbshootout.results.verdicts import Verdict, ratio_of, verdicts
 
-FAR_APART = 4.0
+WIDE_GAP = 4.0
 """The ratio of the widest gap between values to the narrowest that makes an axis logarithmic."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
@@ -104,7 +104,7 @@ class MetricCharts:
             columns=self.columns,
             in_seconds=not rates,
             ceiling=self.ceiling,
-            x_logarithmic=_far_apart({point.x for point in points}),
+            x_logarithmic=_has_wide_gap({point.x for point in points}),
         )
         if axis and (rates or axis is RATE):
             return _with_knees(chart, falling=not rates)
@@ -147,10 +147,10 @@ def _rows(cells: Iterable[Columned]) -> list[list[Columned]]:
     return sorted(rows.values(), key=lambda row: extent(row[0][1]))
 
 
-def _far_apart(numbers: set[float]) -> bool:
+def _has_wide_gap(numbers: set[float]) -> bool:
     ordered = sorted(numbers)
     gaps = [second - first for first, second in pairwise(ordered)]
-    return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= FAR_APART
+    return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= WIDE_GAP
 
 
 def _with_knees(chart: Chart, *, falling: bool) -> Chart:
@@ -234,13 +234,13 @@ def _chart_over_values(
     points = []
     for column, curve in curves.items():
         ordered = sorted(curve, key=itemgetter(0))
-        enough = _first_that_suffices([result for _, result in ordered])
+        smallest = _first_that_suffices([result for _, result in ordered])
         for number, result in ordered:
             rate = result.objects_per_second
             text = OBJECTS.text(result, rate)
             x = number / MEGABYTE if is_size else number
             low, high = _interval_of_rate(result)
-            points.append(Point(column, x, rate, text, low, high, knee=result is enough))
+            points.append(Point(column, x, rate, text, low, high, knee=result is smallest))
     return Chart(
         ChartKind.CURVES,
         title_of(first),
@@ -249,7 +249,7 @@ def _chart_over_values(
         y_title=f"{rate_caption(first)} (more is better)",
         points=points,
         columns=columns,
-        x_logarithmic=_far_apart({point.x for point in points}),
+        x_logarithmic=_has_wide_gap({point.x for point in points}),
     )
 
 

@@ -89,7 +89,7 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
             points = [
                 Point(column, max(0.0, entry.value / most), entry.value, entry.text, part=title)
                 for title, row in group.rows.items()
-                if (most := max(_entry(each, cost).value or 0.0 for each in row.values()))
+                if (most := max(_entry(one, cost).value or 0.0 for one in row.values()))
                 for column, result in row.items()
                 if (entry := _entry(result, cost)).value is not None
             ]

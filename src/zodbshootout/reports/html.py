@@ -39,7 +39,7 @@ def write(report: Report, console: Console) -> None:
     results = replace(report, title=_RESULTS, parts=())
     # The sort is stable.
     parts = sorted([results, *report.parts], key=lambda part: part.title not in _FIRST)
-    which = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
+    compared = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
     # Each chart is a separate document.
@@ -63,7 +63,7 @@ def write(report: Report, console: Console) -> None:
         report=report,
         parts=parts,
         views=views,
-        comparisons=[which, *(view.parts for view in report.alternatives)],
+        comparisons=[compared, *(view.parts for view in report.alternatives)],
         which_is_faster=WHICH_IS_FASTER,
         notes=_common_notes(views),
         results=_RESULTS,

@@ -151,8 +151,8 @@ def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
         is_all = len(of_verdict) == len(pairs)
         ratios = _ratios(of_verdict, verdict) if own else ""
         if len(own) > most:
-            which = f"all {len(own)}" if is_all else f"{len(own)} of {len(names)}"
-            yield f"{words} {which} benchmarks{f' ({ratios})' if ratios else ''}"
+            number = f"all {len(own)}" if is_all else f"{len(own)} of {len(names)}"
+            yield f"{words} {number} benchmarks{f' ({ratios})' if ratios else ''}"
         elif is_all and len(own) > FEW and ratios:
             yield f"{words} {', '.join(own)} ({ratios})"
         elif own:
@@ -206,12 +206,12 @@ def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
         return
     several = len({pair.base.cell.benchmark for pair in pairs}) == len(cells)
     noun = "benchmarks" if several else "cells"
-    what = f"geometric mean of these {len(cells)} {noun}"
+    title = f"geometric mean of these {len(cells)} {noun}"
     if pairs[0].base.paced:
         word, mean = ("lower", mean) if mean.value > 1 else ("higher", mean.inverse)
-        yield f"{what}: {times(mean)} times {word} {interval(mean)}"
+        yield f"{title}: {times(mean)} times {word} {interval(mean)}"
     else:
-        yield f"{what}: {times(mean)}× {interval(mean)}"
+        yield f"{title}: {times(mean)}× {interval(mean)}"
 
 
 def _name(pair: Pair) -> str:

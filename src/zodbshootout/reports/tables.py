@@ -279,9 +279,9 @@ def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iter
     clauses = [f"{TILDE} imprecise: {counts} figures (±{100 * precision:g}% wanted)"]
     few = sum(result.half_width is None for result in imprecise)
     if few:
-        which = "all" if few == len(imprecise) else str(few)
+        number = "all" if few == len(imprecise) else str(few)
         clauses.append(
-            f"{which} with fewer than {MIN_RUNS} runs, too few for an interval or a ratio"
+            f"{number} with fewer than {MIN_RUNS} runs, too few for an interval or a ratio"
         )
     clauses += other_load(imprecise)
     if len(result_sets) == 1:

@@ -233,14 +233,14 @@ def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
     courses = [
         course
         for relative in relatives
-        if len(relative) == longest and (course := _course_beside(cell, relative))
+        if len(relative) == longest and (course := _relative_course(cell, relative))
     ]
     if courses:
         return min(courses, key=lambda course: course.slope.variance)
-    return _course_alone(cell)
+    return _lone_course(cell)
 
 
-def _course_beside(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None:
+def _relative_course(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None:
     """Return the course of a cell *relative* to another, ``None`` if there are too few runs."""
     names = [name for name in cell if name in relative][1:]
     if len(names) < FEWEST_SHARED:
@@ -255,7 +255,7 @@ def _course_beside(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None
     )
 
 
-def _course_alone(cell: Rounds) -> _Course | None:
+def _lone_course(cell: Rounds) -> _Course | None:
     """Return the course of a cell without others, ``None`` if there are too few runs.
 
     The machine may be what changes, in a random walk, whose steps are independent.  So the steps

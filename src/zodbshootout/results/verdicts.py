@@ -318,8 +318,8 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     common = of_base.keys() & of_new.keys()
     in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
     logs = (
-        [math.log(ours[number] / theirs[number]) for number in ours if number in theirs]
-        for ours, theirs in in_common
+        [math.log(one[number] / other[number]) for number in one if number in other]
+        for one, other in in_common
     )
     pairs = list(filter(None, logs))
     paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)

@@ -27,7 +27,7 @@ from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdi
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
 """The ratios that have verdicts, with the roles that the candidate is compared with."""
-FOUND = 0.95
+DETECTED = 0.95
 """The probability that a point detects a change of the smallest size."""
 
 
@@ -166,7 +166,7 @@ def smallest_change(ratio: Ratio, tested: int) -> float | None:
 
     if ratio.log.df <= 0:
         return None
-    levels = (FALSE_CALLS / 2 / max(1, tested), 1 - FOUND)
+    levels = (FALSE_CALLS / 2 / max(1, tested), 1 - DETECTED)
     quantiles = sum(float(stdtrit(ratio.log.df, 1 - level)) for level in levels)
     return math.exp(quantiles * math.sqrt(ratio.log.variance))
 

@@ -79,7 +79,7 @@ class _Run:
 def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> list[CellResult]:
     """Return the results; those that take longer with time have a :class:`Trend`.
 
-    *results* are those of a file or of a part of one; *level* is as :data:`FALSE_TRENDS`.
+    *results* are those of a file or of a part of one; *level* replaces :data:`FALSE_TRENDS`.
     """
     rows: dict[object, dict[int, Rounds]] = {}
     for number, result in enumerate(results):

@@ -355,7 +355,7 @@ class Shootout:
     def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
         """Prepare databases, and count traffic; return the cells for which that worked.
 
-        Only databases that are zapped need that before each run.
+        Databases are prepared once, unless they are zapped before each run.
         """
         began = self.clock()
         prepared = [

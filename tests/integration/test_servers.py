@@ -363,7 +363,7 @@ FAILING = (
         "<settings>\nno-such-key 1\n</settings>\n<mappingstorage>\n</mappingstorage>\n",
         "ended at once: .*'no-such-key' is not a known key name",
     ),
-    ("postgresqlserver", "programs /nowhere\n", "has no program initdb in /nowhere, see programs"),
+    ("postgresqlserver", "programs /nowhere\n", "has no program initdb in /nowhere; see programs"),
     ("mysqlserver", "programs /nowhere\n", "has no program mariadbd or mysqld in /nowhere"),
     ("memcachedserver", "programs /nowhere\n", "has no program memcached in /nowhere"),
     (

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.xdist_group("traffic"), pytest.mark.timeout(900)]
 
 OBJECTS, SIZE = 10, 300
 BRIEF = ("update", "--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "1", "-o", "a.json")
-NO_ADDRESS = "its configuration names no address of a server"
+NO_ADDRESS = "its configuration contains no address of a server"
 Metadata = Mapping[str, object]
 Facts = Mapping[str, Metadata]
 """The metadata of an update, by contender."""

@@ -167,11 +167,11 @@ def test_a_release_that_cannot_be_opened_is_not_supported() -> None:
 
 
 def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:
-    fork_servers = FakeForkServers(cannot_start=Failure("no worker can be started: no memory"))
+    fork_servers = FakeForkServers(cannot_start=Failure("cannot start a worker: no memory"))
     failures, info = inspect_with(
         fork_servers, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
     )
-    assert failures == {"a": "server x ended", "b": "no worker can be started: no memory"}
+    assert failures == {"a": "server x ended", "b": "cannot start a worker: no memory"}
     assert info == {}
 
 

@@ -53,7 +53,7 @@ def test_clients_that_exceed_a_limit_of_the_machine_are_refused(
     with pytest.raises(UserError) as error:
         make_server(text, clients=1000)
     assert str(error.value).endswith(
-        f"x.conf:1: server it: 1000 clients need {refusal} in it, and this machine allows 2000; "
+        f"x.conf:1: server it: 1000 clients need {refusal} in it, but this machine allows 2000; "
         "use fewer clients (-c), or raise the limit (ulimit)"
     )
     assert allowed == []

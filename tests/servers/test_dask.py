@@ -63,7 +63,7 @@ def test_a_file_of_dask_names_a_scheduler(text: str, scheduler: str, tmp_path: P
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- a\n", "has no keys and values"),
+        ("- a\n", "contains no keys and values"),
         ("a: [\n", "cluster.yaml:2: expected the node content, but found '<stream end>'"),
         ("a: \x00\n", "cannot read"),
         ("on: x\n", "the key True must be a string; quote it"),

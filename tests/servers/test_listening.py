@@ -69,7 +69,7 @@ def test_an_address_that_is_not_this_hosts_is_refused(
 
 @pytest.mark.usefixtures("elsewhere")
 def test_other_hosts_reach_zeo_only_with_a_certificate(make_server: MakeServer) -> None:
-    with pytest.raises(UserError, match=r"anyone on that network could use it; it needs ssl"):
+    with pytest.raises(UserError, match=r"anyone on that network could use it; set ssl"):
         make_server(TEXT.format(ELSEWHERE))
     server = make_server("%import ZEO\n" + TEXT.format(ELSEWHERE + "ssl true\n") + USE)
     server.directory.path.mkdir()

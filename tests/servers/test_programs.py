@@ -69,7 +69,7 @@ def test_only_a_given_directory_and_its_siblings_are_searched(
     given = str(tmp_path / "opt" / "bin")
     with pytest.raises(ServerFailed) as caught:
         product.program("served", "server", given=given)
-    assert str(caught.value) == f"has no program served or server in {given}, see programs"
+    assert str(caught.value) == f"has no program served or server in {given}; see programs"
     sibling = install("opt/sbin")
     assert product.program("served", given=given) == str(sibling)
     within = install("opt/bin")
@@ -100,6 +100,6 @@ def test_a_missing_program_is_reported_with_the_places_searched_and_a_command(
         product.program("served", given=None)
     message = str(caught.value)
     assert message.startswith(
-        f"has no program served, in PATH or in {tmp_path}/lib/*/bin, {tmp_path}/sbin; install it"
+        f"has no program served in PATH or in {tmp_path}/lib/*/bin, {tmp_path}/sbin; install it"
     )
     assert "apt-get install a-server its-tools" in message

@@ -240,7 +240,7 @@ def test_a_setting_that_the_run_sets_is_refused(name: str, make_server: MakeServ
     with pytest.raises(UserError) as caught:
         scripted(make_server, f"{name} /elsewhere\n")
     assert str(caught.value).endswith(
-        f"x.conf:3: server it: {name} is set by the run; leave it out of <settings>"
+        f"x.conf:3: server it: the run sets {name}; leave it out of <settings>"
     )
 
 
@@ -279,8 +279,8 @@ def test_a_directory_with_other_files_is_left_alone(
     server = scripted(make_server, directory=str(document.parent))
     server.preparation = "raise SystemExit('never run')"
     assert failure(server) == (
-        f"cannot keep its data in {document.parent}: other files are there; name an empty "
-        "directory, or one that such a server has made"
+        f"cannot keep its data in {document.parent}: it contains other files; name an empty "
+        "directory, or one that such a server created"
     )
     assert list(document.parent.iterdir()) == [document]
 

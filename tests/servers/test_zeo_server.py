@@ -71,7 +71,7 @@ def test_ssl_is_refused_if_no_contender_uses_it(make_server: MakeServer) -> None
     with pytest.raises(UserError) as caught:
         make_server("<zeoserver it>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n")
     assert str(caught.value).endswith(
-        "x.conf:2: server it: it has ssl, and no contender has an <ssl> with $it_certificate, "
+        "x.conf:2: server it: it has ssl, but no contender has an <ssl> with $it_certificate, "
         "$it_key and $it_authority"
     )
 

@@ -395,7 +395,7 @@ def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -
     *lines, last = place.relayed
     assert set(lines) == {"nobody has asked for this"}
     shown = re.fullmatch(
-        r"a worker has printed at least ([\d,]+) bytes; only the first ([\d,]+) of them are shown",
+        r"a worker has printed at least ([\d,]+) bytes; only the first ([\d,]+) are shown",
         last,
     )
     assert shown is not None
@@ -573,10 +573,10 @@ def test_no_worker_can_be_started_without_a_directory_for_its_output(place: Plac
     with place.launcher.fork_server() as fork_server:
         moved = place.workers.rename(place.path / "moved")
         specification = place.specification()
-        with pytest.raises(Failed, match="no worker can be started: "):
+        with pytest.raises(Failed, match="cannot start a worker: "):
             fork_server.prepare(Preparation(specification))
         with (
-            pytest.raises(Failed, match="no worker can be started: "),
+            pytest.raises(Failed, match="cannot start a worker: "),
             fork_server.measure(Measure(specification, {})),
         ):
             pass
@@ -586,7 +586,7 @@ def test_no_worker_can_be_started_without_a_directory_for_its_output(place: Plac
 
 def test_no_fork_server_can_be_started_if_its_python_does_not_exist(place: Place) -> None:
     launcher = replace(place.launcher, python=str(place.path / "no-python"))
-    with pytest.raises(Failed, match="no worker can be started: "), launcher.fork_server():
+    with pytest.raises(Failed, match="cannot start a worker: "), launcher.fork_server():
         raise AssertionError("there is no such Python")
     place.assert_tidy()
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from zodbshootout.model.outcome import Failed, Failure
 
 CONNECTING = 10.0
-"""Seconds that a scheduler that has answered before may take to answer again."""
+"""Seconds to wait for another answer of a scheduler that has answered before."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class DaskWorker:
     """A worker of a Dask cluster, which is a host of clients."""
 
     name: str
-    """Dask's name for it; by default its address, which changes when it is restarted."""
+    """Dask's name for it; by default its address, which changes when it restarts."""
     address: str
     """Its address, such as ``tcp://10.0.0.2:40123``."""
     room: int | None = None
-    """The maximum number of its clients; ``None`` if they are not limited."""
+    """The maximum number of its clients; ``None`` if there is no limit."""
 
     def __str__(self) -> str:
         host = urlsplit(self.address).hostname
@@ -40,32 +40,32 @@ class Cluster:
     """Its address."""
     workers: Sequence[DaskWorker]
     here: bool
-    """Whether they are on this host, and share its files."""
+    """Whether the workers are on this host and share its files."""
     together: int = 1
     """The largest number of workers on one machine."""
     log: Path | None = None
-    """The file that they print to, if they were started for the run."""
+    """The file that the workers print to, if they were started for the run."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    """Dask's configuration for connecting with it."""
+    """Dask's configuration for connecting to the scheduler."""
     security: Any = None
-    """Dask's ``Security``, if that is not in the configuration."""
+    """Dask's ``Security``, if it is not in the configuration."""
 
     @property
     def room(self) -> int | None:
-        """The maximum number of clients on all workers; ``None`` if they are not limited."""
+        """The maximum number of clients on all workers; ``None`` if there is no limit."""
         rooms = [worker.room for worker in self.workers if worker.room is not None]
         return sum(rooms) if len(rooms) == len(self.workers) else None
 
     def logged(self) -> list[str]:
-        """Return the lines that the workers have printed, if they were started for the run."""
+        """Return the lines that the workers printed, if they were started for the run."""
         if self.log is None:
             return []
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def shares(self, size: int) -> list[range]:
-        """Return which of *size* clients live on each worker, spread as evenly as there is room.
+        """Return the clients of each worker, among *size*, spread as evenly as there is room.
 
-        :raises Failed: if there is no room for them
+        :raises Failed: if there is not enough room
         """
         if self.room is not None and size > self.room:
             raise Failed(Failure(f"the hosts have room for {self.room} clients only"))
@@ -79,14 +79,14 @@ class Cluster:
 
     @contextmanager
     def client(self, timeout: float = CONNECTING) -> Iterator[Any]:
-        """Connect one of Dask's clients with the scheduler; close it on leaving the context.
+        """Connect a Dask client to the scheduler; close it when the context ends.
 
         :raises OSError: if the scheduler cannot be reached within *timeout* seconds
         """
         import dask
         from distributed import Client
 
-        connect: Any = Client  # it has no types
+        connect: Any = Client  # Dask has no types
         with (
             dask.config.set(self.configuration),
             connect(self.scheduler, security=self.security, timeout=timeout) as client,

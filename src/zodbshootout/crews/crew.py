@@ -1,4 +1,4 @@
-"""Crews: the clients of a cell, which start at one instant, and the sum of their measurements."""
+"""Crews: the clients of a cell, which start at the same time, and the sum of their measurements."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ T = TypeVar("T")
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds from the order to start to the start, in which all clients should receive the order."""
+"""Seconds per client between the order to start and the start, so that all receive it in time."""
 MAX_LATENESS = 0.25
-"""The most seconds that clients' lateness adds to the notice: a longer stall is an exception."""
+"""The maximum number of seconds by which lateness extends the notice; longer stalls are rare."""
 LATENESS_KEPT = 0.95
 """The fraction of the lateness added to one notice that is added to the next one."""
 EMPTY_ITERATIONS = 5000
-"""Iterations of each client with which :meth:`Crew.sendable_rate` measures."""
+"""Iterations per client with which :meth:`Crew.sendable_rate` measures."""
 
 
 class Crew(ABC):
-    """Clients that are reached through orders and reports.
+    """Clients that communicate by orders and reports.
 
-    Every method raises :class:`~zodbshootout.model.outcome.Failed` if a client has failed or is
-    gone.
+    Every method raises :class:`~zodbshootout.model.outcome.Failed` if a client has failed or gone.
     """
 
     def __init__(self, size: int, clock: Clock) -> None:
@@ -42,17 +41,17 @@ class Crew(ABC):
         self._clock = clock
         self._notice = NOTICE + NOTICE_PER_CLIENT * size
         self._lateness = 0.0
-        """Seconds added to the notice, because clients came late to recent starts."""
+        """Seconds added to the notice, because clients were late for recent starts."""
         self.most_at_once = MAX_AT_ONCE
         """The maximum number of a client's iterations in a stretch."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
-        """The numbers of the clients on each other host, by its name."""
+        """The numbers of the clients on each other host, by the host's name."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
-        """Returns the mean round-trip time, in seconds, that each distance has had so far."""
+        """Return the mean round-trip time, in seconds, of each distance so far."""
         self.database: Any = None
-        """The :class:`~zodbshootout.client.database.Database` that the clients share, if they are
-        in this process."""
+        """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
+        this process."""
         self.clock_uncertainty = 0.0
         """The largest uncertainty, in seconds, of another host's clock at the start of a slice."""
 
@@ -69,26 +68,26 @@ class Crew(ABC):
         return self.ask(Call(name, args), first_only=first_only)
 
     def leave(self) -> None:
-        """Have every client close everything and end."""
+        """Have every client close everything and exit."""
         self.call("leave")
 
     def join(self) -> None:  # noqa: B027
         """Wait until every client has ended by itself.
 
-        If the clients belong to another process, that process waits for them.
+        Clients of another process are awaited by that process.
         """
 
     def abandon(self) -> None:  # noqa: B027
         """End the clients without waiting for their answer.
 
-        If the clients belong to another process, it ends them when its connection is closed.
+        Clients of another process are ended by that process when its connection is closed.
         """
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
         """Start the clients; when the context ends, have them leave and wait for their end.
 
-        After a failure they are ended without waiting for their answer.
+        After a failure, they are ended without waiting for their answer.
         """
         try:
             self.start()
@@ -113,16 +112,15 @@ class Crew(ABC):
     ) -> Sample:  # fmt: skip
         """Have every client do *iterations*, all clients at the same time.
 
-        Each client numbers its iterations from *first* on; ``None`` continues after the previous
+        Each client numbers its iterations from *first* on; ``None`` continues from the previous
         ones.  A client begins an iteration when the previous one has ended, unless there is a
-        *rate* of all clients together, in iterations a second; then uncounted ones come first,
-        unless the iterations continue the schedule of the previous ones (*continues*).
+        *rate* of all clients together, in iterations a second.  At a rate, uncounted iterations
+        come first, unless the new ones continue the schedule of the previous ones (*continues*).
 
-        If the iterations do not count (*counts* is false), they are not profiled, and a client that
-        has finished does not keep up the load until the last one has.
+        If the iterations do not count (*counts* is false), they are not profiled, and clients that
+        have finished do not keep the load up until the last one has.
 
-        Iterations beyond :attr:`most_at_once` are done in further stretches, each with a start
-        of its own.
+        Iterations beyond :attr:`most_at_once` are done in further stretches, which start anew.
         """
         sample = Sample(self.size)
         left = iterations
@@ -135,9 +133,9 @@ class Crew(ABC):
         return sample
 
     def single(self, look: Callable[[], T]) -> tuple[T, T]:
-        """Have every client do one iteration; return what *look* returns right before and after it.
+        """Have every client do one unmeasured iteration.
 
-        The iteration is not measured.
+        Return what *look* returns right before and right after it.
         """
         self._prepare(Prepare(1, counts=False))
         self._prepared = None
@@ -150,7 +148,7 @@ class Crew(ABC):
     def sendable_rate(self) -> float:
         """Return the highest rate, in iterations a second, at which clients begin empty ones."""
         sample = Sample(self.size)
-        # At such a rate all of them are due at once.
+        # At such a rate, all are due at once.
         order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
         sample.add(self._stretch(order), EMPTY_ITERATIONS)
         done = sample.iterations + sample.uncounted
@@ -171,7 +169,7 @@ class Crew(ABC):
         self._prepared = order
 
     def verify(self) -> None:
-        """Have each client check what it left in the database, then the first the sum of all."""
+        """Have each client check what it left in the database, then the first client the total."""
         self.call("audit", self.call("verify"), first_only=True)
 
 
@@ -183,44 +181,44 @@ class Sample:
     start: float = 0.0
     """The instant at which the first stretch started, in seconds of the crew's clock."""
     end: float = 0.0
-    """The instant at which the last client had done the iterations that count."""
+    """The instant at which the last client had done its counted iterations."""
     done: float = 0
-    """Iterations that all clients did in :attr:`seconds`; see
+    """Iterations that all clients together did in :attr:`seconds`; see
     :mod:`~zodbshootout.client.throughput`."""
     seconds: float = 0.0
     shares: list[int] = field(default_factory=list)
-    """Iterations of each client until the last client had done those that count."""
+    """Iterations of each client until the last client had done its counted ones."""
     on_clock: float = 0.0
-    """Seconds from each start until the last client had done those that count."""
+    """Seconds from each start until the last client had done its counted iterations."""
     paused: float = 0.0
-    """Seconds between iterations, up to the last that counts, summed over the clients."""
+    """Seconds between iterations, up to the last counted one, summed over the clients."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """Iterations that do not count: before those at a rate, and to keep up the load."""
+    """Uncounted iterations: before those at a rate, and to keep the load up."""
     start_spread: float = 0.0
-    """The largest number of seconds by which a client came late to a start."""
+    """The largest number of seconds by which a client was late for a start."""
     start_delay: float = 0.0
     """The largest number of seconds that a client waited for a processor after a start."""
     latencies: Latencies = field(default_factory=Latencies)
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
-    """The latencies by the kind of iteration, if there are several."""
+    """The latencies by kind of iteration, if there are several kinds."""
     lags: Latencies | None = None
-    """The delay of each iteration's start after it was due; ``None`` without a rate."""
+    """The delays between when iterations were due and their starts; ``None`` without a rate."""
     lag_growth: float = 0.0
     """Seconds by which the mean lag of later iterations exceeds that of earlier ones."""
     scheduled: float = 0.0
     """Seconds in which iterations were due, summed over the clients."""
     taken: float = 0.0
-    """Seconds in which they were done, summed over the clients."""
+    """Seconds in which these iterations were done, summed over the clients."""
     counts: Counter[str] = field(default_factory=Counter)
     cleared: tuple[str, ...] = ()
     used: Used = field(default_factory=Used)
-    """The use of the machine by the clients, in uncounted iterations, too."""
+    """The use of the machine by the clients, including uncounted iterations."""
 
     @property
     def value(self) -> float:
-        """Seconds per iteration: clients / throughput, or with a rate the mean latency."""
+        """Seconds per iteration: clients / throughput or, with a rate, the mean latency."""
         return self.clients * self.seconds / self.done
 
     @property
@@ -230,11 +228,11 @@ class Sample:
 
     @property
     def smallest_share(self) -> float:
-        """Iterations of the slowest client divided by the mean of all clients."""
+        """Iterations of the slowest client, relative to the mean of all clients."""
         return min(self.shares) * self.clients / sum(self.shares)
 
     def add(self, stretches: Sequence[Stretch], counted: int) -> None:
-        """Add what each client measured in a stretch of *counted* iterations."""
+        """Add the clients' measurements of a stretch of *counted* iterations."""
         progress = [stretch.progress for stretch in stretches]
         start = min(client.start for client in progress)
         end = max(client.end(counted) for client in progress)
@@ -263,7 +261,7 @@ class Sample:
         self.used.add(stretch.period for stretch in stretches)
 
     def _add_paced(self, pacings: Sequence[Pacing], counted: int) -> None:
-        """Add what clients measured of iterations at a rate."""
+        """Add the clients' measurements of iterations at a rate."""
         self.done += counted * self.clients
         self.seconds += sum(pacing.responses for pacing in pacings) / self.clients
         self.lags = self.lags or Latencies()
@@ -275,9 +273,9 @@ class Sample:
 
 
 def part_of_schedule(samples: Collection[Sample]) -> float:
-    """Return the time in which iterations were due, as a part of the time in which they were done.
+    """Return the time in which iterations were due, divided by that in which they were done.
 
-    It is 1 at most: after a stall, iterations end faster than they were due, but no more are due.
+    It is at most 1: after a stall, iterations end faster than they were due, but no more are due.
     """
     taken = sum(sample.taken for sample in samples)
     return min(1.0, sum(sample.scheduled for sample in samples) / taken) if taken else 1.0

@@ -1,7 +1,7 @@
-"""Crews on several hosts, on each of which a process leads a group of the clients.
+"""Crews on several hosts, each of which has a process that leads a group of clients.
 
-Between a start and a stop nothing is sent: the clients of each host start at an instant of its own
-clock.
+Nothing is sent between a start and a stop: the clients of each host start at an instant of the
+host's own clock.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ DRIFT = 1e-3
 ROUND_TRIPS = 10
 """The maximum number of requests for a host's time; the one with the shortest round trip counts."""
 LOW_UNCERTAINTY = 0.001
-"""Seconds of uncertainty at which no further request is needed."""
+"""Seconds of uncertainty at which further requests are unnecessary."""
 UNCERTAINTY_RATIO = 1.5
-"""No further request is needed at this multiple of the previous measurement's uncertainty."""
+"""The multiple of the previous uncertainty at which further requests are unnecessary."""
 MAX_UNCERTAIN = 0.1
-"""The largest uncertainty of a clock, and lateness of a client, as a fraction of a slice."""
+"""The maximum uncertainty of a clock, and lateness of a client, as a fraction of a slice."""
 ATTEMPTS = 3
 """Attempts at a slice that exceeds :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
-"""Seconds that a host may take to start its processes; a lost worker never starts one."""
+"""Seconds to wait until a host starts its processes; a lost worker never does."""
 LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
 """The methods of :class:`Leading` that the crew may call."""
 
 
 @dataclass(frozen=True)
 class Offset:
-    """The difference between another host's clock and the clock here, as it was measured."""
+    """The measured difference between another host's clock and the clock here."""
 
     instant: float
-    """When it was measured, in seconds of the clock here."""
+    """The time of the measurement, in seconds of the clock here."""
     seconds: float
     """The seconds by which the other clock is ahead."""
     uncertainty: float
-    """The maximum error: half of the measurement's round trip, in seconds."""
+    """The maximum error in seconds: half of the measurement's round trip."""
 
     def uncertainty_at(self, instant: float) -> float:
-        """Return the maximum error at an *instant* of the clock here, drift included."""
+        """Return the maximum error at an *instant* of the clock here, including drift."""
         return self.uncertainty + DRIFT * abs(instant - self.instant)
 
     def contradicts(self, other: Offset) -> bool:
@@ -66,14 +66,14 @@ class StartCrew:
 
     specification: Specification
     clients: Sequence[int] = ()
-    """The numbers of the host's clients."""
+    """The numbers of the clients on the host."""
     calibrations: Mapping[float, Calibration] = field(default_factory=dict)
-    """Those of the host's relay, by their round-trip times in seconds."""
+    """The calibrations of the host's relay, by round-trip time in seconds."""
 
 
 @dataclass
 class Leading:
-    """The process on a host: it passes orders on to its clients, which end with *stack*."""
+    """The process that leads a host's clients: it passes orders on; clients end with *stack*."""
 
     stack: ExitStack
     crew: Crew | None = None
@@ -85,13 +85,13 @@ class Leading:
         )
 
     def ask(self, order: Any, first_only: bool) -> list[Any]:
-        """Return the reports of all clients, or only of the first."""
+        """Pass an order on to all clients, or only the first; return their reports."""
         assert self.crew is not None
         reports = self.crew.ask(order, first_only=first_only)
         return _latencies_together(reports) if isinstance(order, Stop) else reports
 
     def delivered(self) -> Mapping[Distance, float]:
-        """Return the mean round-trip time in seconds that each distance has had so far."""
+        """Return the mean round-trip time, in seconds, of each distance so far."""
         assert self.crew is not None
         return self.crew.delivered()
 
@@ -101,7 +101,7 @@ class Leading:
 
 
 def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge the latencies of all reports into the first: the crew merges them anyway."""
+    """Merge the latencies of all reports into the first, as the crew would."""
     together = Latencies()
     for stretch in stretches:
         together.merge(stretch.latencies)
@@ -114,16 +114,16 @@ def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 @dataclass
 class ClientGroup:
-    """The clients of a crew that are on one host."""
+    """The clients of a crew on one host."""
 
     host: str
     """The host's name in messages."""
     actor: Any
-    """The host's end of the connection.  Its ``ask(call)`` returns a future, whose ``result()`` is
-    the answer of :class:`Leading` or a :class:`Failure`; ``now()`` is the host's time."""
+    """The host's end of the connection.  ``ask(call)`` returns a future, whose ``result()`` is the
+    answer of :class:`Leading` or a :class:`Failure`; ``now()`` returns the host's time."""
     clients: Sequence[int]
     calibrations: Mapping[float, Calibration] = field(default_factory=dict)
-    """Those of the host's relay, by their round-trip times in seconds."""
+    """The calibrations of the host's relay, by round-trip time in seconds."""
     offset: Offset = Offset(0.0, 0.0, 0.0)
 
     def on_its_clock(self, order: Any) -> Any:
@@ -178,7 +178,7 @@ class HostsCrew(Crew):
         self._answers(self._groups, [Call("leave")] * len(self._groups))
 
     def _delivered(self) -> dict[Distance, float]:
-        """Return the means over the hosts."""
+        """Return the mean round-trip times over the hosts."""
         of_hosts = self._answers(self._groups, [Call("delivered")] * len(self._groups))
         return {
             distance: fmean(delivered[distance] for delivered in of_hosts)
@@ -186,9 +186,9 @@ class HostsCrew(Crew):
         }
 
     def _answers(self, groups: Sequence[ClientGroup], calls: Sequence[Call]) -> list[Any]:
-        """Send each of *groups* its call, then return the answers of all.
+        """Send each of *groups* its call, then return all answers.
 
-        :raises Failed: naming the host
+        :raises Failed: with the name of the host
         """
         futures = []
         for group, call in zip(groups, calls):
@@ -199,7 +199,7 @@ class HostsCrew(Crew):
     def _prepare(self, order: Prepare) -> None:
         super()._prepare(order)
         self._compare_clocks()
-        # Two messages may have to arrive one after the other; each takes at most a round trip.
+        # Two messages may have to arrive in sequence; each takes at most a round trip.
         round_trip = 2 * max(group.offset.uncertainty for group in self._groups)
         self._notice = max(self._shortest_notice, 2 * round_trip)
 
@@ -212,7 +212,7 @@ class HostsCrew(Crew):
             offset = self._offset(group)
             if offset.contradicts(group.offset):
                 jump = 1000 * (offset.seconds - group.offset.seconds)
-                cause = f"host {group.host}: its clock has jumped by {jump:+.1f} ms"
+                cause = f"host {group.host}: its clock jumped by {jump:+.1f} ms"
                 raise Failed(Failure(cause))
             group.offset = offset
 
@@ -240,13 +240,13 @@ class HostsCrew(Crew):
         raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
 
     def _refusal(self, stretches: Sequence[Stretch], prepare: Prepare) -> str | None:
-        """Return why a stretch is worthless, or ``None``; the offsets are those of its start."""
+        """Return why a stretch is useless, or ``None``; the offsets are those at its start."""
         if not prepare.counts or prepare.empty:
             return None
         start = min(stretch.progress.start for stretch in stretches)
         end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)
         length = end - start
-        # If a stretch has one iteration only, more iterations do not make it longer.
+        # If a stretch has only one iteration, more iterations do not make it longer.
         time = "more time with --min-time, or " if self.most_at_once > 1 else ""
         advice = f"give slices {time}more objects with --object-counts"
         unsure = {group.host: group.offset.uncertainty_at(start) for group in self._groups}
@@ -254,12 +254,12 @@ class HostsCrew(Crew):
         late = max(stretch.late for stretch in stretches)
         if unsure[worst] > MAX_UNCERTAIN * length:
             return (
-                f"host {worst}: its clock is known within {1000 * unsure[worst]:.1f} ms, and a "
+                f"host {worst}: its clock is known to within {1000 * unsure[worst]:.1f} ms, and a "
                 f"slice took only {1000 * length:.1f} ms; {advice}"
             )
         if late > MAX_UNCERTAIN * length:
             return (
-                f"a client started {1000 * late:.1f} ms late, and a slice took only "
+                f"a client started {1000 * late:.1f} ms late, but a slice took only "
                 f"{1000 * length:.1f} ms; {advice}"
             )
         self.clock_uncertainty = max(self.clock_uncertainty, unsure[worst])
@@ -270,7 +270,7 @@ class HostsCrew(Crew):
 def failures_of(name: str) -> Iterator[None]:
     """Turn exceptions in the context into failures of the host with this *name*.
 
-    :raises Failed: naming the host
+    :raises Failed: with the name of the host
     """
     try:
         yield
@@ -278,10 +278,10 @@ def failures_of(name: str) -> Iterator[None]:
         cause = f"host {name}: {error.failure.cause}"
         raise Failed(replace(error.failure, cause=cause)) from error
     except TimeoutError as error:
-        cause = f"host {name} has started no process for its clients within {START_TIMEOUT:g} s"
+        cause = f"host {name} did not start a process for its clients within {START_TIMEOUT:g} s"
         raise Failed(Failure(cause)) from error
     except Exception as error:
-        # An error on the host itself has a number; a connection that is gone has none.
+        # The host's own errors have a number; a lost connection has none.
         on_host = isinstance(error, OSError) and error.errno is not None
         lost = not on_host or isinstance(error, ConnectionError)
         cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"

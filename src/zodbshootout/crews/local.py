@@ -32,7 +32,7 @@ from zodbshootout.model.specification import ClientKind, Parameters, Specificati
 from zodbshootout.model.storage_facts import Sharing
 
 PULSE = 1.0
-"""Seconds between two calls of what watches over a crew."""
+"""Seconds between calls of the function that watches a crew."""
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -40,7 +40,7 @@ class LocalCrew(Crew):
     """Sends orders to its clients one by one; client *n* runs ``open_benchmark(n)``."""
 
     watch: Callable[[], object] | None = None
-    """Called every now and then during a wait for reports; an exception ends the wait."""
+    """Called regularly while waiting for reports; an exception ends the wait."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class LocalCrew(Crew):
     ) -> tuple[int, Any] | None:
         """Wait for a report from any of these clients; return the client's number and the report.
 
-        Return ``None`` if none comes in some *seconds*.  A client that has exited counts as having
+        Return ``None`` if none arrives within *seconds*.  A client that has exited counts as having
         reported a :class:`~zodbshootout.model.outcome.Failure`.
         """
 
@@ -113,7 +113,7 @@ class LocalCrew(Crew):
 
 
 class ProcessCrew(LocalCrew):
-    """Forks its clients, from a process that has opened no database."""
+    """Forks its clients, from a process that has not opened a database."""
 
     def launch(self) -> None:
         self._processes: list[BaseProcess] = []
@@ -127,15 +127,15 @@ class ProcessCrew(LocalCrew):
             self._processes.append(process)
 
     def _live(self, index: int, connection: Connection) -> None:
-        # A fork copies the crew's ends of this pipe and of those to earlier clients: while a copy
-        # is open, a client does not see that the crew has closed its pipe.
+        # A fork copies the crew's ends of this pipe and of earlier clients' pipes.  While a copy is
+        # open, a client does not notice that the crew has closed its pipe.
         for inherited in self._connections:
             inherited.close()
         with connection:
             follow_orders(connection, lambda: self._open_benchmark(index), self._clock)
 
     def send(self, client: int, order: Any) -> None:
-        """Send an order to one client; if it has exited, :meth:`receive` notices."""
+        """Send an order to one client; :meth:`receive` notices if the client has exited."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self._connections[client].send(order)
 
@@ -176,7 +176,7 @@ class ProcessCrew(LocalCrew):
 
 
 class QueueChannel:
-    """A client's two queues: its own for orders, the crew's for reports."""
+    """A client's two queues: its own for orders, and the crew's for reports."""
 
     def __init__(self, index: int, reports: queue.Queue[tuple[int, Any]]) -> None:
         self.orders: queue.Queue[Any] = queue.Queue()
@@ -190,19 +190,19 @@ class QueueChannel:
         return self.orders.get()
 
     def poll(self) -> bool:
-        """Let other clients run, as greenlets need it, and return whether an order has come."""
+        """Let other clients run, as greenlets require, and return whether an order has come."""
         time.sleep(0)
         return not self.orders.empty()
 
 
 class ThreadCrew(LocalCrew):
-    """Starts its clients as daemon threads: one that hangs does not keep the process alive.
+    """Starts its clients as daemon threads, so that one that hangs does not keep the process alive.
 
-    In a process that gevent has patched the threads are greenlets.
+    In a process patched by gevent, the threads are greenlets.
     """
 
     neighbours: Neighbours | None = None
-    """The barrier of the clients, if they share a DB."""
+    """The clients' barrier, if they share a DB."""
 
     def launch(self) -> None:
         self._reports: queue.Queue[tuple[int, Any]] = queue.Queue()
@@ -249,15 +249,15 @@ class CrewPlan:
     clock: Clock = field(default_factory=SystemClock)
     profiler: Profiler = field(default_factory=Profiler)
     clients: Sequence[int] | None = None
-    """The numbers of the clients that run here; ``None`` if all of the crew do."""
+    """The numbers of the clients that run here; ``None`` for all of the crew."""
     watch: Callable[[], object] | None = None
     """The crew's :attr:`~LocalCrew.watch`."""
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
-        """Start a crew, wait until all its clients are set up, and end it on leaving the context.
+        """Start a crew, wait until all its clients are set up, and end it when the context ends.
 
-        This fills only a database in the memory of this process; any other is filled before.
+        Only a database in the memory of this process is filled here; others are filled before.
 
         :raises Failed: if a client fails
         """
@@ -274,7 +274,7 @@ class CrewPlan:
         if not shape.shared:
             return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         database = self._filled_database()
-        # Not after a failure: clients may still use it, and the process ends soon anyway.
+        # Not after a failure: clients may still use the database, and the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         neighbours = Neighbours(len(here), here[0])
         open_shared = partial(self._benchmark, database, neighbours)
@@ -283,7 +283,7 @@ class CrewPlan:
         return crew
 
     def open_benchmark(self, index: int) -> Benchmark:
-        """Open a DB for one client alone, number *index* of those here; return its benchmark."""
+        """Open a DB for a single client, number *index* of those here; return its benchmark."""
         return self._benchmark(self._filled_database(), None, index)
 
     @property
@@ -312,11 +312,11 @@ def plan_of(
     clients: Sequence[int] | None = None,
     watch: Callable[[], object] | None = None,
 ) -> CrewPlan:
-    """Return the plan of a cell's crew in this Python, or of some *clients* of it.
+    """Return the plan of a cell's crew in this Python, or of some of its *clients*.
 
-    Their profiles go to the directory *profiles*, if one is given; *watch* is that of the crew.
+    Their profiles go to the directory *profiles*, if it is given; *watch* is the crew's.
 
-    :raises Unsupported: if this Python has no such benchmark, or no gevent for greenlets
+    :raises Unsupported: if this Python lacks the benchmark, or gevent for greenlets
     """
     benchmark = benchmarks().get(specification.benchmark)
     if benchmark is None:

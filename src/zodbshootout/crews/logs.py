@@ -1,4 +1,4 @@
-"""Logging as ``--log`` asks for it, without secrets."""
+"""Logging as requested by ``--log``, without secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCHEMA = """
 
 @dataclass(frozen=True)
 class LogSettings:
-    """How a process logs: the first thing that another Python, a host or a worker receives."""
+    """How a process logs; another Python, a host or a worker receives this first."""
 
     log: str | None = None
     """A level's name, or the path of a ZConfig logging file."""
@@ -34,7 +34,7 @@ class LogSettings:
 
 
 def configure_logging(settings: LogSettings) -> None:
-    """Send log records of at least a level to standard error, or wherever a ZConfig file says.
+    """Send log records from a level on to standard error, or as a ZConfig file says.
 
     :raises UserError: if the file does not configure logging
     """
@@ -55,7 +55,7 @@ def configure_logging(settings: LogSettings) -> None:
 
 
 def read_loggers(path: Path) -> Sequence[Any]:
-    """Return the factories of the loggers in a file; calling one configures its logger.
+    """Return the factories of the loggers in a file; calling a factory configures its logger.
 
     :raises UserError: if the file does not configure logging
     """

@@ -1,7 +1,7 @@
 """Profile the clients while they are timed, or their whole process.
 
 cProfile follows a thread.  All greenlets run in one thread, and since Python 3.12 all threads share
-one profiler: in both cases it cannot tell clients apart, and the whole process is profiled.
+one profiler; in both cases it cannot distinguish clients, so the whole process is profiled.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.model.specification import ClientKind
 
 LISTED = 60
-"""The number of functions in the text of a profile, by descending cumulative time."""
+"""The number of functions listed in a profile's text, by descending cumulative time."""
 
 
 class Profiler:
-    """Records nothing."""
+    """A profiler that records nothing."""
 
     def instrument(self, benchmark: Benchmark) -> None:
         """Arrange that the iterations of one client are recorded."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record everything that this process does in the context."""
+        """Record everything that this process does while the context lasts."""
         yield
 
 
 class PerClient(Profiler):
-    """Profiles the iterations of each client that count; writes a file when the client leaves."""
+    """Profiles each client's counted iterations; writes a file when the client leaves."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -74,7 +74,7 @@ class WholeProcess(Profiler):
 
 
 def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
-    """Return the profiler for clients of one kind; its files go to *directory*."""
+    """Return the profiler for clients of a kind, which writes files into *directory*."""
     shared_profiler = sys.version_info >= (3, 12) and client_kind is ClientKind.THREAD
     if client_kind is ClientKind.GREENLET or shared_profiler:
         return WholeProcess(directory)
@@ -82,20 +82,20 @@ def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
 
 
 def collect(parts: Path, profile: Path) -> None:
-    """Add the profiles in *parts* to that of earlier runs, and write a text that lists it.
+    """Add the profiles in *parts* to those of earlier runs, and list them in a text.
 
-    *profile* is the path of both files without their endings.
+    *profile* is the path of both files without suffix.
 
     :raises OSError: if a file cannot be written
     """
     paths = sorted(parts.glob("*.prof"))
     if not paths:
         return
-    path = profile.with_name(f"{profile.name}.prof")  # the name may have dots of its own
+    path = profile.with_name(f"{profile.name}.prof")  # the name itself may contain dots
     with profile.with_name(f"{profile.name}.txt").open("w", encoding="utf-8") as text:
         earlier = [path] if path.exists() else []
         stats = pstats.Stats(*map(str, [*earlier, *paths]), stream=text)
-        stats.files = []  # type: ignore[attr-defined]  # the merged files are gone by now
+        stats.files = []  # type: ignore[attr-defined]  # the merged files no longer exist
         stats.sort_stats("cumulative").print_stats(LISTED)
     temporary = path.with_name(f".{path.name}")
     stats.dump_stats(temporary)

@@ -1,4 +1,4 @@
-"""Relays between the clients of a crew and their servers: for a distance, and to count traffic."""
+"""Relays between a crew's clients and their servers, for a distance and to count traffic."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from zodbshootout.network.relays import Lateness, Relay, RelayError, Traffic
 HERE = Distance(0.0)
 UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
 REPETITIONS = 3
-"""The most iterations that are counted."""
-NO_ADDRESSES = "its configuration names no address of a server"
+"""The maximum number of iterations to count."""
+NO_ADDRESSES = "its configuration contains no address of a server"
 
 
 @contextmanager
 def relayed(
     storage: Storage, delays: Mapping[Address, Calibration]
 ) -> Iterator[tuple[Storage, Relay]]:
-    """Start a relay for servers of a storage; yield the storage that connects through it.
+    """Start a relay for a storage's servers; yield the storage that connects through it.
 
-    The relay delays what it passes on as *delays* says for the address of each server.
+    *delays* returns, for the address of a server, how the relay delays its traffic.
 
-    :raises Failed: if the relay ends, or cannot stand in for a server
+    :raises Failed: if the relay ends, or cannot replace a server
     """
     with TemporaryDirectory() as directory, Relay.start() as relay:
         not_helpers.add(relay.process.pid)
         try:
             routes: dict[Address, Address] = {}
             for address, delay in delays.items():
-                # Two servers may have sockets of the same name.
+                # Two servers may have sockets with the same name.
                 own = mkdtemp(dir=directory)
                 routes[address] = relay.route(address, delay.rtt, early=delay.early, directory=own)
             with _cause_of_failures(relay):
@@ -55,9 +55,9 @@ def relayed(
 
 @contextmanager
 def _cause_of_failures(relay: Relay) -> Iterator[None]:
-    """If the relay has ended, raise that in place of whatever has failed for want of it.
+    """Raise :class:`RelayError` instead of other exceptions if the relay has ended.
 
-    :raises RelayError: if it has ended
+    It has then caused the others.
     """
     try:
         yield
@@ -73,11 +73,11 @@ def crew_at_distance(
     profiles: Path | None = None,
     clients: Sequence[int] | None = None,
 ) -> Iterator[Crew]:
-    """Start a crew as :func:`~zodbshootout.crews.local.plan_of` plans it, at a distance if need be.
+    """Start a crew that :func:`~zodbshootout.crews.local.plan_of` plans, at its distances.
 
-    :param calibrations: those of this machine, by their round-trip times in seconds
-    :raises Failed: if a client fails, or the relay does
-    :raises Unsupported: if a relay cannot stand in for its servers
+    :param calibrations: this machine's, by round-trip time in seconds
+    :raises Failed: if a client or the relay fails
+    :raises Unsupported: if a relay cannot replace its servers
     """
     distances = distances_of(specification.storage)
     with at_distance(specification.storage, distances, calibrations) as (storage, relay):
@@ -95,12 +95,12 @@ def at_distance(
     distances: Mapping[Address, Distance],
     calibrations: Mapping[float, Calibration],
 ) -> Iterator[tuple[Storage, Relay | None]]:
-    """Start a relay for the servers of a storage that are to be at *distances*, if there are any.
+    """Start a relay for a storage's servers that have *distances*, if there are any.
 
     Yield the storage to open instead.
 
-    :param distances: those of :func:`distances_of`
-    :param calibrations: those of this machine, by their round-trip times in seconds
+    :param distances: the result of :func:`distances_of`
+    :param calibrations: this machine's, by round-trip time in seconds
     :raises Failed: if the relay fails
     """
     if not distances:
@@ -112,9 +112,9 @@ def at_distance(
 
 
 def distances_of(storage: Storage) -> dict[Address, Distance]:
-    """Return the distance to each server that is to be reached through a relay.
+    """Return the distance to each server that a relay should replace.
 
-    :raises Unsupported: if there is one to servers for which a relay cannot stand in
+    :raises Unsupported: if a relay cannot replace one of them
     """
     if not any(distance.rtt for distance in storage.distances):
         return {}
@@ -132,21 +132,21 @@ def distances_of(storage: Storage) -> dict[Address, Distance]:
 def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
     """Return the addresses of its servers; see :func:`~zodbshootout.client.database.addresses_of`.
 
-    :raises Unsupported: if none is known, or a relay cannot stand in for one
+    :raises Unsupported: if no address is known, or a relay cannot replace a server
     """
     addresses = addresses_of(storage)
     if not addresses:
         raise Unsupported(NO_ADDRESSES)
     for address in addresses:
         if isinstance(address, str) and address.startswith(UDP):
-            raise Unsupported(f"{address} is reached over UDP, which the relay does not pass on")
+            raise Unsupported(f"{address} is reached over UDP, which the relay does not support")
     return addresses
 
 
 def _delivered(
     relay: Relay, distances: Mapping[Address, Distance], calibrations: Mapping[float, Calibration]
 ) -> dict[Distance, float]:
-    """Return the mean round-trip time in seconds of each distance so far."""
+    """Return the mean round-trip time, in seconds, of each distance so far."""
     lateness = grouped(zip(distances.values(), relay.lateness().values()))
     return {
         distance: calibrations[distance.rtt].delivered(routes)
@@ -156,21 +156,21 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of single iterations, of two if theirs is the same."""
+    """The traffic of single iterations: of two iterations if their traffic is equal."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
-    """Those with databases under ``False``, those with servers of a cache under ``True``."""
+    """Traffic with databases under ``False``, with servers of a cache under ``True``."""
     elsewhere: Sequence[Address] = ()
-    """The other addresses that the client is connected with, whose traffic is not counted."""
+    """Other addresses that the client is connected to, whose traffic is not counted."""
 
 
 def count(specification: Specification) -> Counts:
     """Have one client of a crew do single iterations; return the traffic of each.
 
-    The first iteration of a client may open connections.  It counts only if the second one has the
-    same traffic.
+    The first iteration of a client may open connections, so it counts only if the second one has
+    the same traffic.
 
-    :raises Unsupported: if a relay cannot stand in for its servers
+    :raises Unsupported: if a relay cannot replace the storage's servers
     :raises Failed: if the client fails
     """
     storage = specification.storage
@@ -200,5 +200,5 @@ def _iteration(crew: Crew, relay: Relay) -> dict[Address, Traffic]:
 def _routes(
     addresses: Mapping[Address, bool], routes: Mapping[Address, Address]
 ) -> dict[bool, list[Address]]:
-    """Return the addresses of a relay that stand for databases, and those that do for caches."""
+    """Return the addresses of a relay, separately for databases and for servers of a cache."""
     return grouped((is_cache, routes[address]) for address, is_cache in addresses.items())

@@ -1,4 +1,4 @@
-"""Addresses of servers: free ports, checks whether servers answer, and the names for them."""
+"""Addresses of servers: free ports, checks of whether servers answer, and names for addresses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOST = "127.0.0.1"
 
 
 def greets(address: tuple[str, int]) -> bool:
-    """Return whether a server at *address* speaks first, as MySQL's do when they are ready."""
+    """Return whether a server at *address* speaks first, as MySQL's do once they are ready."""
     try:
         with connect(address) as connection:
             return bool(connection.recv(1))
@@ -39,7 +39,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_address(host: str) -> str | None:
-    """Return the address from which all clients connect to *host*, ``None`` if it can differ."""
+    """Return the address from which all clients connect to *host*; ``None`` if it may differ."""
     address = _resolved(host)
     if not address.is_loopback:
         return None
@@ -50,7 +50,7 @@ def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ipaddress.ip_address("203.0.113.0")  # no host has it: reserved for documentation
+        return ipaddress.ip_address("203.0.113.0")  # reserved for documentation
     return ipaddress.ip_address(answers[0][4][0])
 
 
@@ -58,13 +58,13 @@ def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 def reserved_port(host: str = HOST) -> Iterator[int]:
     """Reserve a free port of this *host* as long as the context lasts.
 
-    On Linux a socket that is bound and does not listen keeps the port from every other program
-    that asks for any free port, and from outgoing connections, but not from a server that asks
-    for this very port with ``SO_REUSEADDR``, as servers do.  Elsewhere nothing is reserved: the
-    port was free a moment ago.
+    On Linux, a bound socket that does not listen keeps the port from outgoing connections and from
+    other programs that ask for any free port, but not from a server that asks for this very port
+    with ``SO_REUSEADDR``, as servers do.  Elsewhere nothing is reserved: the port was free a moment
+    ago.
 
     :raises OSError: if *host* is not an address of this host
-    :raises UnicodeError: if it cannot be the name of a host
+    :raises UnicodeError: if it cannot be a host name
     """
     family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
     with socket.socket(family) as holder:
@@ -79,7 +79,7 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
 
 _CERTIFICATES = ("certificate", "key", "authority")
 _PARTS = ("", "_host", "_port", "_password", *(f"_{name}" for name in _CERTIFICATES))
-"""Appended to the name of a server, these are the names that belong to it."""
+"""Suffixes that make names from a server's name."""
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
@@ -87,13 +87,13 @@ _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     """Return the names that a run defines for a configuration, with their values.
 
-    These are ``$scratch``, a directory of the run, and for each server its address, host, port,
+    They are ``$scratch``, a directory of the run, and for each server its address, host, port,
     password and, if they are used, certificates.  The ports are reserved as long as the context
-    lasts.  A server listens on the host that its key ``listen`` names, or on the loopback
+    lasts.  A server listens on the host that its key ``listen`` names, by default on the loopback
     interface.
     """
     directory = scratch / "files"
-    # Root makes the scratch directory enterable for other users.
+    # Root lets other users enter the scratch directory.
     directory.mkdir(mode=0o700, exist_ok=True)
     names = {SCRATCH: str(directory)}
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
 
 
 def _listen(server: Section) -> str:
-    """Return the host that a server listens on; it cannot depend on a name that the run defines."""
+    """Return the host that a server listens on, which must not depend on the run's names."""
     key = server.key("listen")
     if key is None:
         return HOST
@@ -137,7 +137,7 @@ def _listen(server: Section) -> str:
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers that *names* belong to and those they need, in the configured order."""
+    """Return the servers that *names* belong to, and those that these need, in configured order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)
@@ -152,10 +152,10 @@ def servers_of(names: Collection[str], configuration: Configuration) -> list[Ser
 
 
 def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
-    """Make a certificate for this *host* in *directory*; return the paths of its files by name.
+    """Create a certificate for this *host* in *directory*; return the paths of its files by name.
 
-    Servers and clients alike identify themselves with ``certificate`` and ``key``; ``authority`` is
-    the certificate of the authority that has signed it.
+    Both servers and clients identify themselves with ``certificate`` and ``key``; ``authority`` is
+    the certificate of the authority that signed it.
     """
     try:
         import trustme

@@ -1,4 +1,4 @@
-"""The Dask cluster that ``--hosts`` names, which runs already or is started here."""
+"""The Dask cluster that ``--hosts`` names, which is already running or is started here."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from zodbshootout.guardian import Child, Ending, Guardian, last_lines
 from zodbshootout.servers.address import certificates
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds in which a scheduler has to answer, and to have its workers."""
+"""Seconds to wait until a scheduler answers, and until it has its workers."""
 MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
-"""The resource of a worker that limits the number of its clients."""
+"""The worker resource that limits the number of clients."""
 _LOCAL_CONFIGURATION = {
-    # Dashboards would answer without a certificate, so they have nothing to serve.
+    # Dashboards would answer without a certificate, so they get nothing to serve.
     "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
     "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
-    # Dask's measurements of itself would take processor time from the clients.
+    # Dask's measurements of itself would take processor time from clients.
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
 }
-"""Dask's configuration, as environment variables, for a scheduler and workers started here."""
+"""Dask's configuration, as environment variables, for schedulers and workers started here."""
 
 
 @contextmanager
 def cluster_for(hosts: str | None, guardian: Guardian, directory: Path) -> Iterator[Cluster | None]:
-    """Connect to the cluster that ``--hosts`` names, or start it; ``None`` without that option.
+    """Connect to the cluster that ``--hosts`` names, or start it; ``None`` without the option.
 
     A cluster that is started here ends with the context, and keeps its files in *directory*.
     """
@@ -52,7 +52,7 @@ def cluster_for(hosts: str | None, guardian: Guardian, directory: Path) -> Itera
         return
     if importlib.util.find_spec("distributed") is None:
         raise UserError(
-            "--hosts needs distributed and trustme, which are in the extra hosts; install them: "
+            "--hosts needs distributed and trustme (the extra hosts); install them: "
             "pip install distributed trustme"
         )
     local, path = re.fullmatch(r"local:(\d+)", hosts), Path(hosts)
@@ -79,7 +79,7 @@ class _Scheduler:
     workers: int = 1
     security: Any = None
     log: Path | None = None
-    """The output of scheduler and workers, if they were started here."""
+    """The output of the scheduler and workers, if they were started here."""
 
 
 def _number_of_workers(digits: str) -> int:
@@ -91,9 +91,9 @@ def _number_of_workers(digits: str) -> int:
 def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) -> _Scheduler:
     """Start a scheduler and workers on this host, which *stack* ends.
 
-    Workers run whatever they are sent, so they talk to nobody without a certificate of this run.
-    All are in one session, as local clients of a crew are, because Linux divides processor time
-    among sessions first.
+    Workers run whatever they are sent, so they talk only to those with a certificate of this run.
+    All are in one session, like a crew's local clients, because Linux divides processor time among
+    sessions first.
     """
     from distributed import Security
 
@@ -111,7 +111,7 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     def start(program: str, *words: str) -> Child:
         process = guardian.start(
             [*prefix, sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *options],
-            Ending(signal.SIGKILL),  # nothing of theirs outlasts the run
+            Ending(signal.SIGKILL),  # they have nothing that outlasts the run
             session=False,
             env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_LOCAL_CONFIGURATION},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -122,7 +122,7 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     address = _address_in(scheduler_file, start("scheduler", "--port", "0"), log)
     for number in range(workers):
         start("worker", "--nthreads", "1", "--no-nanny", "--name", f"local-{number + 1}")
-    make_security: Any = Security  # it has no types
+    make_security: Any = Security  # Dask has no types
     security = make_security(
         require_encryption=True, tls_ca_file=tls["ca-file"],
         tls_client_cert=tls["cert"], tls_client_key=tls["key"],
@@ -131,12 +131,12 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
 
 
 def _address_in(scheduler_file: Path, scheduler: Child, log: Path) -> str:
-    """Wait until a scheduler has written its address into its file."""
+    """Wait until a scheduler has written its address to its file."""
     deadline = time.monotonic() + CONNECT_TIMEOUT
     while scheduler.poll() is None and time.monotonic() < deadline:
         try:
             return str(json.loads(scheduler_file.read_text(encoding="utf-8"))["address"])
-        except (OSError, ValueError):  # it is not written yet, or not completely
+        except (OSError, ValueError):  # not written yet, or incomplete
             time.sleep(0.05)
     raise UserError(f"--hosts: Dask's scheduler did not start: {_last_line(log)}")
 
@@ -146,11 +146,11 @@ def _last_line(log: Path) -> str:
 
 
 def fixed_addresses() -> Sequence[str]:
-    """Return a prefix of a command that keeps Linux from randomizing memory addresses.
+    """Return a command prefix that keeps Linux from randomizing memory addresses.
 
-    Clients that are forked from one process share its addresses.  If those of several hosts differ,
-    a processor that they share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.  The
-    prefix is empty if there is no ``setarch`` or if, as in some containers, it is not permitted.
+    Clients forked from one process share its addresses.  If the addresses of several hosts differ,
+    a processor that the hosts share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.
+    The prefix is empty if there is no ``setarch`` or if, as in some containers, it is forbidden.
     """
     words = ["setarch", "--addr-no-randomize"]
     try:
@@ -161,11 +161,11 @@ def fixed_addresses() -> Sequence[str]:
 
 
 def _scheduler_of_file(path: Path, stack: ExitStack) -> _Scheduler:
-    """Return the scheduler in a file: Dask's configuration, or what a scheduler has written."""
+    """Return the scheduler that a file names: Dask's configuration, or one that Dask wrote."""
     import dask
 
     content = _content(path)
-    # Without merging, a top-level key would replace everything below that key.
+    # Without merging, a key would replace everything below it.
     stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, content)))
     address = content.get("address") or dask.config.get("scheduler-address", None)
     if not isinstance(address, str):
@@ -187,7 +187,7 @@ def _content(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"--hosts: cannot read {path}: {_one_line(error)}") from None
     if not isinstance(content, Mapping):
-        raise UserError(f"--hosts: {path} has no keys and values")
+        raise UserError(f"--hosts: {path} contains no keys and values")
     for key in _keys(content):
         if not isinstance(key, str):
             raise UserError(f"--hosts: {path}: the key {key!r} must be a string; quote it")
@@ -202,7 +202,7 @@ def _keys(content: Any) -> Iterator[Any]:
 
 
 def _connected(scheduler: _Scheduler, directory: Path) -> Cluster:
-    """Wait for the workers of a scheduler, and return the cluster."""
+    """Wait for a scheduler's workers, and return the cluster."""
     import dask
 
     cluster = Cluster(
@@ -230,7 +230,7 @@ def _connected(scheduler: _Scheduler, directory: Path) -> Cluster:
 
 
 def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[DaskWorker]:
-    """Return the workers with these identities; if some have :data:`ROOM`, only those."""
+    """Return the workers with these identities; if some have :data:`ROOM`, return only those."""
     workers = [
         DaskWorker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
         for address, identity in identities.items()

@@ -1,7 +1,7 @@
 """The programs of a server, the user that runs them, and the directory of its files.
 
 Database servers refuse to run as root, or run less safely.  Root can run them as another user;
-every other user runs them as itself.
+other users run them as themselves.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ LOG = "server.log"
 
 @dataclass(frozen=True)
 class Installation:
-    """The places of a product's programs, and its packages."""
+    """The locations of a product's programs, and the packages that contain them."""
 
     places: Sequence[str]
-    """Patterns of directories that may hold its programs besides those in ``PATH``."""
+    """Patterns of directories, besides those in ``PATH``, that may contain its programs."""
     packages: str
-    """The names of its Debian packages, as ``apt-get install`` takes them."""
+    """The names of its Debian packages, for ``apt-get install``."""
 
     def program(self, *names: str, given: str | None) -> str:
         """Return the path of the first of the programs *names* that is installed.
 
-        If a directory is *given*, only it and its siblings are searched; otherwise those in
+        If a directory is *given*, only that and its siblings are searched; otherwise those in
         ``PATH`` and then :attr:`places`, the highest version first.
         """
         directories = list(_with_siblings(given) if given else self._default_directories())
@@ -45,9 +45,9 @@ class Installation:
                     return path
         wanted = " or ".join(names)
         if given:
-            raise ServerFailed(f"has no program {wanted} in {given}, see programs")
+            raise ServerFailed(f"has no program {wanted} in {given}; see programs")
         raise ServerFailed(
-            f"has no program {wanted}, in PATH or in {', '.join(self.places)}; install it (on "
+            f"has no program {wanted} in PATH or in {', '.join(self.places)}; install it (on "
             f"Debian: apt-get install {self.packages}), or name its directory with programs"
         )
 
@@ -78,7 +78,7 @@ MYSQL = Installation(
         "/usr/local/mysql/scripts",
         "/opt/homebrew/bin",
     ),
-    # mariadb-server would start a service.  Its core lacks a program that mariadb-install-db calls.
+    # mariadb-server would start a service, and mariadb-install-db calls a client program.
     packages="mariadb-server-core mariadb-client-core",
 )
 MEMCACHED = Installation(
@@ -94,7 +94,7 @@ def _version(path: Path) -> list[int]:
 
 
 def _with_siblings(directory: str) -> Iterable[Path]:
-    """Return *directory* and its siblings that may hold programs of the same installation."""
+    """Return *directory* and siblings that may contain programs of the same installation."""
     first = Path(directory).absolute()
     if first.name not in _PROGRAM_DIRECTORIES:
         return [first]
@@ -110,7 +110,7 @@ class Account:
     gid: int
 
     def first_not_enterable(self, directory: Path) -> Path | None:
-        """Return the first directory on the path of *directory* that the user may not enter."""
+        """Return the first directory on the path to *directory* that the user may not enter."""
         path = [*reversed(directory.parents), directory]
         return next((parent for parent in path if not self._may_enter(parent)), None)
 
@@ -124,10 +124,10 @@ class Account:
 
 
 def account_for(usual: Sequence[str], wanted: str | None, data: Path | None) -> Account | None:
-    """Return the user to run a server as, ``None`` for the user of the run.
+    """Return the user to run a server as; ``None`` for the user of the run.
 
-    For root that is the user *wanted*; or the owner of the directory *data* that an earlier run has
-    left; or the first of the *usual* users that exists.
+    For root, that is the user *wanted*, or the owner of the directory *data* of an earlier run, or
+    the first of the *usual* users that exists.
 
     :raises ServerFailed: if the user *wanted* does not exist, or only root could switch to it
     """
@@ -149,15 +149,15 @@ def _account(name: str) -> Account:
     try:
         user = pwd.getpwnam(name)
     except KeyError:
-        raise ServerFailed(f"cannot run as {name}: there is no such user, see run-as") from None
+        raise ServerFailed(f"cannot run as {name}: there is no such user; see run-as") from None
     return Account(name, user.pw_uid, user.pw_gid)
 
 
 class ServerDirectory:
-    """A server's log, its data and the files that it reads, made for the run or kept from another.
+    """A server's log, its data and the files that it reads, created for the run or kept earlier.
 
-    The files that the run writes belong to its user, the subdirectories to the server's user.
-    Links are not followed, for another user could have put one where root writes.
+    Files that the run writes belong to its user, subdirectories to the server's user.  Links are
+    not followed, because another user could have placed one where root writes.
     """
 
     def __init__(self, path: Path, *, kept: bool) -> None:
@@ -167,9 +167,9 @@ class ServerDirectory:
         self._log: IO[bytes] | None = None
 
     def make(self, account: Account | None) -> None:
-        """Make the directory, with a log in it, for a server that runs as *account*.
+        """Create the directory, with a log in it, for a server that runs as *account*.
 
-        :raises ServerFailed: if another server uses it, if it holds other things, or if the user
+        :raises ServerFailed: if another server uses it, if it contains other files, or if the user
             *account* may not enter it
         """
         self.close()
@@ -178,8 +178,8 @@ class ServerDirectory:
         self.path.mkdir(mode=0o700, parents=self.kept, exist_ok=True)
         if self.kept and not new and not (self.path / LOG).exists() and any(self.path.iterdir()):
             raise ServerFailed(
-                f"cannot keep its data in {self.path}: other files are there; name an empty "
-                "directory, or one that such a server has made"
+                f"cannot keep its data in {self.path}: it contains other files; name an empty "
+                "directory, or one that such a server created"
             )
         if account is not None:
             self._make_reachable(account, new=new)
@@ -214,7 +214,7 @@ class ServerDirectory:
         return os.pread(self.log.fileno(), size, start).decode(errors="replace")
 
     def subdirectory(self, name: str) -> Path:
-        """Return a directory that belongs to the server's user; it is made if it is missing."""
+        """Return a directory that belongs to the server's user, created if it is missing."""
         path = self.path / name
         if not path.exists():
             path.mkdir(mode=0o700)
@@ -234,7 +234,7 @@ class ServerDirectory:
         return os.open(self.path / name, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
     def _make_reachable(self, account: Account, *, new: bool) -> None:
-        """Let the server's user enter the directory, but not list it."""
+        """Let the server's user enter the directory without listing it."""
         if new:
             self.path.chmod(0o711)
         if not self.kept:

@@ -14,25 +14,25 @@ from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
-"""A statement that failed, except those about users under ``skip-grant-tables`` (1290)."""
+"""A failed statement, except those about users under ``skip-grant-tables`` (1290)."""
 
 
 class MySQLServer(DatabaseServer):
-    """MariaDB or MySQL, whichever is installed, reached with a password over TCP."""
+    """MariaDB or MySQL, whichever is installed, with access by password over TCP."""
 
     own_settings = frozenset(
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
     system_accounts = ("mysql", NOBODY)
-    own_resources = 850  # with fewer files it lowers max-connections, to keep tables open
-    error_mark = "[ERROR]"  # mariadb-install-db's last lines are advice in any case
+    own_resources = 850  # with fewer files it would lower max-connections
+    error_mark = "[ERROR]"  # mariadb-install-db always ends with advice
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
     abrupt = Ending(signal.SIGKILL)
 
     def initialize(self, data: Path) -> None:
-        # No user that comes with the server can log in over TCP: root logs in through the socket
-        # only, or has a random password.
+        # No user that comes with the server can log in over TCP: root can log in only through the
+        # socket, or has a random password.
         if self._is_mariadb():
             self.run(
                 [
@@ -41,7 +41,7 @@ class MySQLServer(DatabaseServer):
                     f"--datadir={data}",
                     "--auth-root-authentication-method=socket",
                     "--skip-test-db",
-                    "--force",  # even if no name of the host can be resolved
+                    "--force",  # even if the host's name cannot be resolved
                 ]
             )
         else:
@@ -68,14 +68,14 @@ class MySQLServer(DatabaseServer):
             "init-file": self.directory.path / _ACCOUNTS_FILE,
             "bind-address": self.host,
             "port": self.port,
-            # Relative to datadir: the whole path may be longer than the 107 bytes of a socket's.
+            # Relative to datadir, because a socket's path is limited to 107 bytes.
             "socket": "mysql.sock",
             "pid-file": "mysql.pid",
             "loose-mysqlx": "OFF",
         }
         settings = {
             "max-connections": str(self.connections),
-            # By default it starts with reading the pages that were in its memory before.
+            # By default, it would first read the pages that were in its memory before.
             "innodb-buffer-pool-load-at-startup": "OFF",
             **self.section.settings,
         }
@@ -90,7 +90,7 @@ class MySQLServer(DatabaseServer):
     def is_ready(self) -> bool:
         if not greets((self.host, self.port)):
             return False
-        # The server starts even if statements of its init-file fail: it only logs that.
+        # The server starts even if statements of its init-file fail, which it only logs.
         if refused := _REFUSED.search(self.directory.logged(self._log_start)):
             raise ServerFailed(f"could not be prepared: {refused['reason']}")
         return True
@@ -115,7 +115,7 @@ def _identifier(name: str) -> str:
 
 
 def _pattern(database: str) -> str:
-    """Return a database's name for GRANT, which takes ``_`` and ``%`` for wildcards."""
+    """Return a database's name for GRANT, in which ``_`` and ``%`` are wildcards."""
     return _identifier(database.replace("_", r"\_").replace("%", r"\%"))
 
 

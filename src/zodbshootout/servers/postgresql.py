@@ -16,11 +16,11 @@ from zodbshootout.servers.server import DatabaseServer, ServerContext
 _ACCESS_FILE = "pg_hba.conf"
 _SUPERUSER = "postgres"
 _STATUS_LINE = 7
-"""The line of postmaster.pid, counted from 0, that says whether the server is ready."""
+"""The line of postmaster.pid, counted from 0, that shows whether the server is ready."""
 
 
 class PostgreSQLServer(DatabaseServer):
-    """PostgreSQL, reached with a password over TCP."""
+    """PostgreSQL, with access by password over TCP."""
 
     own_settings = frozenset(
         {"data_directory", "hba_file", "listen_addresses", "port", "unix_socket_directories"}
@@ -28,7 +28,7 @@ class PostgreSQLServer(DatabaseServer):
     system_accounts = ("postgres", NOBODY)
     connection_limit = resource.RLIMIT_NPROC
 
-    # Its "fast" and "immediate" shutdowns.
+    # PostgreSQL's "fast" and "immediate" shutdowns.
     orderly = Ending(signal.SIGINT, grace=60.0)
     abrupt = Ending(signal.SIGQUIT, grace=10.0)
 
@@ -61,8 +61,8 @@ class PostgreSQLServer(DatabaseServer):
         )
 
     def create_accounts(self) -> None:
-        # A table belongs to the user that creates it, and is closed to the other users and to those
-        # of later runs.  So all users act as one role, which owns everything.
+        # A table belongs to the user that creates it, and is closed to other users and to those of
+        # later runs.  Therefore all users act as one role, which owns everything.
         owner = _identifier("zodbshootout owner")
         statements = [f"CREATE ROLE {owner}"]
         for user in map(_identifier, self.users):
@@ -77,7 +77,7 @@ class PostgreSQLServer(DatabaseServer):
                 f"CREATE DATABASE {database} OWNER {owner}",
                 f"ALTER DATABASE {database} OWNER TO {owner}",
             ]
-        # The single-user mode of the server needs no client, and no superuser with a password.
+        # The server's single-user mode needs neither a client nor a superuser's password.
         printed = self.run(
             [self._program("postgres"), "--single", "-D", str(self.data), "postgres"],
             "".join(f"{statement}\n" for statement in statements),
@@ -103,7 +103,7 @@ class PostgreSQLServer(DatabaseServer):
             lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return False
-        # The file of a server that was killed is still there.
+        # The file of a killed server still exists.
         return (
             len(lines) > _STATUS_LINE
             and lines[0] == str(self.pid)

@@ -1,4 +1,4 @@
-"""The private servers of a run: started in order, restarted, and stopped when the run ends."""
+"""The private servers of a run: started in order, restarted, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class RunningServers:
     """The private servers of a run."""
 
     users: dict[Server, Sequence[str]] = field(default_factory=dict)
-    """The names of the contenders that need each running server, directly or through another one.
-    Each server comes after those that it needs."""
+    """The names of the contenders that need each running server, directly or through another.
+    Servers come after those that they need."""
     absent: dict[str, str] = field(default_factory=dict)
-    """Why servers did not come up, by the names of the contenders that need them."""
+    """Why servers did not start, by the names of the contenders that need them."""
 
     def start(
         self,
@@ -49,7 +49,7 @@ class RunningServers:
     ) -> None:
         """Start the servers of a configuration that have *users*; *stack* stops them.
 
-        A server that does not come up is not an error: its users are in :attr:`absent`.
+        A server that does not start is not an error: its users are in :attr:`absent`.
         """
         needs = {
             section: {other.name for other in servers_of(section.text.names, configuration)}
@@ -64,7 +64,7 @@ class RunningServers:
         running: set[str] = set()
         for server in servers:
             if not running >= needs[server.section]:
-                continue  # its users also use the server that failed, and are absent already
+                continue  # its users need the failed server, too
             stack.callback(server.stop)
             try:
                 server.start()
@@ -80,42 +80,42 @@ class RunningServers:
         return {name for names in self.users.values() for name in names}
 
     def versions(self, contender: str) -> dict[str, str]:
-        """Return the versions of the servers that a contender needs, by name."""
+        """Return the versions of the servers that a contender needs, by product."""
         all_of_them = (server.versions.items() for server in self._needed_by(contender))
         return dict(chain.from_iterable(all_of_them))
 
     def halt_for(self, contender: str, *, by_force: bool) -> None:
-        """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
+        """Stop or kill the servers that a contender needs, until :meth:`resume_for`."""
         for server in reversed(self._needed_by(contender)):
             (server.kill if by_force else server.halt)()
 
     def resume_for(self, contender: str) -> None:
-        """Start the servers again that a contender needs.
+        """Restart the servers that a contender needs.
 
-        :raises ServerFailed: if one does not come up again; the others are started all the same
+        :raises ServerFailed: if a server does not start; the others are started anyway
         """
         failures = []
         for server in self._needed_by(contender):
             try:
                 server.resume()
             except ServerFailed as error:
-                failures.append(error)  # the others may be needed by other contenders
+                failures.append(error)  # other contenders may need the other servers
         if failures:
             raise failures[0]
 
     def how_ended(self, contender: str) -> str | None:
-        """Return how a server that a contender needs has ended, ``None`` if all of them run."""
+        """Return how a server that a contender needs ended; ``None`` if all are running."""
         for server in self._needed_by(contender):
             if ended := server.how_ended():
                 return f"server {server.name} {ended}"
         return None
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return what each server that a contender needs has used so far, by its name."""
+        """Return what each server that a contender needs has used so far, by the server's name."""
         return {name: usage_of(pid) for name, pid in self._process_ids(contender).items()}
 
     def memory(self, contender: str) -> dict[str, int]:
-        """Return the bytes of memory that each server which a contender needs has now."""
+        """Return the bytes of memory of each server that a contender needs, by its name."""
         return {name: memory_of(pid) for name, pid in self._process_ids(contender).items()}
 
     def _process_ids(self, contender: str) -> dict[str, int]:

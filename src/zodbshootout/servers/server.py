@@ -29,63 +29,63 @@ from zodbshootout.servers.installation import ServerDirectory, account_for
 from zodbshootout.servers.usage import kill_tree
 
 START_TIMEOUT = 60.0
-"""Seconds that a server may take until it is ready."""
+"""Seconds to wait until a server is ready."""
 PREPARATION_TIMEOUT = 120.0
-"""Seconds that a program which prepares a server, such as ``initdb``, may take."""
+"""Seconds to wait for a program that prepares a server, such as ``initdb``."""
 CONNECTIONS_PER_CLIENT = 3
 """RelStorage opens up to two, and the server drops those of a closed database with a delay."""
 _DATA = "data"
-"""The subdirectory of a server's directory that holds its data."""
+"""The subdirectory of a server's directory with its data."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""Programs that prepare a server get time to end: PostgreSQL's would leave shared memory."""
+"""How programs that prepare a server end: PostgreSQL's leave shared memory if they are killed."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
-"""Variables of root's environment that a server which runs as another user may see."""
+"""Variables of root's environment that a server running as another user may see."""
 
 
 @dataclass(frozen=True)
 class ServerContext:
-    """Facts that all servers of a run share."""
+    """Facts that concern all servers of a run."""
 
     directory: Path
-    """Holds a directory for each server, except those whose section names one to keep."""
+    """A directory with one for each server, except those whose section names one to keep."""
     source: Source
     names: Mapping[str, str]
-    """The names that the run defines for the source, see :func:`~.address.given_names`."""
+    """The names that the run defines for the source; see :func:`~.address.given_names`."""
     guardian: Guardian
     clients: int = 1
-    """The clients of the run's largest crew."""
+    """The number of clients in the run's largest crew."""
     pythons: Mapping[str, Interpreter] = field(default_factory=dict)
     """The Pythons of the servers that run in an environment, by the servers' names."""
 
 
 class Server(ABC):
-    """The server that a section describes.  Subclasses prepare it and return its command.
+    """The server that a section describes; subclasses prepare it and return its command.
 
-    All their methods may raise :class:`ServerFailed` with a predicate as its message, such as ``has
+    All their methods may raise :class:`ServerFailed` with a predicate as the message, such as ``has
     no program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.
     """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
-    """Settings that only the run sets, never the section."""
+    """Settings reserved for the run, which the section must not contain."""
     system_accounts: ClassVar[Sequence[str] | None] = None
-    """Users as which root may run it: the first that exists does; ``None`` if root itself may."""
+    """Users that root may run it as: the first one that exists; ``None`` if root itself may."""
     error_mark: ClassVar[str] = ""
-    """A text in those lines of its log that report errors; empty if there is none."""
+    """Text that marks the errors in its log; empty if errors have no mark."""
     orderly: ClassVar[Ending] = GENTLE
     """How to stop it if its data are needed again."""
     abrupt: ClassVar[Ending] = GENTLE
     """How to stop it if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """The minimum of connections to accept: crews of other contenders wait with theirs open."""
+    """The minimum number of connections to accept: other contenders' crews keep theirs open."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
-    """The resource, one of :mod:`resource`'s, of which each connection uses one unit."""
+    """The resource, as in :mod:`resource`, of which each connection uses one unit."""
     own_resources: ClassVar[int] = 100
-    """Units of this resource that the server uses without any connection."""
+    """Units of this resource that the server uses without connections."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
-        """Check a section and the limits of the operating system; start nothing."""
+        """Check a section and the operating system's limits; start nothing."""
         self.name = section.name
         self.section = section
         self.context = context
@@ -100,9 +100,9 @@ class Server(ABC):
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
         for name in section.settings:
-            # The long options of programs may be abbreviated.
+            # Programs' long options may be abbreviated.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
-                flaw = f"{name} is set by the run; leave it out of <settings>"
+                flaw = f"the run sets {name}; leave it out of <settings>"
                 raise self.mistake(flaw, name)
         self._raise_limit()
 
@@ -115,7 +115,7 @@ class Server(ABC):
         return max(self.default_connections, CONNECTIONS_PER_CLIENT * self.context.clients)
 
     def _raise_limit(self) -> None:
-        """Raise the limit of this process, which the server inherits, to what connections need."""
+        """Raise this process's limit, which the server inherits, to what connections need."""
         needed = CONNECTIONS_PER_CLIENT * self.context.clients + self.own_resources
         soft, hard = resource.getrlimit(self.connection_limit)
         if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -127,7 +127,7 @@ class Server(ABC):
             files = self.connection_limit == resource.RLIMIT_NOFILE
             raise self.mistake(
                 f"{self.context.clients} clients need {needed} "
-                f"{'open files' if files else 'processes'} in it, and this machine allows {hard}; "
+                f"{'open files' if files else 'processes'} in it, but this machine allows {hard}; "
                 "use fewer clients (-c), or raise the limit (ulimit)"
             ) from None
 
@@ -139,16 +139,16 @@ class Server(ABC):
         """Return the command that starts the server."""
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables of its programs, if they run as the same user."""
+        """Return the environment variables of its programs that run as the same user."""
         return dict(os.environ)
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """The versions of its software that no client can ask it for, by name."""
+        """The versions of its software, by name, that clients cannot ask for."""
         return {}
 
     def is_ready(self) -> bool:
-        """Return whether the server, whose process runs, takes requests."""
+        """Return whether the server, whose process is running, accepts requests."""
         return accepts((self.host, self.port))
 
     def start(self) -> None:
@@ -159,18 +159,18 @@ class Server(ABC):
             self._launch()
 
     def halt(self) -> None:
-        """Stop the server for :meth:`resume`, and wait for its end."""
-        # Always orderly: a server that has to recover its data would read them into its caches.
+        """Stop the server until :meth:`resume`, and wait for its end."""
+        # Always orderly: a server that recovers its data would read them into its caches.
         self._stop(self.orderly)
 
     def kill(self) -> None:
-        """Kill the server for :meth:`resume`, with all processes that it has started."""
+        """Kill the server and all processes that it started, until :meth:`resume`."""
         if self.pid is not None:
             kill_tree(self.pid)
         self._stop(_BY_FORCE)
 
     def resume(self) -> None:
-        """Start the server on the data that it had when it was halted or killed."""
+        """Start the server on the data from when it was halted or killed."""
         with self._named_in_failures("started again"):
             self._launch()
 
@@ -183,7 +183,7 @@ class Server(ABC):
         return self._process.pid if self._process else None
 
     def how_ended(self) -> str | None:
-        """Return how the server has ended, with its last log lines, ``None`` if it has not."""
+        """Return how the server ended, with its last log lines; ``None`` if it is running."""
         if self._process is None or self._process.poll() is None:
             return None
         return f"{self._process.describe_exit()}: {self.last_log_lines()}"
@@ -191,12 +191,12 @@ class Server(ABC):
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return its output."""
         self._log_start = self.directory.log_size
-        # Not a pipe: if an interrupted run left its end open, the program would wait for ever.
+        # Not a pipe: if an interrupted run left its end open, the program would wait forever.
         with TemporaryFile(dir=self.context.directory) as file:
             file.write(standard_input.encode())
             file.seek(0)
             process = self._spawn(command, _NO_SIGNAL, file)
-        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # an interrupted run leaves it running
+        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # an interrupted run leaves it behind
         process.end(GENTLE)
         if exit_code != 0:
             outcome = "failed" if exit_code else f"took longer than {PREPARATION_TIMEOUT:.0f} s"
@@ -206,13 +206,13 @@ class Server(ABC):
         return self.directory.logged(self._log_start)
 
     def last_log_lines(self) -> str:
-        """Return the last lines logged since the last start, only errors if there are any."""
+        """Return the last lines logged since the last start; only errors, if there are any."""
         errors = re.escape(self.error_mark)
         lines = last_lines(self.directory.log, errors=errors, start=self._log_start)
         return " / ".join(lines) or "it logged nothing"
 
     def _set_up(self) -> None:
-        """Make the directory, and choose the user and the environment of processes."""
+        """Create the directory, and choose the user and the environment of processes."""
         account = None
         if self.system_accounts is not None:
             data = self.directory.path / _DATA if self.directory.kept else None
@@ -221,7 +221,7 @@ class Server(ABC):
         temporary = str(self.directory.subdirectory("tmp"))
         environment = self.environment()
         if account is not None:
-            # The rest of root's environment may hold secrets.
+            # The rest of root's environment may contain secrets.
             environment = {name: environment[name] for name in _HARMLESS_VARIABLES & {*environment}}
             self._process_options = {"user": account.uid, "group": account.gid, "extra_groups": []}
             self._process_options["cwd"] = temporary
@@ -273,7 +273,7 @@ class Server(ABC):
 
 
 class DatabaseServer(Server):
-    """A server with a directory of data, and the databases and users that its section names."""
+    """A server with a data directory, and with the databases and users that its section names."""
 
     @property
     def data(self) -> Path:

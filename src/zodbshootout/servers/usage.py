@@ -1,4 +1,4 @@
-"""The processor time, the writes and the memory of a private server, all its processes together."""
+"""The processor time, the writes and the memory of all processes of a private server."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import psutil
 from zodbshootout.client.usage import children, cpu_of
 
 _GONE = (psutil.Error, OSError)
-"""The errors of asking about a process that has ended, or that another user has started."""
+"""The errors of asking about a process that has ended, or belongs to another user."""
 
 
 @dataclass(frozen=True)
 class ServerUsage:
-    """The use of the machine by the processes of a server since they were started."""
+    """The use of the machine by a server's processes since their start."""
 
     cpu: float = 0.0
-    """Seconds of processor time, that of processes which have ended included."""
+    """Seconds of processor time, including that of processes that have ended."""
     written: int = 0
-    """Bytes that they had the operating system write to disks."""
+    """Bytes that they had written to disks."""
 
     def __add__(self, other: ServerUsage) -> ServerUsage:
         return ServerUsage(self.cpu + other.cpu, self.written + other.written)
@@ -34,7 +34,7 @@ class ServerUsage:
 
 
 def usage_of(root: int) -> ServerUsage:
-    """Return what the process with the id *root*, and all that it has started, have used."""
+    """Return what the process with ID *root* and all its descendants have used."""
     total = ServerUsage()
     for process in _tree(root):
         with suppress(*_GONE):
@@ -43,9 +43,9 @@ def usage_of(root: int) -> ServerUsage:
 
 
 def memory_of(root: int) -> int:
-    """Return the bytes of memory that a process, and all that it has started, have now.
+    """Return the bytes of memory that a process and all its descendants use.
 
-    Pages that several of them share count once in all.
+    Pages that several of them share count once.
     """
     total = 0
     for process in _tree(root):
@@ -56,7 +56,7 @@ def memory_of(root: int) -> int:
 
 
 def kill_tree(root: int) -> None:
-    """Kill a process and all that it has started, which may be in groups of their own."""
+    """Kill a process and all its descendants, which may be in separate groups."""
     processes = list(_tree(root))
     for process in processes:
         with suppress(*_GONE):

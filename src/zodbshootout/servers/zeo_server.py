@@ -16,10 +16,10 @@ from zodbshootout.servers.server import START_TIMEOUT, Server, ServerContext
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
-"""The import of ZEO's client sections: their <ssl> clashes with the one that runzeo defines."""
+"""The import of ZEO's client sections, whose <ssl> clashes with the one that runzeo defines."""
 _OURS = Interpreter("", sys.executable, "", sees_ours=True)
 _PACKAGES = ("ZEO", "ZODB", "uvloop")
-"""Packages that make a difference to a server; ZEO uses uvloop's event loop if it is installed."""
+"""Packages that affect a server; ZEO uses uvloop's event loop if it is installed."""
 _VERSIONS = (
     "import json, sys; from zodbshootout.versions import installed_versions; "
     "print(json.dumps(installed_versions(sys.argv[1:])))"
@@ -27,7 +27,7 @@ _VERSIONS = (
 
 
 class ZEOServer(Server):
-    """ZEO's own ``runzeo`` around the storage in the section."""
+    """ZEO's own ``runzeo`` with the storages in the section."""
 
     own_settings = frozenset({"address", "pid_filename"})
 
@@ -36,12 +36,12 @@ class ZEOServer(Server):
         self._python = context.pythons.get(self.name, _OURS)
         if not section.config.ssl and not is_loopback(self.host):
             raise self.mistake(
-                f"with listen {self.host} anyone on that network could use it; it needs ssl true",
+                f"with listen {self.host}, anyone on that network could use it; set ssl true",
                 "listen",
             )
         if section.config.ssl and f"{self.name}_certificate" not in context.names:
             raise self.mistake(
-                f"it has ssl, and no contender has an <ssl> with ${self.name}_certificate, "
+                f"it has ssl, but no contender has an <ssl> with ${self.name}_certificate, "
                 f"${self.name}_key and ${self.name}_authority",
                 "ssl",
             )

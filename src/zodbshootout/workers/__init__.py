@@ -1,1 +1,1 @@
-"""Worker processes, each of which makes one pyperf run."""
+"""Worker processes; each of them makes one pyperf run."""

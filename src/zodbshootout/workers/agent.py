@@ -1,4 +1,4 @@
-"""The process on a Dask worker that has clients there, and the crews whose clients are on hosts."""
+"""The process that leads the clients on a Dask worker, and crews whose clients are on hosts."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from zodbshootout.workers.coordinator import Launcher, TimeLimit
 from zodbshootout.workers.measuring import Calibrations
 
 PULSE = 0.2
-"""Seconds between two checks whether the run still waits for a host's answer."""
+"""Seconds between checks of whether the run still waits for a host's answer."""
 UNLIMITED = TimeLimit(math.inf, "")
-"""The time limit of the process that leads the clients: the run itself has one."""
+"""The time limit of the process that leads clients, because the run itself has a limit."""
 
 
 @dataclass(frozen=True)
 class Equipment:
-    """Variables and files that a host needs besides the packages that are installed there."""
+    """Variables and files that a host needs besides its installed packages."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the environment."""
+    """Environment variables."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of files of the run, by the names that the configuration has for their paths."""
+    """Contents of the run's files, by the names that the configuration uses for their paths."""
     directories: Sequence[str] = ()
-    """The names that the configuration has for directories of the run."""
+    """The names that the configuration uses for directories of the run."""
 
     def unpacked(self, place: Path) -> dict[str, str]:
-        """Make the files and directories in a *place*; return their paths by their names."""
+        """Create the files and directories in a *place*; return their paths by name."""
         paths = {name: place / name for name in (*self.files, *self.directories)}
         for name, content in self.files.items():
             paths[name].write_bytes(content)
@@ -53,10 +53,10 @@ class Equipment:
 
 
 class Agent:
-    """Has a worker lead the clients of this host, and passes calls on to it.
+    """Starts a worker that leads the clients of this host, and passes calls on to it.
 
-    A Dask worker cannot fork them itself: it runs several threads, and it is a daemon, which cannot
-    have children.  So it starts a fork server, as a run does.
+    A Dask worker cannot fork clients itself: it runs several threads, and it is a daemon, which
+    cannot have children.  So it starts a fork server, as a run does.
     """
 
     def __init__(self, *, settings: LogSettings, equipment: Equipment, gevent: bool) -> None:
@@ -97,7 +97,7 @@ class Agent:
         # This runs in the Dask worker's event loop, which must not block.
         await asyncio.to_thread(self._leader.send, self._with_names_here(call))
         while not await asyncio.to_thread(self._leader.poll, PULSE):
-            # The run may have let this actor go.
+            # The run may have released this actor.
             if all(actor is not self for actor in self._worker.state.actors.values()):
                 self.end()
                 return None
@@ -119,7 +119,7 @@ class Agent:
         return Call(call.name, (replace(start, specification=specification),))
 
     def end(self) -> None:
-        """End the worker and all clients, whatever they are doing."""
+        """End the worker and all clients, even if they are busy."""
         self._stack.close()
 
     def __del__(self) -> None:
@@ -136,8 +136,8 @@ def hosts_crew(
 ) -> Iterator[Crew]:
     """Start a crew on a Dask cluster's workers and set all clients up; end it with the context.
 
-    The environment of the clients has *variables* in addition to those of their host.
-    *calibrations* are those of the hosts' relays.
+    *variables* are added to the environment that clients inherit from their host.  *calibrations*
+    are those of the hosts' relays.
 
     :raises Failed: if a client fails, or a host is lost
     """
@@ -162,7 +162,7 @@ def hosts_crew(
 def equipment(
     names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
 ) -> Equipment:
-    """Return what a cluster's hosts need; the values of *names* are paths of the run's files."""
+    """Return what a cluster's hosts need; *names* are those of paths of the run's files."""
     if cluster.here:
         return Equipment(variables)
     paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}

@@ -1,4 +1,4 @@
-"""Start workers: fork servers for them, and the coordinator's ends of sockets and pipes."""
+"""Start workers: their fork servers, and the coordinator's ends of sockets and pipes."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from zodbshootout.workers.histograms import histogram
 from zodbshootout.workers.measuring import Calibrations, Measure, Slice
 
 START_TIMEOUT = 60.0
-"""Seconds that a fork server may take to fork a worker."""
+"""Seconds to wait for a fork server to fork a worker."""
 PIECE = 65536
-"""The maximum bytes of a worker's output that are read at once."""
+"""The maximum number of bytes of a worker's output to read at once."""
 MAX_RELAYED = 2**20
-"""Bytes of a worker's output after which no more is passed on."""
+"""Bytes of a worker's output after which the rest is not passed on."""
 MAX_OUTPUT = 2**22
 """Bytes of a process's output after which its file is emptied."""
 CHECK_INTERVAL = 0.5
-"""Seconds between two looks at the sizes of these files."""
+"""Seconds between two checks of the sizes of these files."""
 _PROGRAM = "zodbshootout.workers.fork_server"
 _IN_ANOTHER_PYTHON = (
     "import os, sys; "
@@ -63,11 +63,11 @@ _IN_ANOTHER_PYTHON = (
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """The maximum time that a worker may be at work."""
+    """The maximum time that a worker may spend on its task."""
 
     seconds: float
     option: str
-    """The command's option that sets it."""
+    """The option of the command that sets it."""
 
 
 @dataclass(frozen=True)
@@ -75,30 +75,30 @@ class Launcher:
     """Starts workers that differ only in their tasks."""
 
     directory: Path
-    """The directory for the outputs of processes that are alive."""
+    """The directory for the output of running processes."""
     guardian: Guardian
     environment: Mapping[str, str]
     working: TimeLimit
     opening: TimeLimit
-    """The limit of a worker that inspects a contender."""
+    """The time limit of a worker that inspects a contender."""
     python: str = sys.executable
     options: Sequence[str] = ()
-    """pyperf's options for measuring: hooks, tracing."""
+    """pyperf's options for measuring, such as hooks and tracing."""
     affinity: str = ""
     """The numbers of the CPUs that workers may use, separated by commas; empty for all."""
     logging: LogSettings = field(default_factory=LogSettings)
     gevent: bool = False
     own_sessions: bool = True
-    """Whether processes get sessions of their own: Linux divides processor time by sessions."""
+    """Whether processes get their own sessions, among which Linux divides processor time first."""
     relay: Callable[[str], None] = lambda _: None
-    """Called with each line that a worker has printed."""
+    """Called with each line that a worker prints."""
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
     def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[ForkServer]:
-        """Start a process that forks workers, and end it with the context.
+        """Start a process that forks workers; end it with the context.
 
-        It runs *interpreter*, or else the Python of this launcher.
+        It runs in *interpreter*, by default in the Python of this launcher.
 
         :raises Failed: if it cannot be started
         """
@@ -118,7 +118,7 @@ class Launcher:
                     )
                 theirs.close()
                 try:
-                    if self.affinity:  # PyPy could not set it itself
+                    if self.affinity:  # PyPy cannot set it
                         with _starting(interpreter):
                             os.sched_setaffinity(process.pid, map(int, self.affinity.split(",")))
                     yield ForkServer(self, ours, process, Output(path), interpreter)
@@ -142,7 +142,7 @@ class Launcher:
         ]  # fmt: skip
 
     def _variables(self, interpreter: Interpreter | None) -> Mapping[str, str]:
-        # What killed clients leave there is removed with the directory.
+        # Files that killed clients leave there are removed with the directory.
         variables = {**self.environment, "TMPDIR": str(self.directory)}
         if interpreter is None or interpreter.sees_ours:
             return variables
@@ -151,18 +151,18 @@ class Launcher:
 
 @contextmanager
 def _starting(interpreter: Interpreter | None = None) -> Iterator[None]:
-    """Turn an error of the system, such as a full disk, into the failure of a cell."""
+    """Turn a system error, such as a full disk, into the failure of a cell."""
     try:
         yield
     except OSError as error:
-        cause = f"no worker can be started: {error}"
+        cause = f"cannot start a worker: {error}"
         if interpreter is not None and interpreter.name:
             cause = f"the Python of environment {interpreter.name} cannot be started: {error}"
         raise Failed(Failure(cause)) from error
 
 
 class ForkServers:
-    """The fork servers of a round, which end when the next one begins, or with the context."""
+    """The fork servers of a round, which end when the next round begins, or with the context."""
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -180,10 +180,10 @@ class ForkServers:
     def for_round(
         self, number: int, interpreter: Interpreter | None = None, modules: Sequence[str] = ()
     ) -> ForkServer:
-        """Return the fork server of a Python in a round, which has imported *modules*.
+        """Return a Python's fork server for a round, which has imported *modules*.
 
-        All that one Python does in a round shares it, unless it has failed.  Each round has
-        another one, so that every run of a cell has another process, and so another hash seed.
+        All workers of a Python in a round share it, unless it has failed.  Each round has a new
+        one, so that every run of a cell has a new process with a new hash seed.
 
         :raises Failed: if it cannot be started, or ends
         """
@@ -193,7 +193,7 @@ class ForkServers:
             self._round = number
         current = self._current.get(interpreter)
         if current is None or not current.is_usable():
-            # The one that has failed may have workers that are waited for, so it ends later.
+            # Workers of the failed one may still be awaited, so it ends later.
             current = self._ending.enter_context(self.launcher.fork_server(interpreter))
             self._current[interpreter] = current
         current.import_modules(modules)
@@ -203,7 +203,7 @@ class ForkServers:
 class ForkServer:
     """The coordinator's end of the socket to a process that forks workers.
 
-    Its methods raise :class:`Failed` if a worker cannot be started, or fails at its task.
+    Methods raise :class:`Failed` if a worker cannot be started, or fails at its task.
     """
 
     def __init__(
@@ -223,18 +223,18 @@ class ForkServer:
         self._output = output
         self._unread = b""
         self._running: dict[int, Worker] = {}
-        """The workers that have not ended, by their process ids."""
+        """The workers that have not ended, by process ID."""
         self._gone = False
         """Whether the process has closed the socket."""
         self._answers = True
         self._imported: set[str] = set()
 
     def is_usable(self) -> bool:
-        """Return whether the process runs, and has answered so far."""
+        """Return whether the process is running and has answered so far."""
         return self._answers and self._process.exit_code() is None
 
     def import_modules(self, modules: Sequence[str]) -> None:
-        """Import *modules* in the process, so that its workers need not."""
+        """Import *modules* in the process, so that workers need not."""
         missing = [module for module in modules if module not in self._imported]
         if missing:
             self._order(" ".join(missing).encode(), [], "imported")
@@ -255,7 +255,7 @@ class ForkServer:
         return counts
 
     def measure(self, task: Measure) -> AbstractContextManager[Worker]:
-        """Start a worker that sets up its crew; :meth:`Worker.wait` waits until it has."""
+        """Start a worker that sets up its crew, for which :meth:`Worker.wait` waits."""
         call = Call("measure", (task, self._launcher.options))
         return self._worker(call, self._launcher.working)
 
@@ -268,7 +268,7 @@ class ForkServer:
     ) -> AbstractContextManager[Worker]:
         """Start a worker that answers calls to :class:`~zodbshootout.client.operation.Operation`.
 
-        It is at the same distance from its servers as clients on this host.
+        It is as far from its servers as clients on this host.
         """
         call = Call("operate", (operation.storage, calibrations.get("", {})))
         return self._worker(call, self._launcher.working, f"the process of {operation.benchmark}")
@@ -279,7 +279,7 @@ class ForkServer:
 
     @contextmanager
     def _worker(self, call: Call, limit: TimeLimit, name: str = "the worker") -> Iterator[Worker]:
-        """Start a worker; when the context ends, end all of its processes that are left."""
+        """Start a worker; when the context ends, end its remaining processes."""
         launcher = self._launcher
         path = launcher.directory / f"output-{next(launcher._numbers)}"
         with ExitStack() as stack:
@@ -300,8 +300,8 @@ class ForkServer:
             yield worker
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
-        """Send an order, and return what the *answer* to it says."""
-        if not self._answers:  # a late answer would be taken for that to this order
+        """Send an order, and return the field *answer* of the answer."""
+        if not self._answers:  # a late answer would be mistaken for this order's
             raise Failed(self.failure())
         message = None
         with _starting(), suppress(BrokenPipeError):
@@ -314,10 +314,10 @@ class ForkServer:
         return message[answer]
 
     def end(self, worker: Worker) -> None:
-        """End a worker and its clients, if they have not ended."""
+        """End a worker and its clients, unless they have ended."""
         self.exit_code(worker, 0.0)
         if self._running.get(worker.pid) is not worker:
-            return  # another group may have its number by now
+            return  # its number may have been reused
         end_group(worker.pid, reap=lambda: self.exit_code(worker, 0.0))
         self.exit_code(worker, END_TIMEOUT)
         self._forget(worker.pid)
@@ -329,7 +329,7 @@ class ForkServer:
         return worker
 
     def exit_code(self, worker: Worker, seconds: float) -> int | None:
-        """Return the exit code of a worker, or ``None`` if it still runs after *seconds*."""
+        """Return the exit code of a worker, or ``None`` if it is still running after *seconds*."""
         deadline = time.monotonic() + seconds
         while worker.exit_code is None:
             left = max(0.0, deadline - time.monotonic())
@@ -338,7 +338,7 @@ class ForkServer:
         return worker.exit_code
 
     def next_message(self, seconds: float) -> dict[str, int] | None:
-        """Return the next message, or ``None`` if none comes in *seconds* or the socket closes."""
+        """Return the next message, or ``None`` if *seconds* pass or the socket closes."""
         while b"\n" not in self._unread:
             if not wait([self.socket], seconds):
                 return None
@@ -359,12 +359,12 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty the files of long outputs: those of all workers, also while one is waited for."""
+        """Empty the files with long outputs of all workers, even while waiting for one."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 
     def failure(self) -> Failure:
-        """Return the reason why the process forks no more workers."""
+        """Return the reason why the process no longer forks workers."""
         cause = f"{self._name} {self._process.describe_exit(END_TIMEOUT)}"
         printed = self._output.last_lines()
         if printed:
@@ -375,9 +375,8 @@ class ForkServer:
 class Output:
     """The file that a process prints to, whose lines are passed on.
 
-    What is printed without end would fill the disk, or the memory if the file is in it.  A pipe
-    would be no alternative: the coordinator would be woken, or the process would have to wait for
-    it, while something is measured.
+    Endless output would fill the disk, or the memory if the file is in memory.  A pipe would be
+    worse: during measurements the coordinator would wake up, or the process would wait for it.
     """
 
     def __init__(self, path: Path, relay: Callable[[str], None] = lambda _: None) -> None:
@@ -385,16 +384,15 @@ class Output:
         self._relay = relay
         self._relayed = 0
         self._removed = 0
-        """The bytes that are no longer in the file."""
+        """The number of bytes that are no longer in the file."""
         self._end = b""
-        """The last of these."""
+        """The last of these bytes."""
 
     def relay(self, *, ended: bool = False) -> None:
-        """Pass on the lines that were printed since the last call.
+        """Pass on the lines printed since the last call.
 
-        The last line waits until it is complete or the worker has *ended*.  After
-        :data:`MAX_RELAYED` bytes nothing more is passed on.  A line longer than a :data:`PIECE` is
-        passed on in pieces.
+        The last line waits until it is complete or the worker has *ended*.  Nothing is passed on
+        after :data:`MAX_RELAYED` bytes.  Lines longer than a :data:`PIECE` are passed on in pieces.
         """
         with suppress(FileNotFoundError), self.path.open("rb") as file:
             while self._relayed < MAX_RELAYED:
@@ -411,8 +409,8 @@ class Output:
     def limit(self) -> None:
         """Empty the file if it exceeds :data:`MAX_OUTPUT`, after passing on the first lines.
 
-        The process appends to the file, so the next byte that it prints is the first one again.
-        Its last lines are kept here.
+        The process appends to the file, so it continues at the beginning.  The last lines are kept
+        here.
         """
         with suppress(OSError):
             if self.path.stat().st_size <= MAX_OUTPUT:
@@ -421,7 +419,7 @@ class Output:
             with self.path.open("r+b") as file:
                 self._end = _end_of(file)
                 self._removed += file.tell()
-                file.truncate(0)  # what was printed in this moment is lost, and not counted
+                file.truncate(0)  # output at this very moment is lost
 
     def last_lines(self) -> list[str]:
         """Return the last lines; see :func:`~zodbshootout.guardian.last_lines`."""
@@ -433,14 +431,14 @@ class Output:
         return last_lines(io.BytesIO(self._end + end))
 
     def close(self) -> None:
-        """Pass on the last lines, and a note if some were left out."""
+        """Pass on the last lines, and a note if lines were left out."""
         self.relay(ended=True)
         with suppress(FileNotFoundError):
             size = self._removed + self.path.stat().st_size
             if self._relayed >= MAX_RELAYED and size > self._relayed:
                 self._relay(
                     f"a worker has printed at least {size:,} bytes; "
-                    f"only the first {self._relayed:,} of them are shown"
+                    f"only the first {self._relayed:,} are shown"
                 )
 
 
@@ -453,7 +451,7 @@ def _end_of(file: IO[bytes]) -> bytes:
 class Worker:
     """The coordinator's end of the pipe to a worker.
 
-    Its methods raise :class:`Failed` if the worker has failed, has ended or exceeds its limit.
+    Methods raise :class:`Failed` if the worker has failed, has ended or exceeds its limit.
     """
 
     fork_server: ForkServer
@@ -466,19 +464,19 @@ class Worker:
     exit_code: int | None = None
     """Its exit code, once the fork server has reported its end."""
     _worked: float = 0.0
-    """Seconds that it has been at work so far."""
+    """Seconds that it has worked so far."""
 
     def start(self, name: str, *args: Any) -> None:
         """Call a method of :class:`~.measuring.Measuring`, or ``finish``, without waiting."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
-        """Have a slice taken that does not count, for calibration."""
+        """Have an uncounted slice taken, for calibration."""
         taken: Slice = self.call("attempt", loops)
         return taken
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
-        """Begin the values of a run; *expected* is a value of an earlier run, 0 for none."""
+        """Begin the values of a run; *expected* is a value of an earlier run, or 0."""
         self.call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
@@ -489,7 +487,7 @@ class Worker:
     def finish(self) -> pyperf.Benchmark:
         """Wait for the answer to ``finish``; return pyperf's run.
 
-        Its metadata have histograms in HdrHistogram's own encoding (V2, base64), of nanoseconds.
+        Its metadata contain histograms, in nanoseconds, in HdrHistogram's encoding (V2, base64).
         The time limit is that of a run.
         """
         text, latencies = self.wait()
@@ -504,7 +502,7 @@ class Worker:
         return run
 
     def abandon(self) -> None:
-        """End the worker and its clients at once, whatever they are doing."""
+        """End the worker and its clients at once, even if they are busy."""
         self.fork_server.end(self)
 
     def call(self, name: str, *args: Any) -> Any:
@@ -517,14 +515,14 @@ class Worker:
             self.connection.send(message)
 
     def poll(self, seconds: float) -> bool:
-        """Wait at most *seconds* for an answer or the worker's end; return whether one came."""
+        """Wait up to *seconds* for an answer or the worker's end; return whether either came."""
         self.fork_server.limit_outputs()
         return bool(wait([self.connection, self.fork_server.socket], seconds))
 
     def wait(self) -> Any:
         """Wait for the worker's answer to the last call, and return it.
 
-        The first answer of a worker that measures says that its crew is set up.
+        The first answer of a worker that measures means that its crew is set up.
         """
         began = time.monotonic()
         answer = self._received()

@@ -1,4 +1,4 @@
-"""The growth of a database on the disk for each object stored, slice by slice."""
+"""The growth of a database on disk per stored object, slice by slice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.storage_facts import DiskSize
 
 SHARE = 0.003
-"""The time for asking, as a part of that of the slices, above which a slice is left out."""
+"""The maximum time spent asking, relative to that of slices; beyond it, slices are left out."""
 
 
 class DiskGrowth:
-    """Asks for the size of a database around slices; around the first one in any case.
+    """Asks for the size of a database around slices, always around the first one.
 
-    Databases grow by pages and extents, so that one slice says little.
+    Databases grow by pages and extents, so a single slice says little.
     """
 
     def __init__(self, crew: Crew) -> None:
@@ -24,17 +24,17 @@ class DiskGrowth:
         self._grown = DiskSize(0, 0, 0)
         self._stored = 0
         self._asking = self._sliced = 0.0
-        """Seconds for asking, and those of slices."""
+        """Seconds spent asking, and seconds of slices."""
 
     def before(self) -> None:
-        """Ask for the size before a slice, if there is time for that."""
+        """Ask for the size before a slice, if there is time."""
         self._before = self.size() if self._asking <= SHARE * self._sliced else None
 
     def after(self, sample: Sample) -> None:
-        """Add the growth in the slice of a *sample*."""
+        """Add the growth during the slice of a *sample*."""
         self._sliced += sample.on_clock
         stored = sample.counts["stores"]
-        # Between the stretches of a longer slice clients may prepare more.
+        # Clients may prepare more between the stretches of a longer slice.
         whole = sample.iterations <= self._crew.most_at_once * sample.clients
         if self._before is not None and stored and whole:
             self._grown += self.size() - self._before
@@ -48,7 +48,7 @@ class DiskGrowth:
         return size
 
     def metadata(self) -> Mapping[str, float]:
-        """Return the growth for each object stored, by its key in the metadata."""
+        """Return the growth per stored object, by metadata key."""
         grown = self._grown
         parts = {"disk_bytes": grown.records, "blob_bytes": grown.blobs, "log_bytes": grown.log}
         if not self._stored:

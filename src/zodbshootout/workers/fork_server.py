@@ -1,9 +1,9 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
 It runs in the Python that opens the storages, imports what workers need and opens nothing, so that
-a worker starts at once and takes memory only for what it changes.  For each worker it receives,
-over a socket, the path of the file for the output and the worker's end of a pipe; it sends a line
-of JSON when a worker has started or ended.
+a worker starts at once and uses memory only for what it changes.  For each worker it receives, over
+a socket, the path of the output file and the worker's end of a pipe; it sends a line of JSON when a
+worker has started or ended.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 if "--gevent" in sys.argv:
     try:
         from gevent import monkey
-    except ImportError:  # a crew of greenlets is then refused
+    except ImportError:  # crews of greenlets are then refused
         pass
     else:
         monkey.patch_all()
@@ -49,14 +49,14 @@ def main() -> int:
     parser.add_argument("--one-session", action="store_true")
     options = parser.parse_args()
     _load()
-    # A group of its own, so that a worker can be ended with all its clients.
+    # A separate group, so that a worker can be ended with all its clients.
     lead_group = os.setpgrp if options.one_session else os.setsid
     Forker(socket.socket(fileno=options.socket), lead_group).serve()
     return 0
 
 
 def _load() -> None:
-    """Load what every worker would load, except objects of other packages.
+    """Load what every worker needs, except objects of other packages.
 
     Workers import those themselves.
     """
@@ -72,7 +72,7 @@ class Forker:
     def __init__(self, orders: socket.socket, lead_group: Callable[[], None]) -> None:
         self._orders = orders
         self._lead_group = lead_group
-        self._runner = _runner()  # every worker inherits it
+        self._runner = _runner()  # workers inherit it
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
         os.set_blocking(self._wake, False)
@@ -97,7 +97,7 @@ class Forker:
 
     def _import(self, modules: Sequence[str]) -> None:
         for module in modules:
-            with suppress(Exception):  # a worker that needs the module reports the error
+            with suppress(Exception):  # workers that need the module report the error
                 import_module(module)
         self._send(imported=len(modules))
 
@@ -134,8 +134,8 @@ class Forker:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                # Clients outlive a worker that was killed.  They are killed at once: as soon as the
-                # group is empty, another one may get its number.
+                # A killed worker leaves its clients behind.  They are killed at once, because the
+                # group's number may be reused as soon as the group is empty.
                 end_group(pid, Ending(signal.SIGKILL))
                 self._send(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
 
@@ -145,9 +145,9 @@ class Forker:
 
 
 def _runner() -> pyperf.Runner:
-    """Return pyperf's Runner, also in a Python that is older than pyperf asks for."""
+    """Return pyperf's Runner, even in a Python that is older than pyperf requires."""
     if sys.version_info < (3, 10):
-        # Nothing else in its worker mode needs a newer one than listing the hooks.
+        # In its worker mode, only listing the hooks needs a newer Python.
         pyperf._hooks.get_hooks = tuple
     return pyperf.Runner()
 

@@ -1,4 +1,4 @@
-"""HdrHistograms of latencies, which only the command's Python needs to have."""
+"""HdrHistograms of latencies, which require a package that only the command's Python has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.model.latencies import Latencies
 
 LONGEST_LATENCY = 3600 * 10**9
-"""The largest latency of a histogram, in nanoseconds; longer ones are recorded as this one."""
+"""The largest latency in a histogram, in nanoseconds; longer ones are recorded as this one."""
 SIGNIFICANT_DIGITS = 3
 
 

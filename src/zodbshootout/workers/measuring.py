@@ -1,4 +1,4 @@
-"""The slices that a worker takes with its crew, whenever the coordinator calls for one.
+"""The slices that a worker takes with its crew, whenever the coordinator requests one.
 
 pyperf's Runner, in its worker mode, drives a measurement: it counts warm-ups and values, applies
 hooks and traces memory.  Between values a worker waits for its turn.
@@ -34,10 +34,10 @@ from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 from zodbshootout.workers.summary import Metadata, distance_metadata, summarize
 
 Calibrations = Mapping[str, Mapping[float, Calibration]]
-"""The calibrations of relays by the name of the host, empty for this one, and by the round-trip
-time in seconds."""
+"""The calibrations of relays, by the host's name (empty for this host) and by round-trip time in
+seconds."""
 LEAKS_PREFIX = "leaks: "
-"""The prefix of lines about leaks, which a worker prints for the user."""
+"""The prefix of lines about leaks that a worker prints for the user."""
 SLICE_CALLS = frozenset(
     {
         "attempt", "prepare_slice",
@@ -46,28 +46,28 @@ SLICE_CALLS = frozenset(
 )  # fmt: skip
 """The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
 MAX_SHIFT = 1.03
-"""The largest factor by which a search begins above or below the result of an earlier run."""
+"""The maximum ratio by which a search begins above or below the result of an earlier run."""
 COARSE_PART = 0.3
-"""The fraction of its iterations that a slice has before a search, and while it is coarse."""
+"""The fraction of its iterations that a slice has before a search and while it is coarse."""
 LISTED_CLASSES = 10
-"""The maximum number of classes that are listed after a value, by descending growth."""
+"""The maximum number of classes listed after a value, by descending growth."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The task to measure a cell in one run."""
+    """The task of measuring a cell in one run."""
 
     specification: Specification
     metadata: Mapping[str, str | int | float]
-    """The metadata that is known before the run begins."""
+    """The metadata that are known before the run."""
     leaks: bool = False
-    """Whether to list after each value the classes that have more objects than ever before."""
+    """Whether to list, after each value, the classes with more objects than ever before."""
     profile: str | None = None
     """The path of the clients' profile without suffix; ``None`` for no profile."""
     cluster: Cluster | None = None
-    """The cluster whose hosts the clients are on; ``None`` if they are on this host."""
+    """The cluster whose hosts run the clients; ``None`` if they are on this host."""
     variables: Sequence[str] = ()
-    """The names of the environment variables that clients on other hosts need."""
+    """The names of environment variables that clients on other hosts need."""
     calibrations: Calibrations = field(default_factory=dict)
 
     @property
@@ -83,15 +83,15 @@ class Slice:
     value: float
     """Seconds per iteration."""
     on_clock: float
-    """Seconds from the start until the last client had done the iterations that count."""
+    """Seconds from the start until the last client had done its counted iterations."""
     goes_on: bool = False
     """Whether the same value needs another slice."""
     done: int = 0
-    """Iterations of all clients, uncounted ones included."""
+    """Iterations of all clients, including uncounted ones."""
     start: float = 0.0
     """The instant at which it started, in seconds of the clients' clock."""
     end: float = 0.0
-    """The instant at which the last client had done the iterations that count."""
+    """The instant at which the last client had done its counted iterations."""
     p99: float = 0.0
     """The 99th percentile of its latencies, in seconds."""
 
@@ -107,9 +107,9 @@ def received(connection: Connection) -> Call:
 
 
 class Measuring(Operation):
-    """Takes slices with a crew, whenever the coordinator calls for one.
+    """Takes slices with a crew, whenever the coordinator requests one.
 
-    If its clients share a DB that no other process can open, operations are carried out here, too.
+    If the clients share a DB that no other process can open, it also carries out operations.
     """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
@@ -121,11 +121,11 @@ class Measuring(Operation):
         parameters = task.specification.parameters
         self._rate, self._limit = parameters.rate, parameters.limit
         self._is_phase = bool(parameters.during)
-        """Whether values are those of a time before, during or after an operation."""
+        """Whether values cover a time before, during or after an operation."""
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._held: Sample | None = None
-        """The latest slice of the search that held the limit."""
+        """The latest slice of the search that kept within the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self.disk_growth = DiskGrowth(crew)
@@ -134,12 +134,12 @@ class Measuring(Operation):
         self._latest: Sample | None = None
         """The sample of the latest slice."""
         self.samples: list[Sample] = []
-        """The samples of this run, without warm-ups once it is complete."""
+        """The samples of this run; once it is complete, without warm-ups."""
         self.numbers: list[int] = []
-        """The number of the slice of each of :attr:`samples`."""
+        """The slice number of each of :attr:`samples`."""
 
     def run(self, runner: pyperf.Runner, options: Sequence[str]) -> pyperf.Benchmark:
-        """Have pyperf take all values of the next run, and return it.
+        """Have pyperf take all values of the next run; return the run.
 
         :raises Unsupported: if a hook is not installed, or clients cannot begin at the rate
         """
@@ -158,7 +158,7 @@ class Measuring(Operation):
         benchmark = benchmarks()[specification.benchmark]
         batch = benchmark.batch(specification.parameters)
         metadata = {**self.task.metadata, "iterations_timed_together": min(batch, loops)}
-        # A Runner takes each name once.
+        # A Runner accepts each name only once.
         name = f"{specification.benchmark} {runner.args.worker_task}"
         run = runner.bench_time_func(name, self.value, metadata=metadata)
         run.update_metadata(self.disk_growth.metadata())
@@ -168,19 +168,19 @@ class Measuring(Operation):
         return run
 
     def _sizes(self) -> dict[str, int]:
-        """Return the memory of the largest client and the size of the database, if it is known."""
+        """Return the memory of the largest client and, if it is known, the size of the database."""
         size = self.disk_growth.size().data
         sizes = {"client_memory_now_bytes": max(self._crew.call("memory"))}
         return sizes if size is None else {**sizes, "database_bytes": size}
 
     def _parse(self, runner: pyperf.Runner, options: Sequence[str]) -> None:
-        if not hasattr(os, "sched_setaffinity"):  # PyPy inherits it
+        if not hasattr(os, "sched_setaffinity"):  # PyPy inherits the affinity
             options = [option for option in options if not option.startswith("--affinity")]
         try:
             # The numbers are set for each run.
             numbers = ["--worker-task=0", "--loops=1", "--warmups=0"]
             runner.parse_args(["--worker", *numbers, *options])
-        except SystemExit:  # the command has checked them in its own Python
+        except SystemExit:  # the command has checked the options in its own Python
             raise Unsupported("its environment does not have the hook of --hook") from None
 
     def is_last(self) -> bool:
@@ -195,7 +195,7 @@ class Measuring(Operation):
         return {**summary, **distance_metadata(crew.delivered())}
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return its arguments, and leave it unanswered."""
+        """Answer calls until *name* is called; return its arguments without answering it."""
         return self._next(name).args
 
     def _next(self, *names: str) -> Call:
@@ -206,7 +206,7 @@ class Measuring(Operation):
             self._connection.send(call.on(self, SLICE_CALLS))
 
     def check_rate(self) -> None:
-        """Check that clients can begin iterations at the rate that was asked for.
+        """Check that clients can begin iterations at the requested rate.
 
         :raises Unsupported: if empty iterations cannot keep up with it
         """
@@ -216,12 +216,12 @@ class Measuring(Operation):
         if self._rate > sendable:
             raise Unsupported(
                 f"clients cannot begin {exactly(self._rate)} iterations a second on this machine, "
-                f"even if they are empty: the most is about {float(f'{sendable:.1g}'):,.0f}; "
+                f"even empty ones: the maximum is about {float(f'{sendable:.1g}'):,.0f}; "
                 "choose a lower --rate"
             )
 
     def value(self, loops: int) -> float:
-        """Take slices, each in its turn, until there is a value; return it times *loops*."""
+        """Take slices, each in its turn, until there is a value; return the value times *loops*."""
         if self._is_phase:
             return self._phase() * loops
         while True:
@@ -242,7 +242,7 @@ class Measuring(Operation):
         return value * loops
 
     def _phase(self) -> float:
-        """Take slices until ``end_phase`` is called; return the mean latency of all of them."""
+        """Take slices until ``end_phase`` is called; return their mean latency."""
         seconds = done = 0.0
         while (call := self._next("take_slice", "end_phase")).name == "take_slice":
             sample = self._crew.measure(*self._slice(*call.args), continues=True)
@@ -251,11 +251,11 @@ class Measuring(Operation):
             done += sample.done
             self._connection.send(_slice(sample))
         self._connection.send(None)
-        self.numbers.append(0)  # the phases of all contenders are a pair, however long they take
+        self.numbers.append(0)  # contenders' phases are paired, however long they take
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return the number of iterations of a slice, the number of the first, and their rate."""
+        """Return a slice's number of iterations, the number of its first, and the rate."""
         search, rate = self._search, self._rate
         paced = self.loops if self._is_phase else self.loops + lead(self.loops)
         if not self._limit.percentile:
@@ -273,7 +273,7 @@ class Measuring(Operation):
     def _ends_search(self, sample: Sample) -> bool:
         """Note the outcome of a slice; return whether the search is over.
 
-        The first slice, without a rate, only shows at which throughput the search begins.
+        The first slice, without a rate, only determines the throughput at which to begin.
 
         :raises Unsupported: if no rate keeps the latencies within the limit
         """
@@ -288,7 +288,7 @@ class Measuring(Operation):
             holds = within and sample.part_of_schedule >= KEPT_UP
             self._held = sample if holds else self._held
             search.note(rate, holds=holds)
-        # A latency is lag and service: no service was shorter than this.
+        # A latency is lag plus service, so no service was shorter than this.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.highest):
@@ -299,29 +299,29 @@ class Measuring(Operation):
         return not search.rate
 
     def attempt(self, loops: int) -> Slice:
-        """Take a slice that does not count, for calibration."""
+        """Take an uncounted slice, for calibration."""
         return _slice(self._crew.measure(loops, counts=False))
 
     def prepare_slice(self, number: int) -> None:
         self._crew.prepare(*self._slice(number), continues=self._is_phase)
 
     def size_before_slice(self) -> None:
-        """Ask for the size of the database right before a slice, unless that takes too long."""
+        """Ask for the database's size right before a slice, unless that takes too long."""
         self.disk_growth.before()
 
     def size_after_slice(self) -> None:
-        """Ask for it again right after that slice, if it is known from before."""
+        """Ask for it again right after the slice, if it was asked for before."""
         assert self._latest is not None
         self.disk_growth.after(self._latest)
 
     def recovered(self, began: float, gone: float) -> dict[str, float]:
-        """Return the metadata about a restart: when it *began*, and the server was *gone*.
+        """Return the metadata about a restart that *began* and after which the server was *gone*.
 
         Both are instants of the clients' clock.
         """
         clients = self._crew.call("recovered", gone)
         ends = sorted(end for client in clients for end in client.ends)
-        connected: dict[Socket, float] = {}  # clients of one process have the same
+        connected: dict[Socket, float] = {}  # clients of one process share them
         for client in clients:
             for one, seen in client.connected.items():
                 connected[one] = min(seen, connected.get(one, seen))
@@ -351,7 +351,7 @@ def _slice(sample: Sample, *, goes_on: bool = False) -> Slice:
 
 
 class Growth:
-    """The growth of this process's numbers of objects over the largest numbers so far, by class."""
+    """The growth of this process's numbers of objects beyond their peaks, by class."""
 
     def __init__(self) -> None:
         self._peaks: dict[str, int] = {}
@@ -370,7 +370,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines for the classes that exceed their peaks most; samples *kept* are ignored."""
+        """Return lines for the classes that exceed their peaks most, except for samples *kept*."""
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         grown = self._grown(kept)[:LISTED_CLASSES]
         lines = [f"{head}{name} +{more}, now {count}" for name, count, more in grown]

@@ -1,9 +1,9 @@
 """The search for the highest rate at which latencies stay within a limit.
 
-A slice at a rate holds the limit or breaks it, and a stall of the storage breaks it at any rate.
-So the rate is estimated as psychophysics estimates thresholds: a slice multiplies the probability
-of every candidate by the probability of its outcome, and the next one is taken at the median.  See
-QUEST in A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
+A slice at a rate keeps the limit or breaks it, and a stall of the storage breaks it at any rate.
+Therefore the rate is estimated like thresholds in psychophysics: a slice multiplies the probability
+of every candidate by the probability of its outcome, and the next slice is taken at the median.
+See QUEST in A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from itertools import accumulate
 STALL = 0.3
 """The probability that a slice breaks the limit at a rate that the storage can sustain."""
 LUCK = 0.05
-"""The probability that a slice holds the limit at a rate that the storage cannot sustain."""
+"""The probability that a slice keeps the limit at a rate that the storage cannot sustain."""
 STEEPNESS = 33
-"""The exponent of the ratio of two rates in the odds that a slice holds: 3 % make a difference."""
+"""The exponent of the ratio of rates in the odds that a slice keeps the limit: 3 % matter."""
 NARROW, SURE = 1.03, 0.6
-"""The search ends if this ratio above and below the median contains this probability."""
+"""The search ends if the range within this ratio of the median contains this probability."""
 COARSE = 1.12
-"""The search is coarse while this ratio above and below the median contains less than half of the
-probability."""
+"""The search is coarse while the range within this ratio of the median contains less than half of
+the probability."""
 MAX_STEPS = 24
-"""The maximum number of slices of a search."""
+"""The maximum number of slices in a search."""
 LOWEST, HIGHEST = 1 / 64, 4
 """The range of candidates, as multiples of the rate at which the search begins."""
 STEP = 1.005
@@ -34,10 +34,10 @@ DOUBT = 0.1
 
 
 class RateSearch:
-    """Estimates the highest rate that holds the limit, in iterations a second."""
+    """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or below a *throughput*: few rates above that hold."""
+        """Begin at an *expected* rate, or below a *throughput*, above which few rates succeed."""
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:
@@ -52,7 +52,7 @@ class RateSearch:
 
     @property
     def highest(self) -> float:
-        """The highest rate that holds: the median of the probability; 0 if no slice has held."""
+        """The highest rate that keeps the limit, by the median; 0 if no slice has kept it."""
         return self._median if self._has_held else 0.0
 
     @property
@@ -67,7 +67,7 @@ class RateSearch:
         return self._probability_within(COARSE) < 1 / 2
 
     def note(self, rate: float, *, holds: bool) -> None:
-        """Note whether a slice at a *rate* has held."""
+        """Note whether a slice at a *rate* has kept the limit."""
         self.steps += 1
         self._has_held = self._has_held or holds
         chances = (
@@ -86,7 +86,7 @@ class RateSearch:
         self._median = self._candidates[bisect_left(sums, sums[-1] / 2)]
 
     def _probability_within(self, ratio: float) -> float:
-        """Return the probability of candidates within a *ratio* above and below the median."""
+        """Return the probability of candidates within a *ratio* of the median."""
         first = bisect_left(self._candidates, self._median / ratio)
         last = bisect_left(self._candidates, self._median * ratio)
         return sum(self._weights[first:last]) / self._sums[-1]

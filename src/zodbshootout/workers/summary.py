@@ -1,4 +1,4 @@
-"""The metadata that summarizes a run: latencies, counts, pauses, figures of clients and hosts."""
+"""The metadata that summarize a run: latencies, counts, pauses, figures of clients and hosts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TRAFFIC: Mapping[str, Callable[[Traffic], int]] = {
     "received_bytes": lambda traffic: traffic.received,
     "network_bytes": lambda traffic: traffic.sent + traffic.received,
 }
-"""The costs of the traffic of an iteration, by their keys."""
+"""The costs of an iteration's traffic, by key."""
 
 
 def latencies_by_name(samples: Sequence[Sample]) -> dict[str, Latencies]:
-    """Return the latencies of the values of one run, by the beginnings of their metadata's keys.
+    """Return the latencies of a run's values, by the prefix of their metadata keys.
 
-    There are ``latency``, that of some kinds of iteration, and with a rate ``schedule_lag``.
+    The prefixes are ``latency``, those for kinds of iterations and, with a rate, ``schedule_lag``.
     """
     named: dict[str, Latencies] = {}
 
@@ -53,13 +53,13 @@ def summarize(
     """Return the metadata of the values of one run.
 
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by that of
-    the iterations; ``schedule_lag`` is how late iterations began.  ``client_1_s`` and so on
-    are the seconds per iteration of each client.  ``slices``, ``slice_starts_s``,
+    the iterations; ``schedule_lag`` is the delay with which iterations began.  ``client_1_s`` and
+    so on are the seconds per iteration of each client.  ``slices``, ``slice_starts_s``,
     ``slice_longest_s`` (the longest iteration) and costs (see :mod:`~zodbshootout.model.costs`)
     have a number for each value.
 
     *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
-    are the means of these clients.  The clocks of hosts are known to within *clock_uncertainty*
+    are the means of these clients.  The hosts' clocks are known to within *clock_uncertainty*
     seconds.
     """
     counts: Counter[str] = Counter()
@@ -101,7 +101,7 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
 
 
 def _costs(samples: Sequence[Sample]) -> Metadata:
-    """Return what the clients used for an iteration of theirs, a number for each value."""
+    """Return what clients used per iteration, one number for each value."""
     used = [(sample.used, sample.iterations + sample.uncounted) for sample in samples]
     return {
         "client_cpu_s": " ".join(f"{use.cpu / done:.4g}" for use, done in used),
@@ -134,9 +134,9 @@ def _hosts(
 
 
 def traffic_metadata(counts: Counts) -> Metadata:
-    """Return the costs of the traffic of single iterations, a number for each.
+    """Return the costs of the traffic of single iterations, a number for each iteration.
 
-    If not all traffic was counted, return the reason.
+    If some traffic was not counted, return the reason.
     """
     if counts.elsewhere:
         others = " and ".join(map(printable, counts.elsewhere))
@@ -150,10 +150,10 @@ def traffic_metadata(counts: Counts) -> Metadata:
 
 
 def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
-    """Return round-trip times in seconds: those asked for, and those delivered during a run.
+    """Return requested and delivered round-trip times of a run, in seconds.
 
     The keys are ``rtt_s`` and ``rtt_delivered_s``, or ``rtt_of_NAME_s`` and
-    ``rtt_delivered_of_NAME_s`` if the section of a server asks for it.
+    ``rtt_delivered_of_NAME_s`` if the section of a server requests the time.
     """
     metadata = {}
     for distance, delivered in distances.items():
@@ -164,7 +164,7 @@ def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:
-    """Return *metadata* as pyperf accepts it: without line breaks and empty texts."""
+    """Return *metadata* in a form that pyperf accepts: without line breaks and empty texts."""
     plain = {
         key: " ".join(value.split()) if isinstance(value, str) else value
         for key, value in metadata.items()

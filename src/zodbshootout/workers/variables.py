@@ -23,11 +23,11 @@ _LOCALE_PREFIXES = ("LANG", "LC_")
 def worker_environment(
     environment: Mapping[str, str], inherit: Sequence[str], *, locale: bool, copy_all: bool
 ) -> dict[str, str]:
-    """Return the variables that workers get: all of *environment* if *copy_all* is true.
+    """Return the environment variables of workers: all of *environment* if *copy_all* is true.
 
     Otherwise they are few, as with pyperf, because the length of the environment changes timings:
-    those that Python and storages need, those named in *inherit*, and if *locale* is true, those of
-    the locale.
+    those that Python and storages need, those named in *inherit* and, if *locale* is true, those
+    of the locale.
     """
     if copy_all:
         return dict(environment)
@@ -47,8 +47,8 @@ def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict
 def default_affinity() -> str:
     """Return the CPUs that this process may use, for pyperf's ``--affinity``; empty if unknown.
 
-    Without that option pyperf would pin workers to isolated CPUs, if there are any, and all clients
-    of a crew would share these few.
+    Without that option, pyperf would pin workers to isolated CPUs, if there are any, and all
+    clients of a crew would share those few.
     """
     if not hasattr(os, "sched_getaffinity"):
         return ""

@@ -1,7 +1,7 @@
-"""The work of a worker: inspect a contender, prepare its database, or have a crew of clients.
+"""The work of a worker: inspecting a contender, preparing its database, or running a crew.
 
-A worker runs in the Python that opens the storage, so that it needs ZODB and the storage, nothing
-else, and Python 3.9 or later; pyperf is carried with it.
+A worker runs in the Python that opens the storage, so it needs only ZODB, the storage and Python
+3.9 or later; pyperf is carried with it.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from zodbshootout.workers.summary import latencies_by_name, storable
 from zodbshootout.workers.variables import for_storages
 
 PROFILE_PREFIX = "profile: "
-"""The prefix of a line about profiles, which a worker prints for the user."""
+"""The prefix of lines about profiles that a worker prints for the user."""
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
     The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
-    :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or of a function of
-    :mod:`~zodbshootout.client.preparation`.  An exception is answered with a
+    :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or a function of
+    :mod:`~zodbshootout.client.preparation`.  Exceptions are answered with a
     :class:`~zodbshootout.model.outcome.Failure`.
     """
-    # While a client has a copy of it, the other end cannot see that this process has ended.
+    # While a client has a copy of it, the other end does not notice the end of this process.
     os.register_at_fork(after_in_child=connection.close)
     try:
         settings: LogSettings = connection.recv()
@@ -64,7 +64,7 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
             connection.send(count(*call.args))
         else:
             connection.send(call.on(preparation, TASKS))
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this cell's failure
+    except BaseException as error:  # noqa: BLE001 - any exception is the cell's failure
         connection.send(failure_of(error))
         return 1
     return 0
@@ -80,8 +80,8 @@ def measure(
     """Measure a cell with pyperf's *options*, in runs up to the last one.
 
     ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.  Return the
-    last run in pyperf's format, and its latencies by name; those of each run before it are the
-    answer to its ``finish``.
+    last run in pyperf's format, and its latencies by name; earlier runs are the answers to calls
+    of ``finish``.
     """
     with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
         measuring = Measuring(task, crew, connection)
@@ -103,7 +103,7 @@ def _answer(run: pyperf.Benchmark, measuring: Measuring) -> tuple[str, Mapping[s
 
 
 def lead(connection: Connection) -> None:
-    """Lead the clients of this host: pass the calls on until the connection is closed."""
+    """Lead the clients of this host: pass calls on until the connection is closed."""
     with ExitStack() as stack:
         _answer_calls(connection, Leading(stack), LEADING_CALLS)
 
@@ -128,7 +128,7 @@ def _answer_calls(connection: Connection, target: object, allowed: Collection[st
 
 @contextmanager
 def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
-    """Make a directory for profiles; merge them when the context ends, unless that is a failure."""
+    """Create a directory for profiles; merge them when the context ends without a failure."""
     if task.profile is None:
         yield None
         return
@@ -146,10 +146,10 @@ def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
 def _crew(
     task: Measure, profiles: Path | None, settings: LogSettings
 ) -> AbstractContextManager[Crew]:
-    """Return the crew of a task, here or on hosts; it is profiled if *profiles* is set."""
+    """Return the crew of a task, here or on hosts, profiled if *profiles* is set."""
     if task.cluster is None:
         return crew_at_distance(task.specification, task.calibrations.get("", {}), profiles)
-    # Only the command's Python has Dask, and what starts other processes.
+    # Only the command's Python has Dask, and modules that start other processes.
     from zodbshootout.workers.agent import hosts_crew
 
     variables = for_storages(os.environ, task.variables)

@@ -1,1 +1,1 @@
-"""The figures by which the harness is judged, measured on itself: ``python -m benchmarks``."""
+"""Figures by which the harness is judged, measured on itself: ``python -m benchmarks``."""

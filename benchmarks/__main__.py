@@ -1,7 +1,7 @@
-"""The command: ``python -m benchmarks [--quick] [NAME ...]``, in the directory of the checkout.
+"""The command ``python -m benchmarks [--quick] [NAME ...]``, run in the directory of the checkout.
 
 It prints a line for each figure as soon as it is measured: its name, its value, its goal, and
-whether that is reached.  The exit status is 1 if one is missed or could not be measured.
+whether the goal is reached.  The exit status is 1 if a goal is missed or a figure not measured.
 
 ``python -m benchmarks history DIR`` adds a point to a history of this package instead.
 """
@@ -36,11 +36,11 @@ NAMES = (
     "memory",
     "hosts",
 )
-"""The modules of this package that measure something."""
+"""The modules of this package that measure figures."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the figures of the named modules, or of all; return the exit status."""
+    """Measure the figures of the named modules, by default of all; return the exit status."""
     if arguments[:1] == ["history"]:
         return history.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)

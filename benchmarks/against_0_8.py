@@ -1,9 +1,9 @@
-"""The small run of :mod:`benchmarks.share` against zodbshootout 0.8.0 on the same cells.
+"""The small run of :mod:`benchmarks.share`, against zodbshootout 0.8.0 on the same cells.
 
 0.8.0 is installed from PyPI into a virtual environment in a temporary directory.  It cannot start
-servers, so this module starts PostgreSQL and ZEO as the command would, and the configuration for
-0.8.0 has their addresses.  Its wall time includes neither installing nor starting the servers; ours
-includes starting them.
+servers, so this module starts PostgreSQL and ZEO as the command would, and writes their addresses
+into the configuration for 0.8.0.  Its wall time includes neither installing it nor starting the
+servers; ours includes starting them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zodbshootout.servers.server import ServerContext
 
 REQUIREMENTS = (
     "zodbshootout==0.8.0",
-    "pyperf==2.3.1",  # from 2.4 on it has a --profile of its own
+    "pyperf==2.3.1",  # 2.4 and later have their own --profile
     "six",
     "setuptools<81",
     "RelStorage",
@@ -43,7 +43,7 @@ PART = 1 / 20
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the wall times of both, and their ratio."""
+    """Yield both wall times, and their ratio."""
     ours = share.small_run(quick=quick).wall / share.CELLS
     theirs = _wall_of_0_8(quick=quick) / share.CELLS
     yield info("against_0_8: wall time per cell, 0.8.0", theirs, "{:.2f} s")
@@ -95,7 +95,7 @@ def _time(guardian: Guardian, python: Path, file: Path, *, quick: bool) -> float
 
 
 def _installed(guardian: Guardian, path: Path) -> Path:
-    """Return the Python of a virtual environment in which 0.8.0 is installed."""
+    """Return the Python of a virtual environment with 0.8.0 installed."""
     python = path / "bin" / "python"
     for command in (
         [sys.executable, "-m", "venv", str(path)],
@@ -110,7 +110,7 @@ def _installed(guardian: Guardian, path: Path) -> Path:
 def _run(
     guardian: Guardian, command: Sequence[str], directory: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command without our modules in its path; it ends with this process."""
+    """Run a command without our modules on its path; it ends with this process."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     pipe = subprocess.PIPE
     process = guardian.start(command, stdout=pipe, stderr=pipe, cwd=directory, env=environment)

@@ -1,8 +1,8 @@
-"""Simulated searches for a commit: how often they name the right one.
+"""Simulated searches for a commit, and how often they name the right one.
 
-A search has sixteen commits after the good one, one of which makes a benchmark slower, and three of
-which cannot be built: neither that one nor the one before it, since nobody could tell them apart.
-git chooses the commits, in a repository of empty ones; the rounds are those of
+A search has sixteen commits after the good one.  One of them makes a benchmark slower, and three
+others cannot be built: neither that one nor the one before it, because no search could tell those
+apart.  git chooses the commits, in a repository of empty ones; the rounds are those of
 :mod:`benchmarks.error_rates`.  The command's own code decides.
 """
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 COMMITS, BROKEN = 16, 3
 MakeRow = Callable[[random.Random, float], "Row"]
-"""Returns the rounds of two contenders, of which the second takes a multiple of the time."""
+"""Returns the rounds of two contenders, the second slower by a factor."""
 
 
 @dataclass
 class Simulated:
-    """A search among the commits of a repository, of which the first is the good one."""
+    """A search among the commits of a repository, the first of which is the good one."""
 
     commits: Sequence[str]
     make_row: MakeRow
     chance: random.Random
     slower: float
-    """The time since the planted commit, as a multiple of that before."""
+    """The time since the planted commit, as a multiple of the time before it."""
     runs: int = 0
-    """The number of runs of all steps."""
+    """The number of runs in all steps."""
     planted: str = field(init=False)
     broken: frozenset[str] = field(init=False)
     """The commits that cannot be built."""
     named: Sequence[str] = ()
-    """The commits of which one is the first bad one, according to the search."""
+    """The commits one of which is the first bad one, according to the search."""
 
     def __post_init__(self) -> None:
         number = self.chance.randrange(1, len(self.commits))
@@ -83,7 +83,7 @@ class Simulated:
 
 
 def repository(directory: Path) -> list[str]:
-    """Make a repository of empty commits; return their hashes, the good one first."""
+    """Create a repository of empty commits; return their hashes, the good one first."""
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     git = ["git", "-C", str(directory), *identity]
     subprocess.run([*git, "init", "--quiet"], check=True)
@@ -95,7 +95,7 @@ def repository(directory: Path) -> list[str]:
 
 
 def searches(times: int, slower: float, make_row: MakeRow) -> list[Simulated]:
-    """Return *times* searches that are over."""
+    """Return *times* completed searches."""
     with tempfile.TemporaryDirectory() as name:
         commits = repository(Path(name))
         made = [

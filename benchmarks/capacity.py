@@ -1,16 +1,16 @@
 """The figures in the table for a storage that commits at most 100 times a second.
 
 The storage, :mod:`benchmarks.limited`, is a FileStorage that sleeps for 10 ms under the commit lock
-and notes when each commit ended.  The command measures add, update and store of one object with 2,
-8 and 32 clients: as threads and as greenlets that share its DB, and as processes behind a private
-ZEO server.  Clients do nothing but commit, so the figure in the table, objects per second, is
-commits per second, and should never be higher than the storage's own count.
+and notes when each commit ends.  The command measures add, update and store of one object with 2, 8
+and 32 clients: as threads and as greenlets that share its DB, and as processes behind a private ZEO
+server.  Clients do nothing but commit, so the figure in the table, in objects per second, is the
+number of commits per second, and should never exceed the storage's own count.
 
-That count is made from the storage's notes, in the same slices: from the start of a slice until the
-last client has done what counts.  The metadata have the start of each slice, and the length of all
-slices of a run together, which is divided among them in proportion to value x loops.  At the start
-of a slice no commit is in progress; of one that is in progress at its end, the part that is done
-counts.
+That count comes from the storage's notes, for the same slices: from the start of a slice until the
+last client has done its counted iterations.  The metadata contain the start of each slice and the
+total length of all slices of a run, which is divided among them in proportion to value x loops.  No
+commit is in progress at the start of a slice; of a commit in progress at its end, the completed
+part counts.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _configuration(kind: str, journal: Path) -> str:
 
 
 def _own_rate(runs: Sequence[Run], times: Sequence[float]) -> float:
-    """Return the commits a second that the storage counted in the slices of some runs."""
+    """Return the commits a second that the storage counted in the slices of *runs*."""
     counted = sum(commits_in(run, times) for run in runs)
     return counted / sum(run.on_clock for run in runs)
 
 
 def commits_in(run: Run, times: Sequence[float]) -> float:
-    """Return the number of the commits at *times* in the slices of a run."""
+    """Return how many of the commits at *times* were in the slices of a run."""
     lengths = run.slice_seconds
     stretched = run.on_clock / sum(lengths)
     return sum(
@@ -85,7 +85,7 @@ def commits_in(run: Run, times: Sequence[float]) -> float:
 
 
 def _done_by(instant: float, times: Sequence[float]) -> float:
-    """Return the number of commits until *instant*, with the part of the one in progress."""
+    """Return the number of commits until *instant*, including the part of one in progress."""
     index = bisect_right(times, instant)
     if not 0 < index < len(times):
         return index

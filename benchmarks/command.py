@@ -1,4 +1,4 @@
-"""Running the command in a process of its own, as a user does, and reading what it wrote."""
+"""Running the command in its own process, as a user does, and reading what it wrote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
 ROOT = Path(__file__).parents[1]
-"""The directory in which this package is."""
+"""The directory that contains this package."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Run:
 
     @property
     def slices(self) -> list[int]:
-        """The number of the slice in which each value was taken."""
+        """The number of the slice of each value."""
         return [int(number) for number in str(self.metadata["slices"]).split()]
 
     @property
@@ -40,12 +40,12 @@ class Run:
 
     @property
     def on_clock(self) -> float:
-        """Seconds from the starts until the last client had done what counts, of all slices."""
+        """Seconds from the starts until the last client had done its counted iterations, summed."""
         return float(self.metadata["on_clock_s"])
 
     @property
     def slice_seconds(self) -> list[float]:
-        """For each slice, value x loops: the seconds that its iterations took on average."""
+        """For each slice, value x loops: the mean time in seconds that its iterations took."""
         loops = int(self.metadata["loops"])
         return [value * loops for value in self.values]
 
@@ -71,17 +71,17 @@ class Done:
 
     @property
     def on_clock(self) -> float:
-        """Seconds on the clock, all runs together."""
+        """Seconds on the clock, of all runs together."""
         return sum(run.on_clock for run in self.runs)
 
     @property
     def slice_seconds(self) -> float:
-        """The values times their loops, all runs together."""
+        """The values times their loops, of all runs together."""
         return sum(sum(run.slice_seconds) for run in self.runs)
 
 
 def shoot_out(configuration: str, *words: str) -> Done:
-    """Run the command on a configuration, with more *words*, in a directory that is removed.
+    """Run the command on a configuration, with *words*, in a temporary directory.
 
     :raises NotMeasured: if the command could not measure everything
     """
@@ -102,6 +102,6 @@ def shoot_out(configuration: str, *words: str) -> Done:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which this package can be imported."""
+    """Return an environment in which this package can be imported."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

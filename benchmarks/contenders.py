@@ -1,4 +1,4 @@
-"""Sections of configurations for the modules of this package."""
+"""Sections of configurations for this package's modules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def zeo_server(name: str) -> str:
 
 
 def zeo(contender: str, server: str) -> str:
-    """Return the section of a contender on the ZEO server that is called *server*."""
+    """Return the section of a contender on the ZEO server *server*."""
     return f"""
 <zodb {contender}>
     cache-size 5000
@@ -48,9 +48,9 @@ def zeo(contender: str, server: str) -> str:
 
 
 def sqlite(contender: str, directory: str = "$scratch", cache_size: int = 5000) -> str:
-    """Return the section of a contender on RelStorage in an SQLite database of its own.
+    """Return the section of a contender on RelStorage with its own SQLite database.
 
-    It names a driver: otherwise RelStorage sometimes takes that for gevent, which is a quarter
+    It names a driver, because RelStorage sometimes takes the one for gevent, which is a quarter
     slower.
     """
     return f"""

@@ -1,6 +1,6 @@
 """Costs of equal contenders.
 
-ZEO, RelStorage on SQLite and RelStorage on PostgreSQL are measured twice each, in one file, ten
+ZEO, RelStorage on SQLite and RelStorage on PostgreSQL are each measured twice, in one file, ten
 times.  No cost of a contender may be called different from that of its twin.
 """
 
@@ -33,7 +33,7 @@ CONFIGURATION = "".join(
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the number of costs that are called different, each time."""
+    """Yield, for each time, the number of costs that are called different."""
     for number in range(1 if quick else TIMES):
         done = shoot_out(CONFIGURATION, *EFFORT)
         different = list(_different(done))
@@ -43,7 +43,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _different(done: Done) -> Iterator[str]:
-    """Yield the contender and the name of each cost that it differs in from its twin."""
+    """Yield the contender and the name of each cost in which it differs from its twin."""
     for names in TWINS:
         for cost in COSTS:
             if called_different(compared(_with_cost(done, cost), names)):

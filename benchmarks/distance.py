@@ -1,13 +1,13 @@
-"""Distance: the round-trip time that a relay delivers, beside a process that is never idle.
+"""Distance: the round-trip time that a relay delivers, next to a process that is never idle.
 
-An echo server, and clients that are processes of their own: one that does not pause, and sixteen
-that do, because otherwise sixteen would saturate two processors even without a relay.
-Each client sends the same message to the server directly and through a relay for each round-trip
-time, in turn; what the relay delivers is the difference between the medians of all clients.  It was
-calibrated before, as before a run.
+Clients in separate processes use an echo server: one client that does not pause, and sixteen that
+do, because otherwise sixteen would saturate two processors even without a relay.  Each client sends
+the same message to the server directly and through a relay for each round-trip time, in turn; the
+relay delivers the difference between the medians of all clients.  It was calibrated before, as
+before a run.
 
-The relay's own figures follow: how late it was, and the mean round-trip time according to that.  On
-a machine that cannot deliver a round-trip time, they should say so.
+The relay's own figures follow: how late it was, and the mean round-trip time according to that.
+They should show it if a machine cannot deliver a round-trip time.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from zodbshootout.network.relays import Address, Relay
 RTTS = (0.0002, 0.001, 0.005)
 CLIENTS = (1, 16)
 ECHOES = 1600
-"""The number of echoes for each distance, by all clients together."""
+"""The number of echoes per distance, by all clients together."""
 PAUSES = {1: 0.0, 16: 0.02}
-"""The mean seconds between two echoes of a client, by the number of clients."""
+"""The mean pause between echoes of a client in seconds, by the number of clients."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield what is delivered for each number of clients and round-trip time."""
+    """Yield the delivered time for each number of clients and round-trip time."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
         stack.enter_context(_process(_echo, listener))
@@ -99,7 +99,7 @@ def _echo(listener: socket.socket) -> None:
 
 
 def _round_trips(addresses: Sequence[Address], clients: int, echoes: int) -> list[list[float]]:
-    """Return the seconds of all clients' echoes for each address."""
+    """Return the seconds of all clients' echoes, by address."""
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(clients, mp_context=context) as pool:
         futures = [pool.submit(_client, addresses, echoes, PAUSES[clients]) for _ in range(clients)]

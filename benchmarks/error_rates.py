@@ -1,27 +1,27 @@
-"""Error rates of comparisons: of equal contenders, and of contenders of which one is slower.
+"""Error rates of comparisons: of equal contenders, and of contenders one of which is slower.
 
 They take thousands of comparisons, so runs are simulated, with the shapes of recorded ones.
-``tests/results/data/rounds.json`` holds the rounds of nine runs of the command on a shared machine
-with two CPUs, in which ZEO and RelStorage on SQLite were measured twice each.  For each benchmark
-of each storage it has the pairs of values of each round, as logarithms, from the mean of their run.
+``tests/results/data/rounds.json`` contains the rounds of nine runs of the command on a shared
+machine with two CPUs, in which ZEO and RelStorage on SQLite were each measured twice.  For each
+benchmark and storage it has each round's pairs of values, as logarithms relative to the run's mean.
 
-A simulated round draws a recorded one at random, and its pairs from those of that round, with
-replacement.  The twins of a round are swapped at random, so that neither is faster.  Thus values
-are as skewed and have such outliers as real ones, rounds differ as much, and the contenders of a
-round have as much in common.  The distance of a recorded round from the mean of its run is
+A simulated round draws a recorded round at random, and draws its pairs from the recorded ones with
+replacement.  The twins of a round are swapped at random, so that neither is faster.  Values are
+therefore as skewed as real ones and have similar outliers, rounds differ as much, and a round's
+contenders have as much in common.  The distance of a recorded round from the mean of its run is
 stretched by the square root of 3/2, because that mean is of three rounds and includes the round
 itself.  From round to round the machine drifts, in a random walk of 1 % that both contenders of a
 row share.
 
-A row takes rounds until its intervals are narrow enough, by the rule of the command.  The command's
+A row takes rounds until its intervals are narrow enough by the command's own rule.  The command's
 own code computes verdicts and intervals.
 
 In a second series, one run in twenty is missing, and one in twenty was repeated after a crash, in
-slices of its own, when the machine was faster or slower; and in every fifth row the second
-contender fails after a random number of rounds.
+separate slices, when the machine was faster or slower; and in every fifth row the second contender
+fails after a random number of rounds.
 
-Equal contenders have no trend either; :mod:`benchmarks.trends` makes up others that have one, and
-:mod:`benchmarks.steps` makes releases of the recorded rounds, :mod:`benchmarks.histories` makes
+Equal contenders also have no trend; :mod:`benchmarks.trends` simulates others that have one,
+:mod:`benchmarks.steps` makes releases from the recorded rounds, :mod:`benchmarks.histories` makes
 the points of histories, and :mod:`benchmarks.bisections` searches for commits.
 """
 
@@ -51,38 +51,38 @@ from zodbshootout.results.verdicts import Ratio, Verdict, ratio_of, verdicts
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
 COMPARISONS = 2000
 SLOWER = 1.05
-"""The time of the slower contender, as a multiple of that of the other one."""
+"""The time of the slower contender, as a multiple of the other's time."""
 FEWEST_HISTORIES = 20
-"""The number of histories of each kind in a quick try, so that one point is 0.1 % of them."""
+"""The number of histories of each kind in a quick try, so that one point is 0.1 %."""
 FEWEST = 4
-"""The minimum number of rounds of a row, which is the command's default."""
+"""The minimum number of rounds in a row, which is the command's default."""
 DRIFT = 0.01
 STRETCH = math.sqrt(3 / 2)
 MISSING = REPEATED = 0.05
-"""The probabilities that a run is missing or was repeated; the first three never are missing."""
+"""The probabilities that a run is missing or was repeated; the first three are never missing."""
 MEANWHILE = 0.05
 """The standard deviation of the logarithm of the machine's speed when a run is repeated."""
 FAILING = 0.2
 """The probability that the second contender fails before the last round."""
 KNOWN = 0.025
-"""The half width of the intervals from which a difference of 5 % is to be found if runs are
-missing: without them, 2 % become as many."""
+"""The half width of intervals in which a difference of 5 % must be detected if runs are missing;
+that many rows reach 2 % if none is missing."""
 DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
 
 Round = Sequence[tuple[float, float]]
-"""The logarithms of the values of two equally fast contenders, in pairs."""
+"""Pairs of logarithms of the values of two equally fast contenders."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The recorded rounds of one benchmark of one storage."""
+    """The recorded rounds of a benchmark on a storage."""
 
     runs: Sequence[Sequence[Round]]
     """The rounds of each recorded run."""
 
     @cached_property
     def rounds(self) -> list[Round]:
-        """All rounds, stretched to the distances that they have from the true mean."""
+        """All rounds, stretched to their expected distance from the true mean."""
         all_rounds: list[Round] = []
         for run in self.runs:
             levels = [
@@ -95,7 +95,7 @@ class Shape:
 
     @cached_property
     def truth(self) -> float:
-        """The mean of the values if the machine does not drift."""
+        """The mean of the values without drift of the machine."""
         return statistics.fmean(
             statistics.fmean(math.exp(logarithm) for pair in pairs for logarithm in pair)
             for pairs in self.rounds
@@ -111,13 +111,13 @@ class Row:
     slower: float = 1.0
     drift: float = DRIFT
     logs: list[list[float]] = field(default_factory=list)
-    """For each round, the logarithms of the ratios of the first values to the second ones."""
+    """The logarithms of the ratios of first to second values, by round."""
     values: tuple[list[list[float]], list[list[float]]] = field(default_factory=lambda: ([], []))
-    """For each contender, the values of each round."""
+    """The values by round, for each contender."""
     _level: float = 0.0
 
     def measure(self, precision: float, most: int) -> bool:
-        """Make rounds, up to *most*, until all is known within *precision*; return if it is."""
+        """Make up to *most* rounds until all is known within *precision*; return whether it is."""
         while len(self.logs) < most:
             self.make_round()
             if len(self.logs) >= FEWEST and self._is_known(precision):
@@ -126,11 +126,11 @@ class Row:
 
     @property
     def ratio(self) -> Ratio:
-        """The speed of the second contender as a multiple of that of the first."""
+        """The speed of the second contender as a multiple of the first one's."""
         return Ratio(mean_of_runs(self.logs), len(self.logs), paired=True)
 
     def disturbed(self) -> Ratio:
-        """Return the ratio of results in which runs are missing or were repeated."""
+        """Return the ratio of results with missing and repeated runs."""
         made = len(self.logs)
         last = self.chance.randint(MIN_RUNS, made) if self.chance.random() < FAILING else made
         return ratio_of(self._disturbed(0, made), self._disturbed(1, last))
@@ -154,7 +154,7 @@ class Row:
 
     @property
     def rounds(self) -> dict[int, Rounds]:
-        """The logarithms of the values of each contender, by round and slice."""
+        """The logarithms of each contender's values, by round and slice."""
         return {
             which: {
                 str(number): dict(enumerate(map(math.log, values)))
@@ -164,7 +164,7 @@ class Row:
         }
 
     def own(self, which: int) -> Estimate:
-        """Return the mean of the values of a contender."""
+        """Return the mean of a contender's values."""
         return mean_of_runs(self.values[which])
 
     def _is_known(self, precision: float) -> bool:
@@ -195,7 +195,7 @@ def shapes() -> dict[str, list[Shape]]:
 
 
 def row_of_any_shape(chance: random.Random, slower: float) -> Row:
-    """Return rounds of a benchmark of a storage that are drawn at random."""
+    """Return rounds of a randomly drawn benchmark and storage."""
     every = [shape for storage in shapes().values() for shape in storage]
     return Row(chance.choice(every), chance, slower)
 
@@ -217,12 +217,12 @@ def of_comparisons(comparisons: int) -> Iterator[Figure]:
 
 
 def _most(comparisons: int) -> float:
-    """Return the share of false trends that so many comparisons must not exceed."""
+    """Return the maximum share of false trends in that many comparisons."""
     return FALSE_TRENDS if comparisons == COMPARISONS else 0.05
 
 
 def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
-    """Compare equal contenders, with the precision and about the time of a default run."""
+    """Compare equal contenders with the precision and about the time of a default run."""
     called, disturbed, any_called, cells = 0, 0, 0, 0
     for storage in _alternating(comparisons):
         rows = [Row(shape, chance) for shape in storage]
@@ -242,7 +242,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
 
 
 def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
-    """Compare contenders of which one is 5 % slower, within 2 % or up to 400 rounds."""
+    """Compare contenders one of which is 5 % slower, to within 2 % or up to 400 rounds."""
     detected, known, wrong, cells, rounds = 0, 0, 0, 0, []
     of_the_rest: list[bool] = []
     for storage in _alternating(comparisons):
@@ -272,7 +272,7 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
 def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Iterator[Figure]:
     """Count the intervals that contain the true value.
 
-    The standard error of these figures is 0.3 %, and 1.2 % with the 350 cells of a quick try.
+    The standard error of these figures is 0.3 %; with the 350 cells of a quick try, it is 1.2 %.
     """
     ratios, stopped, figures, cells = 0, 0, 0, 0
     for storage in _alternating(comparisons // 2):
@@ -308,7 +308,7 @@ def _contains(estimate: Estimate, truth: float) -> bool:
 
 
 def _alternating(comparisons: int) -> Iterator[list[Shape]]:
-    """Yield the benchmarks of a storage for each comparison, of all storages in turn."""
+    """Yield the benchmarks of a storage for each comparison, alternating between storages."""
     storages = list(shapes().values())
     for number in range(comparisons):
         yield storages[number % len(storages)]

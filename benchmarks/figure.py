@@ -1,4 +1,4 @@
-"""A measured figure, the goal that is set for it, and whether the goal is reached."""
+"""A measured figure, its goal, and whether the goal is reached."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class NotMeasured(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of what the command prints."""
+    """One line of the command's output."""
 
     name: str
     measured: str
     """The measured value with its unit."""
     goal: str = ""
-    """The limit with its unit; empty if the line only explains others."""
+    """The limit with its unit; empty if the figure only explains others."""
     reached: bool | None = None
     """Whether the goal is reached; ``None`` without a goal."""
 

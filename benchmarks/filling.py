@@ -1,10 +1,10 @@
-"""``--min-objects`` on FileStorage against the storage's own API in one loop.
+"""``--min-objects`` on FileStorage, against a loop over the storage's own API.
 
 Ours is :func:`zodbshootout.client.preparation.fill` on an empty database; it makes content,
-records, OIDs, and the mappings by which the objects can be reached.  The loop stores as many
-ready-made records of the same size under new OIDs, 1000 in each transaction.  Both are timed in
-turn, each in a process and a file of its own, from the open storage to the last commit.  The ratio
-is that of their throughputs.
+records, OIDs, and mappings through which the objects can be reached.  The loop stores the same
+number of ready-made records of the same size under new OIDs, 1000 in each transaction.  Both are
+timed in turn, each in its own process and file, from the open storage to the last commit.  The
+ratio is that of their throughputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.figure import Figure, at_least, info
 
 OBJECTS = 1_000_000
 FEWER = 50_000
-"""Objects of a quick try."""
+"""Objects in a quick try."""
 TRANSACTION = 1000
 RECORD = 300
 TRIES = 3
@@ -29,7 +29,7 @@ PART = 0.8
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the objects a second of both, and the median of the ratios."""
+    """Yield the objects a second of both, and the median ratio."""
     objects = FEWER if quick else OBJECTS
     ours, plain = [], []
     for _ in range(TRIES):
@@ -42,7 +42,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _in_own_process(action: Callable[[Path, int], float], objects: int) -> float:
-    """Return what *action* returns in a process of its own, on a file of its own."""
+    """Return the result of *action* on a new file in a new process."""
     fork = multiprocessing.get_context("fork")
     with (
         tempfile.TemporaryDirectory(prefix="benchmarks-") as name,
@@ -52,7 +52,7 @@ def _in_own_process(action: Callable[[Path, int], float], objects: int) -> float
 
 
 def fill(path: Path, objects: int) -> float:
-    """Fill a new FileStorage as ``--min-objects`` does; return the seconds that it took."""
+    """Fill a new FileStorage as ``--min-objects`` does; return the duration in seconds."""
     from zodbshootout.client.database import Database
     from zodbshootout.client.preparation import fill as fill_database
     from zodbshootout.model.specification import CrewShape, Parameters, Storage
@@ -66,7 +66,7 @@ def fill(path: Path, objects: int) -> float:
 
 
 def store(path: Path, objects: int) -> float:
-    """Store ready-made records in a new FileStorage; return the seconds that it took."""
+    """Store ready-made records in a new FileStorage; return the duration in seconds."""
     from ZODB.Connection import TransactionMetaData
     from ZODB.FileStorage import FileStorage
     from ZODB.utils import z64

@@ -1,7 +1,7 @@
-"""Simulated histories: how often they raise false verdicts, and how soon true ones.
+"""Simulated histories: how often they give false verdicts, and how soon true ones.
 
-A simulated point has eight cells.  In each of twelve rounds, every contender is as fast as it truly
-is, times noise of its own; the machine's speed is in all contenders of a round and so in no ratio.
+A simulated point has eight cells.  In each of twelve rounds, every contender has its true speed
+times its own noise; the machine's speed affects all contenders of a round, hence no ratio.
 The command's own code judges the points: :mod:`zodbshootout.results.watching`.
 """
 
@@ -31,7 +31,7 @@ from zodbshootout.results.verdicts import Ratio
 from zodbshootout.results.watching import MachineHistory, canary_differs
 
 CELLS, ROUNDS, NOISE = 8, 12, 0.015
-"""The cells of a point, its rounds, and the standard deviation of a contender in one of them."""
+"""The cells and rounds of a point, and the standard deviation of a contender in a round."""
 POINTS = 50
 STEP_OF_5 = 0.05
 Course = Callable[[int, int], float]
@@ -39,7 +39,7 @@ Course = Callable[[int, int], float]
 
 
 def steady(point: int, cell: int) -> float:  # noqa: ARG001
-    """Return the speed of what does not change."""
+    """Return a speed that does not change."""
     return 0.0
 
 
@@ -49,17 +49,17 @@ def step(place: int, size: float = STEP_OF_5) -> Course:
 
 
 def drift(size: float) -> Course:
-    """Return a course in which the first cell becomes slower from each point to the next."""
+    """Return a course in which the first cell becomes slower from point to point."""
     return lambda point, cell: -size * point if cell == 0 else 0.0
 
 
 def packages(version: int) -> Packages:
-    """Return the packages of a made-up release."""
+    """Return the packages of a fictitious release."""
     return {"RelStorage": Package(f"4.{version}.0")}
 
 
 class Simulated:
-    """Points that are simulated one after the other, each of which has a new candidate."""
+    """Points that are simulated in sequence, each with a new candidate."""
 
     def __init__(self, seed: object, course: Course = steady, cells: int = CELLS) -> None:
         self.chance = random.Random(str(seed))  # noqa: S311
@@ -72,10 +72,10 @@ class Simulated:
     def add(
         self, *, canary: float = 0.0, new_anchor: bool = False, gap: float = 0.0, code: str = "a"
     ) -> Point:
-        """Measure one more point.
+        """Measure another point.
 
-        *canary* is the logarithm of the speed of the anchor's twin, *gap* that by which the former
-        anchor has become faster since the point before.  A *new_anchor* is the present candidate.
+        *canary* is the logarithm of the speed of the anchor's twin.  *gap* is that of the former
+        anchor's gain since the previous point.  *new_anchor* makes the candidate the anchor.
         """
         number = len(self.points)
         former = self.anchor
@@ -128,7 +128,7 @@ class Simulated:
 
 
 def simulated(seed: object, course: Course = steady, points: int = POINTS) -> Simulated:
-    """Return a history of points with a new candidate each."""
+    """Return a history whose points each have a new candidate."""
     history = Simulated(seed, course)
     for _ in range(points):
         history.add()

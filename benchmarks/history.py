@@ -1,10 +1,10 @@
 """A history of zodbshootout itself: ``python -m benchmarks history DIR``, in the checkout.
 
-It adds a point, for which the source as it is now, that of the commit of the point before and that
-of the anchor (the first commit, or ``--anchor COMMIT``) take turns, in shuffled order.  Each runs
-the same commands in processes of its own.  The figures are processor seconds of whole commands, in
-which the engine, its imports and its reports are, and the time on the clock of iterations that ask
-nothing of a disk.  ``zodbshootout history DIR`` prints the history.
+It adds a point, for which the source as it is now, that of the previous point's commit and that of
+the anchor (the first commit, or ``--anchor COMMIT``) take turns, in shuffled order.  Each runs the
+same commands in separate processes.  The figures are processor seconds of whole commands, which
+include the engine, its imports and its reports, and the time on the clock of iterations that do not
+use a disk.  ``zodbshootout history DIR`` prints the history.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "show": ["show", str(RECORDED)],
     "report": ["report", str(RECORDED), "-o", "page.md"],
 }  # fmt: skip
-"""The commands by the names of their cells; the first figures of ``run`` are cells as well."""
+"""The commands by the names of their cells; the first figures of ``run`` are also cells."""
 
 
 @dataclass
 class Side:
-    """One version of the source, and what was measured of it."""
+    """A version of the source, and its measurements."""
 
     source: Path
     results: dict[str, CellResult] = field(default_factory=dict)
@@ -107,9 +107,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def add_point(directory: Path, anchor: str | None, rounds: int) -> Point:
-    """Measure this source, the commit of the point before and the anchor; write and return a point.
+    """Measure this source, the previous point's commit and the anchor; write and return a point.
 
-    :raises UserError: if a commit is not there, or a command fails
+    :raises UserError: if a commit is missing, or a command fails
     """
     machine, known = machine_facts(), read_anchor(directory)
     points = by_machine(read_points(directory)).get(str(machine["name"]), [])
@@ -125,7 +125,7 @@ def add_point(directory: Path, anchor: str | None, rounds: int) -> Point:
         previous = points[-1].packages[CANDIDATE][PACKAGE]
         packages[PREVIOUS] = previous
         if previous.modified:
-            absent[PREVIOUS] = "its source had changes that are in no commit"
+            absent[PREVIOUS] = "its source had uncommitted changes"
     with tempfile.TemporaryDirectory() as name:
         sides = dict(_sides(packages, absent, Path(name)))
         for number in range(rounds):
@@ -155,7 +155,7 @@ def _commit(name: str) -> str:
 
 
 def _package(commit: str, *, modified: bool = False) -> Package:
-    """Return the package at a commit, with the version that it had there."""
+    """Return the package at a commit, with its version there."""
     written = git(ROOT, "show", f"{commit}:pyproject.toml") or ""
     version = re.search('^version = "(.+)"$', written, re.MULTILINE)
     return Package(version[1] if version else "", commit, modified=modified)
@@ -164,7 +164,7 @@ def _package(commit: str, *, modified: bool = False) -> Package:
 def _sides(
     packages: Mapping[str, Package], absent: Mapping[str, str], place: Path
 ) -> Iterator[tuple[str, Side]]:
-    """Yield the versions to measure by role; those with the same package are measured once."""
+    """Yield the versions to measure by role; versions with the same package are measured once."""
     yield CANDIDATE, Side(ROOT / "src")
     seen = [packages[CANDIDATE]]
     for role in (ANCHOR, FORMER, PREVIOUS):
@@ -179,7 +179,7 @@ def _sides(
 
 
 def _source_of(commit: str, place: Path) -> Path:
-    """Write the source of a commit below a directory; return the place of the package."""
+    """Write the source of a commit below a directory; return the location of the package."""
     command = ["git", "-C", str(ROOT), "archive", commit, "src"]
     done = subprocess.run(command, check=False, capture_output=True)
     if done.returncode:

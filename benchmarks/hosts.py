@@ -1,17 +1,17 @@
-"""Clients on several hosts: their figures against those here, and their cost to the coordinator.
+"""Clients on several hosts: their figures against clients here, and the coordinator's cost.
 
 The hosts are workers of a Dask cluster on this machine.
 
-Four and eight processes add, read cold and read hot on ZEO: on this host, and as many on two
+Four and eight processes add, read cold and read hot on ZEO: on this host, and equally many on two
 others.  Both crews exist at the same time and take slices in turn, in several runs.  They are
 compared as by ``zodbshootout compare --ignore hosts``.  With four clients there should be no
-difference; with eight the geometric mean of the ratios should be near 1.
+difference; with eight, the geometric mean of the ratios should be near 1.
 
-The cost is the processor time, the memory and the messages of the coordinator for a slice of empty
-commits, with 16 clients on each of 1, 2, 4, ... 64 hosts.  The bytes of messages are counted as
-they are pickled.  The exponent is the slope of the processor time over the number of clients, both
-logarithmic: at 1, time grows in proportion to clients.  A case with as many clients on 8 hosts as
-otherwise on 64 separates the cost of a host from that of a client.
+The cost is the coordinator's processor time, memory and messages for a slice of empty commits, with
+16 clients on each of 1, 2, 4, ... 64 hosts.  Messages are counted by their pickled size.  The
+exponent is the slope of the logarithm of processor time over that of the number of clients; if it
+is 1, time is proportional to clients.  A case with as many clients on 8 hosts as otherwise on 64
+separates the cost of a host from that of a client.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ SHARE = 0.95
 HOSTS = (1, 2, 4, 8, 16, 32, 64)
 CLIENTS_OF_A_HOST = 16
 FEW_HOSTS = 8
-"""The number of hosts that have as many clients as otherwise all hosts together."""
+"""The number of hosts that share the clients otherwise spread over all hosts."""
 SLICES = 5
 ITERATIONS_OF_A_POINT = 8
-"""Iterations of each client in a slice, for each point of its progress that it keeps."""
+"""Iterations of each client in a slice per point of its progress that it keeps."""
 SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the ratios of figures on two hosts to those here, and the costs by hosts."""
+    """Yield the ratios of figures on two hosts to those here, and the costs by number of hosts."""
     for pair in in_turn(4, quick=quick).pairs:
         yield from _ratio(pair)
         label = f"hosts: {pair.base.cell.benchmark} of 4, compare says"
@@ -107,7 +107,7 @@ def _ratio(pair: Pair) -> Iterator[Figure]:
 
 
 def in_turn(clients: int, *, quick: bool) -> Comparison:
-    """Compare a number of clients here and on two hosts, slice by slice."""
+    """Compare a number of clients here with as many on two hosts, slice by slice."""
     results: dict[int, dict[Cell, CellResult]] = {hosts: {} for hosts in PLACES}
     with _cluster(PLACES[-1]) as cluster, _zeo_section() as section:
         for benchmark, run in itertools.product(BENCHMARKS, range(1 if quick else RUNS)):
@@ -168,7 +168,7 @@ def _crew_here(specification: Specification) -> Iterator[Crew]:
 
 @dataclass(frozen=True)
 class _Here:
-    """Takes calls as an agent on another host does."""
+    """Takes calls like an agent on another host."""
 
     leader: Worker
 
@@ -184,7 +184,7 @@ class _Here:
 
 
 def _loops(crew: Crew) -> int:
-    """Return the number of iterations of a slice that is long enough."""
+    """Return the number of iterations that makes a slice long enough."""
     loops = 1
     while crew.measure(loops, counts=False).on_clock < SLICE:
         loops *= 2
@@ -192,7 +192,7 @@ def _loops(crew: Crew) -> int:
 
 
 def _run_of(name: str, values: Sequence[float]) -> pyperf.Run:
-    """Return a run of the round with this *name*, in the form of the command's runs."""
+    """Return a run of the round with this *name*, like the command's runs."""
     metadata = {"round": name, "slices": " ".join(map(str, range(len(values))))}
     return pyperf.Run(values, metadata=metadata, collect_metadata=False)
 
@@ -234,7 +234,7 @@ class _Traffic:
     """Bytes."""
     received: int = 0
     seconds: float = 0.0
-    """Processor time of the counting itself."""
+    """Processor time of counting."""
 
     def clear(self) -> None:
         """Count from 0 again."""
@@ -258,7 +258,7 @@ class _Traffic:
 
 
 class _Counted:
-    """An agent on a host, or its future answer, whose messages are counted."""
+    """An agent on a host, or its future answer, with counted messages."""
 
     def __init__(self, counted: Any, traffic: _Traffic) -> None:
         self._counted = counted
@@ -285,9 +285,9 @@ class Cost:
     hosts: int
     clients: int
     cpu: float
-    """Seconds of the processor, the median of several slices."""
+    """Processor seconds, the median of several slices."""
     wall: float
-    """Seconds that pass off the clock."""
+    """Seconds spent off the clock."""
     traffic: _Traffic
     """The messages of one slice."""
     before: int
@@ -296,7 +296,7 @@ class Cost:
 
 
 def scale(*, quick: bool) -> Iterator[Figure]:
-    """Yield the costs of slices by the number of hosts."""
+    """Yield the costs of slices by number of hosts."""
     hosts = HOSTS[:2] if quick else HOSTS
     most = hosts[-1] * CLIENTS_OF_A_HOST
     costs = []

@@ -1,9 +1,9 @@
 """The memory of a client, by the number of iterations of a value.
 
-A client process measures one value of a benchmark that does nothing.  Its peak memory is that which
-the operating system reports when it has ended; a new process forks the client each time.  A client
-times up to 65,536 iterations without a pause, and keeps the times until then.  So a value of
-100,000 iterations takes more memory than one of 10,000, and as much as any longer one.
+A client process measures one value of a benchmark that does nothing.  Its peak memory is what the
+operating system reports when it has ended; a new process forks the client each time.  A client
+times up to 65,536 iterations without a pause, and keeps the times meanwhile.  A value of 100,000
+iterations therefore takes more memory than one of 10,000, but as much as any longer one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from benchmarks.figure import Figure, NotMeasured, at_most, info
 
 ITERATIONS = (10_000, 100_000, 1_000_000)
 FEWER = (1_000, 100_000, 200_000)
-"""Those of a quick try."""
+"""The numbers of iterations in a quick try."""
 TRIES = 3
 LIMIT = 2.0
-"""Bytes an iteration: the time of one takes at least 8, and peaks vary by a few 100 KiB."""
+"""Bytes per iteration: keeping its time takes at least 8, and peaks vary by a few 100 KiB."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the peaks, and their growth for each iteration."""
+    """Yield the peaks, and their growth per iteration."""
     numbers = FEWER if quick else ITERATIONS
     tries = 1 if quick else TRIES
     peaks = {

@@ -12,7 +12,7 @@ BATCH = 1000
 
 
 class Batches(Nothing):
-    """A benchmark that does nothing, in iterations that are timed together."""
+    """A benchmark that does nothing, in iterations timed together."""
 
     name = "batches"
 

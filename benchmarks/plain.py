@@ -1,15 +1,15 @@
-"""``add`` on SQLite against plain processes that do the same.
+"""``add`` on SQLite, against plain processes that do the same.
 
 The command measures add of 50 objects on RelStorage in an SQLite database, with 4 and with 16
 processes.  Then as many plain processes do the same in a new database of the same configuration,
-without the harness.  Each opens a connection, makes the objects that it will add, waits for an
-agreed instant, and then commits one transaction directly after the other, for as long as all slices
-of the command took together.  Now and then it commits another one that makes the mappings of the
-next transactions, as the command does before each slice.  If all mappings were made at first, each
-transaction would write one more page of the database: that of its mapping, far from the new
-objects.  The throughput of the plain processes is the number of transactions that have added within
-that time, divided by that time.  The last one of each process does not count: it ends later, when
-the load is gone.  The ratio is the throughput in the table divided by theirs.
+without the harness.  Each opens a connection, creates the objects that it will add, waits for an
+agreed instant, and then commits one transaction after another for as long as all slices of the
+command took together.  Now and then it commits an additional one that makes the mappings of the
+next transactions, as the command does before each slice.  If all mappings were made at the start,
+each transaction would write one more page of the database: that of its mapping, far from the new
+objects.  The throughput of the plain processes is the number of transactions that added objects
+within that time, divided by that time.  The last transaction of each process does not count: it
+ends later, when the load is gone.  The ratio is the table's throughput divided by theirs.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from benchmarks.figure import Figure, NotMeasured, between, info
 
 OBJECTS = 50
 CACHE = 200_000
-"""Objects that a pickle cache holds: it drops none that was prepared."""
+"""The size of the pickle cache, in objects, large enough to keep all that were prepared."""
 PROCESSES = (4, 16)
 TRIES = 10
 LOWEST, HIGHEST = 0.95, 1.05
 RECORD = 300
 """Bytes of an object's record: the command's default."""
 MAPPINGS_AT_ONCE = 128
-"""Mappings that a plain process makes in one commit: so about one commit in a hundred does that."""
+"""Mappings that a plain process makes per commit, so that one commit in about a hundred does."""
 SPARE = 3.0
-"""Prepared transactions for each one that is expected."""
+"""Prepared transactions per expected one."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the mean ratio for each number of processes, and that of all tries."""
+    """Yield the mean ratio for each number of processes, and of all tries."""
     everything = []
     for processes in PROCESSES:
         ratios = [_ratio(processes, quick=quick) for _ in range(1 if quick else TRIES)]
@@ -89,7 +89,7 @@ def _plain(processes: int, seconds: float, transactions: float) -> float:
 
 
 def _together(clients: list[subprocess.Popen[str]], seconds: float) -> float:
-    """Start all at one instant; return their commits a second, over *seconds*."""
+    """Start all at the same instant; return their commits a second, over *seconds*."""
     _next_lines(clients)  # all are ready
     instant = time.perf_counter() + 0.05
     for client in clients:
@@ -103,12 +103,12 @@ def _next_lines(clients: list[subprocess.Popen[str]]) -> list[str]:
     """Wait for the next line of each process; return them."""
     lines = [client.stdout.readline() for client in clients if client.stdout]
     if not all(lines):
-        raise NotMeasured("a plain process has failed; standard error tells why")
+        raise NotMeasured("a plain process has failed; see standard error")
     return lines
 
 
 def _create(file: Path) -> None:
-    """Create the database; RelStorage fails if several ask for the very first OID at once."""
+    """Create the database; RelStorage fails if several processes ask for the very first OID."""
     database = _open(file)
     database.storage.new_oid()
     database.close()
@@ -121,7 +121,7 @@ def _open(file: Path) -> Any:
 
 
 def client(file: Path, supply: int, seconds: float) -> None:
-    """Be a plain process: print a line when ready, read an instant, commit from then on; count."""
+    """Be a plain process: report ready, read an instant, commit from then on; print the number."""
     import random
 
     import transaction
@@ -134,7 +134,7 @@ def client(file: Path, supply: int, seconds: float) -> None:
     connection = database.open(manager)
     size = content_size(RECORD) // 2
     numbers = random.Random(0)  # noqa: S311 - nothing secret
-    # Half of the content is blanks, as that of the command is.
+    # Half of the content is blanks, like the command's.
     contents = [numbers.randbytes(size) + b" " * size for _ in range(OBJECTS)]
     supplies = [[Item(content) for content in contents] for _ in range(supply)]
     mappings: list[Any] = []
@@ -142,7 +142,7 @@ def client(file: Path, supply: int, seconds: float) -> None:
     print("ready", flush=True)  # noqa: T201
     instant = float(sys.stdin.readline())
     time.sleep(max(0.0, instant - time.perf_counter()))
-    commits = -1  # without the last one, which ends too late
+    commits = -1  # excluding the last one, which ends too late
     while time.perf_counter() < instant + seconds:
         if not mappings:
             mappings = [PersistentMapping() for _ in range(MAPPINGS_AT_ONCE)]

@@ -1,17 +1,17 @@
 """A/A: the distance of the ratios of equal contenders from 1.
 
-A configuration holds ZEO twice, each with a private server on a FileStorage of its own, and
+A configuration contains ZEO twice, each with a private server on its own FileStorage, and
 RelStorage on SQLite twice.  The command measures the default benchmarks with two clients and the
-default effort.  The distance of a ratio of equal contenders from 1 is error.
+default effort.  Any distance of a ratio of equal contenders from 1 is error.
 
-A ratio is estimated from pairs: the values of both contenders in the slice of the same number of
-the same run.  Their slices are about a second apart, so the state of the machine affects both.  The
-estimator is that of Hodges and Lehmann, applied to the logarithms of the ratios of the pairs: the
-median of the means of any two logarithms, which may be the same one (Hodges, J. L. and Lehmann, E.
-L., "Estimates of location based on rank tests", Annals of Mathematical Statistics 34, 1963). With
-logarithms, a ratio and its inverse are equally far from 1.  The estimate stays bounded if up to 29
-% of the pairs are arbitrarily wrong, as when another program had the processor.  If the differences
-are normal, it needs 5 % more pairs than the mean does; the median needs 57 % more.
+A ratio is estimated from pairs: the values of both contenders in slices with the same number in the
+same run.  Their slices are about a second apart, so the state of the machine affects both.  The
+estimator is that of Hodges and Lehmann, applied to the logarithms of the pairs' ratios: the median
+of the means of any two logarithms, including twice the same one (Hodges, J. L. and Lehmann, E. L.,
+"Estimates of location based on rank tests", Annals of Mathematical Statistics 34, 1963).  With
+logarithms, a ratio and its inverse are equally far from 1.  The estimate stays bounded if up to
+29 % of the pairs are arbitrarily wrong, for example because another program had the processor.  If
+the differences are normal, it needs 5 % more pairs than the mean; the median needs 57 % more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEDIAN = 0.02
 """The goal for the median distance from 1."""
 GREATEST = 0.06
 WALL = 215.0
-"""Seconds that the former engine took for the same, on two cores."""
+"""Seconds that the former engine took for the same run, on two cores."""
 SHARE = 0.60
 
 
@@ -74,7 +74,7 @@ def _ratios(done: Done) -> dict[str, float]:
 
 
 def log_ratios(first: Sequence[Run], second: Sequence[Run]) -> list[float]:
-    """Return the logarithms of the ratios of the values of slices that both have."""
+    """Return the logarithms of the ratios of values, for the slices that both have."""
     logarithms = []
     for one, other in zip(first, second, strict=True):
         partners = dict(zip(other.slices, other.values, strict=True))
@@ -87,7 +87,7 @@ def log_ratios(first: Sequence[Run], second: Sequence[Run]) -> list[float]:
 
 
 def hodges_lehmann(numbers: Sequence[float]) -> float:
-    """Return the median of the means of any two *numbers*, which may be the same one."""
+    """Return the median of the means of any two *numbers*, including twice the same one."""
     return statistics.median(
         (number + other) / 2 for at, number in enumerate(numbers) for other in numbers[at:]
     )

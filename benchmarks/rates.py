@@ -1,15 +1,15 @@
-"""Iterations at a rate: how many the harness can send, and whether the latencies are right.
+"""Iterations at a rate: how many the harness can send, and whether latencies are correct.
 
-The rate of empty iterations with 1, 4 and 16 clients, and by how much later they begin than they
-are due at half of that rate.
+First, the rate of empty iterations with 1, 4 and 16 clients, and how late they begin at half of
+that rate.
 
-A FileStorage that sleeps for 10 ms in each vote, behind ZEO, with 16 processes at 40 a second: the
-mean latency is that of the queue M/D/1, whose service time is 1 / the throughput that the same
-clients reach, with the time of a client that is alone in place of that of the service.
+Then a FileStorage that sleeps for 10 ms in each vote, behind ZEO, with 16 processes at 40 a second:
+the mean latency is that of the queue M/D/1, in which the service time is the inverse of the same
+clients' throughput, while the time of a single client replaces that of the service.
 
 Two equal contenders at a rate, ten times: neither the median nor the 99th percentile may be called
-different.  Then for each contender of etc/sample.conf the highest rate within a limit, and ten runs
-at 0.9 and at 1.1 of it.
+different.  Finally, for each contender of etc/sample.conf, the highest rate within a limit, and ten
+runs each at 0.9 and 1.1 times that rate.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ RATE = 40
 TOLERANCE = 0.15
 TIMES = 10
 SHARE = 0.9
-"""The share of runs that have to hold the limit below the highest rate, and to break it above."""
+"""The minimum share of runs that keep the limit below the highest rate, or break it above."""
 LIMIT = 0.1
-"""Seconds that the 99th percentile of latencies may take."""
+"""The limit of the 99th percentile of latencies, in seconds."""
 SAMPLE = ROOT / "etc" / "sample.conf"
 TWINS = "".join(
     f"<zodb {name}>\n<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</zodb>\n"
@@ -50,7 +50,7 @@ TWINS = "".join(
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield what can be sent, then latencies, verdicts and rates within a limit."""
+    """Yield rates of empty iterations, then latencies, verdicts and rates within a limit."""
     for unit in (ClientKind.PROCESS, ClientKind.THREAD):
         for clients in CLIENTS:
             yield from _sent(clients, unit, quick=quick)
@@ -157,7 +157,7 @@ def _rate(result: CellResult) -> float:
 
 
 def _within(result: CellResult) -> float:
-    """Return the share of runs that keep up and whose 99th percentile is within the limit."""
+    """Return the share of runs that keep up with a 99th percentile within the limit."""
     runs = [replace(result, runs=(run,)) for run in result.runs]
     held = [run.keeps_up and run.usual_latencies.get(99, 0.0) <= LIMIT for run in runs]
     return held.count(True) / len(held)

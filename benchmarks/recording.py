@@ -1,8 +1,8 @@
 """The cost of the harness on the clock.
 
-A benchmark whose iteration does nothing is measured like any other.  The time of its iterations is
-the overhead of every iteration of any benchmark: a call, reading the clock, and recording the time.
-The figure is the median of the values of one client.
+A benchmark whose iterations do nothing is measured like any other.  Its time per iteration is the
+overhead in every iteration of any benchmark: a call, reading the clock, and recording the time.
+The figure is the median value of one client.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.model.specification import ClientKind
 
 LIMIT = 0.2
-"""Microseconds that recording may cost an iteration."""
+"""The maximum cost of recording, in microseconds per iteration."""
 ITERATIONS = 20_000
 VALUES = 51
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the cost of iterations that are timed one by one, and of those timed in batches."""
+    """Yield the cost of iterations timed one by one, and of those timed in batches."""
     values = 5 if quick else VALUES
     timings = _values(Nothing, values)
     yield at_most(

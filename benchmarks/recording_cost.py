@@ -1,7 +1,7 @@
-"""The processor time and the bytes that recording an application costs.
+"""The cost of recording an application: processor time and bytes.
 
-The same transactions are done on a storage in memory with and without recording, in turn.  The
-processor time is that of the process, so it includes the thread that writes.
+The same transactions run on a storage in memory with and without recording, in turn.  The processor
+time is that of the process, so it includes the thread that writes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from zodbshootout.recording.recorder import SUFFIX
 
 OBJECTS = 9_000
 LOADS = 100
-"""Loads of a transaction: a page of Plone makes about as many."""
+"""Loads per transaction, about as many as for a page of Plone."""
 TRIES = 15
 EVENTS = 6
 """The events of a transaction without loads: begin, tpc_begin, store, vote, finish, end."""
 SHORT = 7
-"""Transactions without loads for each one with loads: they take less time."""
+"""Transactions without loads per transaction with loads, because they take less time."""
 DATA = b"\x80\x03cmodule\nClass\n." + b"x" * 200
 A_LOAD, A_TRANSACTION, AN_EVENT = 2.0, 10.0, 10.0
 """The limits: microseconds, microseconds and bytes."""
@@ -50,7 +50,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def _costs(path: Path, number: int) -> tuple[float, float, float]:
-    """Return the microseconds of a load and of a transaction, and the bytes of an event."""
+    """Return the microseconds per load and per transaction, and the bytes per event."""
     reading, writing = path / "reading", path / "writing"
     loads = _seconds(number, LOADS, reading) - _seconds(number, LOADS)
     short = SHORT * number
@@ -62,7 +62,7 @@ def _costs(path: Path, number: int) -> tuple[float, float, float]:
 
 
 def _seconds(number: int, loads: int, recorded: Path | None = None) -> float:
-    """Return the processor time of transactions, until all their records are written."""
+    """Return the processor time of transactions, including the writing of their records."""
     storage = MVCCAdapter(MappingStorage())
     sizes = random.Random(2)  # noqa: S311
     records = {p64(n): b"x" * int(sizes.lognormvariate(5.5, 1)) for n in range(OBJECTS + 1)}
@@ -71,7 +71,7 @@ def _seconds(number: int, loads: int, recorded: Path | None = None) -> float:
         storage = record(storage._storage, recorded)
     connection = storage.new_instance()
     choose = random.Random(1)  # noqa: S311
-    # A hundredth of the objects has half of the loads.
+    # A hundredth of the objects gets half of the loads.
     oids = [p64(int(OBJECTS ** choose.random())) for _ in range(number * loads)]
     begin = time.process_time()
     for n in range(number):

@@ -1,8 +1,8 @@
 """Verdicts on a RelStorage that ``--against`` installs: the same release, and a slower copy.
 
-The same is the release that is installed: no cell may be called faster or slower.  The copy is a
-wheel of it in which ``StorageCache.load`` spins for another 10 % of the time that it took.  ``hot``
-calls that for each object, besides what ZODB does to load one.
+The same is the installed release: no cell may be called faster or slower.  The copy is a wheel of
+it in which ``StorageCache.load`` spins for another 10 % of its time.  ``hot`` calls that method for
+each object, besides what ZODB does to load one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 
 
 def slower_copy(directory: Path) -> Path:
-    """Make a wheel of the RelStorage that is installed, with a slower method."""
+    """Make a wheel of the installed RelStorage, with a slower method."""
     original = distribution("RelStorage")
     lines = (original.read_text("WHEEL") or "").splitlines()
     tag = next(line.removeprefix("Tag: ") for line in lines if line.startswith("Tag: "))
@@ -76,7 +76,7 @@ def slower_copy(directory: Path) -> Path:
 
 
 def _pairs(against: str, *words: str) -> Sequence[Pair]:
-    """Measure the release that is installed and another one; return the pairs of their cells."""
+    """Measure the installed release and another one; return the pairs of their cells."""
     done = shoot_out(f"{IMPORTS}{sqlite('sqlite')}", *words, "--against", against)
     installed, other = dict.fromkeys(result.cell.contender for result in done.results)
     return compared(done, (installed, other))

@@ -2,13 +2,13 @@
 
 An application with one connection, which waits for some milliseconds between transactions, is
 recorded twice on the same type of storage.  The first recording is replayed at the recorded speed,
-and the replay is recorded as well.  The figures are ratios of medians of single calls: those of the
-replay to those of the second recording.  An application that computes instead of waiting is
-recorded for information: its processor does not go idle, and the processor's caches hold other
-data.
+and the replay is recorded as well.  The figures are ratios of medians of single calls: the
+replay's to the second recording's.  An application that computes instead of waiting is recorded
+for information: its processor does not become idle, and the processor's caches contain other data.
 
-Then two FileStorages are replayed on, of which one spins after each load, for a fifth of its time,
-or after each vote, for about a fifth of a transaction.  That one should be called slower.
+Then a workload is replayed on two FileStorages, one of which spins after each load, for a fifth of
+the load's time, or after each vote, for about a fifth of a transaction.  It should be called
+slower.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ PAUSE = 0.004
 """Seconds between transactions."""
 PAGES = 2000
 WRITING = 0.3
-"""The fraction of the transactions that change a page."""
+"""The fraction of transactions that change a page."""
 TOLERANCE = 0.15
 WARMED_UP = 500
-"""Transactions before those that are compared."""
+"""The number of transactions before the compared ones."""
 READING = Mixture(transactions=2000, objects=2000, writes=0.0)
 WRITING_MUCH = Mixture(
     transactions=2000, objects=2000, writes=1.0, loads=distribution_of("10"),
@@ -61,7 +61,7 @@ SECTIONS = {
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the ratio of each median, for each storage."""
+    """Yield the ratios of medians for each storage."""
     number = 60 if quick else TRANSACTIONS
     skipped = 0 if quick else WARMED_UP
     for storage in SECTIONS:
@@ -141,14 +141,14 @@ def opened(storage: str, place: Path) -> FileStorage | RelStorage:
 
 
 def compute(seconds: float) -> None:
-    """Use the processor and its caches for some seconds, as an application does."""
+    """Use the processor and its caches for some seconds, like an application."""
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         sorted(range(2000), key=lambda number: -number)
 
 
 def replay(storage: str, workload: Path, path: Path, number: int) -> Path:
-    """Replay a recording, and record that."""
+    """Replay a recording, and record the replay."""
     configuration = (
         "%import relstorage\n%import zodbshootout.recording\n"
         f"<zodb {storage}>\n<recording>\npath {path}\n{SECTIONS[storage]}</recording>\n</zodb>\n"

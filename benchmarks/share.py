@@ -1,9 +1,9 @@
 """The share on the clock of a small run.
 
 The command measures add, update, cold and prefetch_cold of 100 objects with two clients on
-PostgreSQL, SQLite and ZEO, two runs of three values each.  Time is on the clock from the start of a
-slice until the last client has done what counts; the time of servers, interpreters, databases and
-checks is not.
+PostgreSQL, SQLite and ZEO, in two runs of three values each.  Time is on the clock from the start
+of a slice until the last client has done its counted iterations; the time of servers, interpreters,
+databases and checks is not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def effort(*, quick: bool) -> tuple[str, ...]:
 
 @functools.cache
 def small_run(*, quick: bool) -> Done:
-    """Measure the small run, once in this process; return it."""
+    """Measure the small run, only once per process; return it."""
     return shoot_out(IMPORTS + SERVERS + contenders(), *BENCHMARKS, *OPTIONS, *effort(quick=quick))
 
 

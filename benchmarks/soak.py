@@ -1,9 +1,9 @@
 """The resources of a long run over time: ``python -m benchmarks.soak MINUTES``.
 
 The command measures the embedded default for MINUTES.  Every few seconds its memory, descriptors,
-threads, living child processes and temporary files are counted.  For each of these numbers the
-slope of a straight line is printed, by the hour, with its 95 % confidence interval.  The interval
-assumes that the means of blocks of time are independent, which single numbers are not.
+threads, living child processes and temporary files are counted.  For each of these numbers, the
+slope of a straight line is printed, per hour, with its 95 % confidence interval.  The interval
+assumes that the means of blocks of time are independent, unlike single numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.figure import NotMeasured
 EVERY = 2.0
 """Seconds between two counts."""
 WARM_UP = 0.1
-"""The fraction of the time that is left out: until everything has been done once."""
+"""The fraction of the time that is ignored, until everything has happened once."""
 BLOCKS = 20
 HOUR = 3600.0
 
@@ -75,7 +75,7 @@ def _watched(minutes: float) -> Iterator[tuple[float, Use]]:
         try:
             while process.poll() is None:
                 time.sleep(EVERY)
-                with suppress(psutil.Error):  # it has ended just now
+                with suppress(psutil.Error):  # the process has just ended
                     yield time.monotonic() - began, _use(psutil.Process(process.pid), temporary)
         finally:
             process.terminate()
@@ -100,7 +100,7 @@ def _use(process: psutil.Process, temporary: Path) -> Use:
 
 
 def _blocks(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the means of blocks of values: successive values are not independent."""
+    """Return the means of blocks of values, because successive values are not independent."""
     size = max(1, len(values) // BLOCKS)
     parts = [values[start : start + size] for start in range(0, len(values), size)]
     return [
@@ -110,7 +110,7 @@ def _blocks(values: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _slope(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the slope by the hour, and half of the width of its 95 % interval."""
+    """Return the slope per hour, and half of the width of its 95 % interval."""
     regression = linregress([at for at, _ in values], [value for _, value in values])
     return HOUR * regression.slope, HOUR * regression.stderr * float(t.ppf(0.975, len(values) - 2))
 

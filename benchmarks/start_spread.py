@@ -1,9 +1,9 @@
 """The spread of the clients' starts: 20 processes that add, update and read 50 objects on SQLite.
 
-The metadata of a run have the seconds by which the last client was late for the instant of the
-start (``start_spread_s``), and the longest wait for a processor after it (``start_delay_s``).  With
-more processes than processors, that wait is part of what is measured.  Both are of the worst start
-of a run; the figures are their medians over the runs.
+The metadata of a run contain the seconds by which the last client was late for the start
+(``start_spread_s``), and the longest wait for a processor after it (``start_delay_s``).  With more
+processes than processors, that wait is part of what is measured.  Both figures are from the worst
+start of a run; the medians over runs are shown.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from benchmarks.figure import Figure, at_most, info
 
 CLIENTS = 20
 LONGEST = 1.0
-"""Milliseconds."""
+"""The maximum spread in milliseconds."""
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the medians of both."""
+    """Yield both medians."""
     effort = ("-p", "1", "-n", "2", "--min-time", "0.01") if quick else ()
     benchmarks = ("add", "steamin") if quick else ("add", "update", "cold", "steamin")
     clients = 4 if quick else CLIENTS

@@ -1,8 +1,8 @@
-"""Simulated releases: how often equal ones seem to differ, and how often a step is found.
+"""Simulated releases: how often equal ones seem to differ, and how often steps are found.
 
 A run has the seven benchmarks of a storage in six releases.  A slice is a recorded pair; each
-release is as far from the middle of it as one of another pair of the same round, so that any two
-releases differ as twins did.
+release is as far from the pair's middle as one value of another pair of the same round, so that any
+two releases differ as twins did.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 RELEASES = 6
 STEP = 3
-"""The number of the release that differs from the one before, and all after it."""
+"""The number of the first release that differs from the one before it."""
 SLOWER = 1.05
 KNOWN = 0.02
-"""The half width of the intervals from which a step of 5 % is to be found."""
+"""The half width of intervals in which a step of 5 % must be found."""
 ROUNDS = (8, 400)
-"""The rounds of equal releases, and the most of others."""
+"""The number of rounds of equal releases, and the maximum number of others."""
 
 
 @dataclass
@@ -43,9 +43,9 @@ class Released:
     chance: random.Random
     benchmark: str
     slower: float = 1.0
-    """The time from the release :data:`STEP` on, as a multiple of that before."""
+    """The time from release :data:`STEP` on, as a multiple of the time before."""
     rounds: list[list[list[float]]] = field(default_factory=list)
-    """For each round, the values of each release."""
+    """The values of each release, by round."""
 
     def measure(self, rounds: int) -> None:
         """Make a number of rounds."""
@@ -127,7 +127,7 @@ def _changes(released: Sequence[Released]) -> list[Step]:
 
 
 def _known(released: Sequence[Released]) -> list[Step]:
-    """Measure until changes are known within :data:`KNOWN`; return those that are then."""
+    """Measure until changes are known within :data:`KNOWN`; return those that are known."""
     while True:
         changes = _changes(released)
         vague = {

@@ -1,11 +1,11 @@
-"""Simulated trends: how often steady contenders seem to have one, and how often one is found.
+"""Simulated trends: how often steady contenders seem to have one, how often true ones are found.
 
-The logarithm of a value is a sum: of what the machine does, which the contenders of a row share,
-and of the noise of a contender's run and slice.  The machine drifts in a random walk of 1 % from
-round to round, and its noise of 10 % is correlated from slice to slice.  A run of the command has
-seven rows.
+The logarithm of a value is a sum: of the machine's effect, which the contenders of a row share, and
+of the noise of a contender's run and slice.  The machine drifts in a random walk of 1 % from round
+to round, and its noise of 10 % is correlated from slice to slice.  A run of the command has seven
+rows.
 
-Runs that share their clients are 40, and the noise of one is correlated with that of the next.
+There are 40 runs that share their clients; their noise is correlated from one run to the next.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CORRELATION = 0.5
 Row = Mapping[int, Rounds]
 """The contenders of a row, by number."""
 Rise = Callable[[float, float], float]
-"""Returns the factor of a value's time after a fraction of the rounds and of its run."""
+"""Returns the factor of a value's time, given the elapsed parts of the rounds and of its run."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,20 @@ class Model:
     walk: float = 0.01
     """The standard deviation of the machine's random walk from round to round."""
     drift: float = 0.0
-    """The logarithm of the times of the last round, less that of the first, for all contenders."""
+    """The logarithm of the ratio of the last round's times to the first's, for all contenders."""
     of_machine: float = 0.1
     of_run: float = 0.03
     of_slice: float = 0.03
     heavy: bool = False
-    """Whether the noise of runs and slices is Student's, with two degrees of freedom."""
+    """Whether the noise of runs and slices has Student's distribution with 2 degrees of freedom."""
     failing: float = 0.0
     """The probability that a contender fails after some round."""
     correlation: float = 0.0
     """The correlation of a contender's noise in successive runs."""
     slow_run: float = 1.0
-    """How much longer one of the first contender's last runs takes."""
+    """The factor by which one of the first contender's last runs takes longer."""
     repeated: float = 0.0
-    """The probability that a run is repeated, so that its slices have numbers of their own."""
+    """The probability that a run is repeated, so that its slices have different numbers."""
 
     def row(self, chance: random.Random, rise: Rise = lambda *_: 1.0) -> Row:
         """Return the values of a row in which the first contender has a *rise*."""
@@ -94,7 +94,7 @@ class Model:
     ) -> dict[int, dict[int, float]]:
         """Return the noise of each contender's slices, which are numbered from *first* on.
 
-        *runs* is the noise of each contender's run.
+        *runs* is the noise of the contenders' runs.
         """
         firsts = [first + SLICES * (chance.random() < self.repeated) for _ in runs]
         slices: dict[int, dict[int, float]] = {key: {} for key in range(self.contenders)}
@@ -127,16 +127,16 @@ STEADY = {
 """Models without a trend."""
 SEVEN = Model(rounds=(7, 7))
 QUIET = Model(rounds=(7, 7), of_machine=0.02, of_run=0.02, of_slice=0.02)
-"""The ratio of two runs then has a noise of 3 %, and otherwise of 7 %."""
+"""A quiet machine: the ratio of two runs has a noise of 3 % instead of 7 %."""
 
 
 def to_the_end(times: float) -> Rise:
-    """Return a straight rise to a number of times from the first round to the last."""
+    """Return a linear rise by a factor from the first round to the last."""
     return lambda passed, _: 1 + (times - 1) * passed
 
 
 def in_each_run(times: float) -> Rise:
-    """Return a straight rise to a number of times from the first slice of a run to the last."""
+    """Return a linear rise by a factor from the first slice of each run to the last."""
     return lambda _, passed: 1 + (times - 1) * passed
 
 
@@ -148,7 +148,7 @@ RISING = {
     "1.2 times in 7 quiet rounds": (QUIET, to_the_end(1.2), 0.1),
     "1.2 times in 12 quiet rounds": (replace(QUIET, rounds=(12, 12)), to_the_end(1.2), 0.7),
 }
-"""Models with a rise in one of seven rows, and how often it should be found at least."""
+"""Models with a rise in one of seven rows, and the minimum share in which it must be found."""
 
 
 SHARED = Model(rounds=(40, 40), correlation=0.5)
@@ -171,7 +171,7 @@ SHARED_STEADY = {
 }
 """Models without a trend, whose runs share their clients."""
 COMMITS = 10
-"""Commits of a run that each take 0.2 % of the first one's time longer than the one before."""
+"""Commits per run; each takes longer than the one before by 0.2 % of the first one's time."""
 SLOWING = 1 + 0.002 * COMMITS * 39
 SHARED_RISING = {
     "0.2 % a commit": (SHARED, SLOWING, 0.99),
@@ -181,11 +181,11 @@ SHARED_RISING = {
     "12 %, drifting": (DRIFTING, 1.12, 0.95),
     "12 %, drifting, three contenders": (replace(DRIFTING, contenders=3), 1.12, 0.95),
 }
-"""Models with a rise, and how often it should be found at least."""
+"""Models with a rise, and the minimum share in which it must be found."""
 
 
 def shared_figures(runs: int, most: float) -> Iterator[Figure]:
-    """Yield the same about runs that share their clients, and the error of what is found."""
+    """Yield these figures for runs that share their clients, and the error of what is found."""
     chance = random.Random(3)  # noqa: S311
     for name, model in SHARED_STEADY.items():
         found = [_changes(model.row(chance)).values() for _ in range(runs)]
@@ -203,7 +203,7 @@ def shared_figures(runs: int, most: float) -> Iterator[Figure]:
         yield at_most(f"error_rates: shared, {name}, others blamed", blamed, 0.01, "{:.2%}")
         if not trends:
             continue
-        # The first run is left aside.
+        # The first run is ignored.
         truth = times / (1 + (times - 1) / (model.rounds[0] - 1))
         errors = [abs((trend.times - 1) / (truth - 1) - 1) for trend in trends]
         inside = [
@@ -225,9 +225,9 @@ def _changes(row: Row) -> dict[int, Change]:
 
 
 def figures(runs: int, most: float) -> Iterator[Figure]:
-    """Yield how often steady contenders seem to take longer with time, and others are found to.
+    """Yield how often steady contenders seem to become slower, and how often others are found to.
 
-    The former may be in the part *most* of the *runs*; its standard error is 0.2 % for 2000.
+    The former may be up to the share *most* of *runs*; its standard error is 0.2 % for 2000.
     """
     chance = random.Random(2)  # noqa: S311
     for name, model in STEADY.items():
@@ -246,9 +246,9 @@ def _rows(model: Model, chance: random.Random) -> list[Row]:
 
 
 def _has_trend(rows: Iterable[Row]) -> bool:
-    """Return whether a contender is said to take longer with time.
+    """Return whether a contender is said to become slower.
 
-    That it or the machine does is right if others have too few runs in common with it.
+    It is also correct to say that it or the machine does, if others share too few runs with it.
     """
     rows = list(rows)
     return any(
@@ -259,7 +259,7 @@ def _has_trend(rows: Iterable[Row]) -> bool:
 
 
 def _ended_early(row: Row) -> Row:
-    """Return the rounds of a row up to the first after which the command would end it."""
+    """Return the rounds of a row up to the first after which the command would end the row."""
     rounds = next(iter(row.values()))
     for number in range(FEWEST_RUNS, len(rounds)):
         some = list(rounds)[:number]

@@ -1,12 +1,12 @@
-"""Verdicts of ``zodbshootout compare`` on equal contenders, and on two of known speed.
+"""Verdicts of ``zodbshootout compare`` on equal contenders, and on two whose speeds are known.
 
-Equal ones (A/A) are those of :mod:`benchmarks.precision`: ZEO twice and RelStorage on SQLite twice.
-They are measured ten times, each time until every cell is known within 10 %, or until 12 minutes
-are over.  No cell may be called faster or slower.
+The equal ones (A/A) are those of :mod:`benchmarks.precision`: ZEO twice and RelStorage on SQLite
+twice.  They are measured ten times, each time until every cell is known within 10 % or 12 minutes
+have passed.  No cell may be called faster or slower.
 
-Then a MappingStorage is measured twice, of which one spins for another 5 % of the time after each
-call (:mod:`benchmarks.spinning`), in ``store``, which is little but calls of the storage, at a
-precision of 2 %.  On a disk, most of the time would be that of the disk.
+Then two MappingStorages are measured, one of which spins for another 5 % of the time after each
+call (:mod:`benchmarks.spinning`), in ``store``, which does little but call the storage, at a
+precision of 2 %.  On a disk, the disk would take most of the time.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def compared(done: Done, names: Sequence[str]) -> Sequence[Pair]:
 
 
 def called_different(pairs: Iterable[Pair]) -> int:
-    """Return the number of pairs of which one is called faster."""
+    """Return the number of pairs in which one contender is called faster."""
     return sum(pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in pairs)

@@ -127,7 +127,7 @@ def test_a_source_with_changes_in_no_commit_is_not_measured_again(
     checkout.commit()
     add_point(points)
     _, second = read_points(points)
-    assert second.absent == {PREVIOUS: "its source had changes that are in no commit"}
+    assert second.absent == {PREVIOUS: "its source had uncommitted changes"}
     assert STEP not in second.cells[0].ratios
 
 

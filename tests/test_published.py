@@ -155,7 +155,7 @@ def test_an_interrupted_run_is_resumed_and_a_complete_one_kept(
     tmp_path: Path, fake_command: Callable[..., FakeCommand]
 ) -> None:
     runs = fake_command(130, 0)
-    with pytest.raises(SystemExit, match="one: exit status 130; the same command goes on"):
+    with pytest.raises(SystemExit, match="one: exit status 130; the same command continues"):
         command.measure(SMALL, tmp_path)
     assert runs.commands[0][3:-1] == ["x.conf", "add", "--at-most", "1", "-o"]
     command.measure(SMALL, tmp_path)

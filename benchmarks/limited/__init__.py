@@ -12,9 +12,9 @@ from ZODB.config import BaseConfig
 from ZODB.FileStorage import FileStorage
 
 PAUSE = 0.01
-"""The minimum time for which a commit holds the commit lock, in seconds."""
+"""The minimum time that a commit holds the commit lock, in seconds."""
 CAPACITY = 1 / PAUSE
-"""Commits a second, at most."""
+"""The maximum number of commits a second."""
 
 
 class LimitedStorage(FileStorage):  # type: ignore[misc]
@@ -23,7 +23,7 @@ class LimitedStorage(FileStorage):  # type: ignore[misc]
     def __init__(self, path: str, journal: str) -> None:
         """Open the file at *path*, and append times to *journal*.
 
-        A time is a double of :func:`time.perf_counter`, which on Linux all processes share.
+        Each time is a double from :func:`time.perf_counter`, which all processes share on Linux.
         """
         super().__init__(path)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -37,12 +37,12 @@ class LimitedStorage(FileStorage):  # type: ignore[misc]
             self._journal = -1
 
     def tpc_vote(self, transaction: Any) -> None:
-        """Vote, and hold the commit lock for longer."""
+        """Vote, and hold the commit lock longer."""
         super().tpc_vote(transaction)
         time.sleep(PAUSE)
 
     def tpc_finish(self, transaction: Any, func: Any = None) -> bytes:
-        """Finish, and record the time."""
+        """Finish, and record the time of the commit."""
 
         def record(tid: bytes) -> None:
             # The lock is still held, so the times in the file ascend.
@@ -62,7 +62,7 @@ def commits(journal: Path) -> list[float]:
 
 
 class LimitedSection(BaseConfig):  # type: ignore[misc]
-    """The section ``<limitedstorage>``."""
+    """The ``<limitedstorage>`` section."""
 
     def open(self) -> LimitedStorage:
         """Open the storage."""

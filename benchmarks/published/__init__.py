@@ -1,1 +1,1 @@
-"""Measuring again what was published of ZODB storages: ``python -m benchmarks.published``."""
+"""Repeating published measurements of ZODB storages: ``python -m benchmarks.published``."""

@@ -1,9 +1,8 @@
-"""The command: ``python -m benchmarks.published [NAME ...]``, in the directory of the checkout.
+"""The command ``python -m benchmarks.published [NAME ...]``, in the directory of the checkout.
 
-It makes the runs whose results are not in ``docs/results/data`` yet, which takes about four and a half hours
-for all of them, and then the pages of the documentation that show them.  If it is interrupted, the
-same command goes on from there.  To measure anything anew, remove its file from
-``docs/results/data``.
+It makes the runs whose results are not yet in ``docs/results/data``, which takes four or five hours
+for all, and then the pages of the documentation that show them.  If it is interrupted, the same
+command continues from there.  To repeat a measurement, remove its file from ``docs/results/data``.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ QUICK = {
     "--object-counts": ("--object-counts", "10"),
     "--min-objects": ("--min-objects", "100", "-p", "1"),
 }
-"""The words of a trial in place of these options and their values."""
+"""The words that replace these options and their values in a trial."""
 KEPT = {0, 3}
-"""The exit statuses of a run that came to its end: 3 if some cells failed."""
+"""The exit statuses of a completed run: 3 if some cells failed."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the chosen experiments, and make their pages; return the exit status."""
+    """Measure the named experiments, and make their pages; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=__doc__)
     names = [experiment.name for experiment in EXPERIMENTS]
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(names)}")
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(experiment: Experiment, results: Path, *, quick: bool = False) -> None:
-    """Make the runs without a file in ``data``; a run in progress has its file in ``running``."""
+    """Make the runs without a file in ``data``; the file of a run in progress is in ``running``."""
     for run in experiment.runs:
         done = results / "data" / f"{run.name}{ENDING}"
         if not done.exists():
@@ -83,7 +82,7 @@ def _shoot_out(run: Run, path: Path, *, quick: bool) -> None:
     command = ["-m", "zodbshootout", *run.configuration.split(), *words, option, str(path)]
     status = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
     if status not in KEPT:
-        raise SystemExit(f"{run.name}: exit status {status}; the same command goes on from here")
+        raise SystemExit(f"{run.name}: exit status {status}; the same command continues from here")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The figures that were published, and the commands that measure them today."""
+"""The published figures, and the commands that measure them today."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ CONFIGURATIONS = "docs/results/conf"
 
 @dataclass(frozen=True)
 class Published:
-    """A table as it was published, in objects per second."""
+    """A published table, in objects per second."""
 
     where: str
-    """The page on which it stands."""
+    """The page that contains it."""
     columns: Sequence[str]
-    """The contenders, by their names of today."""
+    """The contenders, under their current names."""
     rows: Mapping[str, Sequence[int]]
     """The figures of the columns, by benchmark."""
     relative_to: str
-    """The contender whose figures the others are divided by, then and now.
+    """The contender by whose figures the others are divided, then and now.
 
-    The speeds of two machines cannot be compared, but such ratios can.
+    Speeds of two machines cannot be compared, but such ratios can.
     """
     clients: int = 2
     objects: int = 1000
@@ -34,11 +34,11 @@ class Run:
     """One command."""
 
     name: str
-    """The stem of the names of its files."""
+    """The stem of its file names."""
     title: str
     configuration: str
     words: str
-    """The words after the configuration, as they are typed in a shell."""
+    """The words after the configuration, as typed in a shell."""
     published: Sequence[Published] = ()
     compared: Sequence[tuple[str, str]] = ()
     """Pairs of contenders that the page compares."""
@@ -49,9 +49,9 @@ class Run:
     seconds: bool = False
     """Whether a text shows the seconds of an iteration, as ``show --unit seconds`` does."""
     traffic: bool = False
-    """Whether the page shows round trips and bytes in place of speed."""
+    """Whether the page shows round trips and bytes instead of speed."""
     workload: str = ""
-    """The path of the workload that it replays, if it does; the page describes it."""
+    """The path of the workload that it replays, which the page describes; empty for none."""
 
     @property
     def command(self) -> str:
@@ -218,7 +218,7 @@ RELSTORAGE_1 = Experiment(
         )
         for objects, clients, effort in (
             (100, "1,2,4,8,16", "--at-most 12"),
-            # 8 clients write this many for minutes before anything can be measured.
+            # 8 clients write this many for minutes before measuring begins.
             (10_000, "1,2,4", "-p 3 -n 3"),
         )
     ],
@@ -395,7 +395,7 @@ EXAMPLES = Experiment(
         ),
     ],
 )
-"""The examples at the beginning of the documentation."""
+"""The first examples in the documentation."""
 
 TRIPS = Experiment(
     "trips",
@@ -410,7 +410,7 @@ TRIPS = Experiment(
         )
     ],
 )
-"""One iteration of each cell suffices: the counts hardly vary, and depend on no machine."""
+"""One iteration per cell suffices: the counts hardly vary, and do not depend on the machine."""
 
 EXPERIMENTS = (
     EXAMPLES, RESULTS_PAGE, RELEASES, RELSTORAGE_2, RELSTORAGE_VERSIONS, RELSTORAGE_1, NEWT, TRIPS,

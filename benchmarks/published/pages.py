@@ -1,4 +1,4 @@
-"""Tables and charts for the documentation, made of results."""
+"""Tables and charts for the documentation, made from results."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ENDING = ".json.gz"
 TERMINAL = 80
 """The width of texts and pictures, in characters."""
 TUTORIAL = "tutorial"
-"""The run of which the documentation shows what pyperf prints."""
+"""The run for which the documentation shows pyperf's output."""
 
 
 def make_pages(experiments: Sequence[Experiment], data: Path, into: Path) -> list[Path]:
     """Write the page of each experiment with results, and the texts and pictures that it includes.
 
-    The results are in *data*; return the pages, which are in *into*.
+    Results are read from *data*; pages are written to *into* and returned.
     """
     into.mkdir(parents=True, exist_ok=True)
     made = []
@@ -100,7 +100,7 @@ def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:
-    """Write a picture of a terminal's output; it loads no font from a server."""
+    """Write a picture of a terminal's output that does not load a font from a server."""
     console = Console(record=True, width=TERMINAL, file=io.StringIO(), force_terminal=True)
     console.print(f"$ {run.command}", highlight=False)
     text.write(report, console)
@@ -138,7 +138,7 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
 
 
 def _where(results: Sequence[CellResult]) -> str:
-    """Return the days, the machine and the versions of the results."""
+    """Return the dates, the machine and the versions of the results."""
     metadata_of_runs = [run.get_metadata() for result in results for run in result.runs]
     first = metadata_of_runs[0]
     days = sorted(str(metadata["date"])[:10] for metadata in metadata_of_runs)
@@ -160,7 +160,7 @@ def _where(results: Sequence[CellResult]) -> str:
 
 
 def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
-    """Return the speeds of contenders as multiples of that of another one, then and now."""
+    """Return the speeds of contenders as multiples of another one's, then and now."""
     others = [column for column in published.columns if column != published.relative_to]
     rows = []
     for name, figures in published.rows.items():

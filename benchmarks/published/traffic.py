@@ -1,4 +1,4 @@
-"""Tables of the round trips and bytes of iterations, by benchmark and contender."""
+"""Tables of round trips and bytes per iteration, by benchmark and contender."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from zodbshootout.results.result import CellResult
 
 _CAPTIONS = {"trips": "Round trips of an iteration", "bytes": "Bytes sent and received"}
 _BETWEEN = " / "
-"""The text between the figures for two numbers of objects."""
+"""The text between figures for different numbers of objects."""
 
 _Cells = Mapping[str, Mapping[str, Sequence[CellResult]]]
 """Results by benchmark and contender, one for each number of objects."""
 
 
 def traffic_tables(results: Sequence[CellResult]) -> Iterator[Table]:
-    """Yield a table for round trips and one for bytes; those to a cache's servers are added."""
+    """Yield a table for round trips and one for bytes, with the traffic to cache servers added."""
     cells: dict[str, dict[str, list[CellResult]]] = {}
     for result in results:
         row = cells.setdefault(result.cell.benchmark, {})
@@ -43,7 +43,7 @@ def _entry(results: Sequence[CellResult], cost: str) -> str:
 
 
 def _figure(result: CellResult, cost: str) -> str:
-    """Return a cost of an iteration, and after a plus that of a cache's servers."""
+    """Return a cost of an iteration, followed by a plus and that of cache servers, if any."""
     kinds = (BY_NAME[cost], BY_NAME[f"cache_{cost}"])
     counted = (result.with_cost(kind) for kind in kinds)
     return " + ".join(_range(figure) for figure in counted if figure) or DASH

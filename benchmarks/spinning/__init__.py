@@ -13,7 +13,7 @@ SLOWED = ("load", "loadBefore", "store", "tpc_begin", "tpc_vote", "tpc_finish", 
 
 
 class SpinningStorage(MappingStorage):  # type: ignore[misc]
-    """A MappingStorage that keeps the processor busy for some time after each call."""
+    """A MappingStorage that keeps the processor busy for a while after each call."""
 
 
 def _slowed(call: Callable[..., Any], more: float) -> Callable[..., Any]:
@@ -34,10 +34,10 @@ def _slowed(call: Callable[..., Any], more: float) -> Callable[..., Any]:
 
 
 class SpinningSection(BaseConfig):  # type: ignore[misc]
-    """The section ``<spinningstorage>``."""
+    """The ``<spinningstorage>`` section."""
 
     def open(self) -> Any:
-        """Open the storage inside, or else a MappingStorage."""
+        """Open the storage inside, by default a MappingStorage."""
         inner = self.config.storage
         storage = SpinningStorage() if inner is None else inner.open()
         for name in self.config.calls or SLOWED:

@@ -139,7 +139,7 @@ class Server(ABC):
         """Return the command that starts the server."""
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables of its programs that run as the same user."""
+        """Return its environment variables, in case it runs as the user of the run."""
         return dict(os.environ)
 
     @cached_property

@@ -223,6 +223,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
     ],
     "concurrency": [
         several(
+            "-c --concurrency N", type=values.crew_sizes,
             help="number of concurrent clients, which are processes unless --threads or --gevent "
             "is given (default: 2 with one of these or with FILE, otherwise 1); several as "
             "N,N,... or N..N, or by repeating the option",

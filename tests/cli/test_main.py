@@ -19,6 +19,7 @@ import pytest
 
 from tests.commands import outcome
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.config.sample_files import samples
 from zodbshootout.errors import UserError, errors_of_files
 
 FILESTORAGE = "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n"
@@ -369,13 +370,13 @@ def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> Non
     assert "ImportError: broken" in done.stderr
 
 
-@pytest.mark.parametrize(("name", "line"), [("remote", 33), ("oracle", 22)])
+@pytest.mark.parametrize(("name", "line"), [("remote", 35), ("oracle", 22)])
 def test_an_unset_environment_variable_is_named_with_its_line(
     name: str, line: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOOTOUT_PASSWORD", raising=False)
-    path = Path(__file__).parents[2] / "etc" / f"{name}-sample.conf"
-    status, _, err = outcome(path, "--list")
+    path = samples()[f"{name}-sample"]
+    status, _, err = outcome(f"{name}-sample", "--list")
     assert status == 2
     assert err == (
         f"zodbshootout: {path}:{line}: the environment variable SHOOTOUT_PASSWORD is not set; "

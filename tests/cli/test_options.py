@@ -13,6 +13,7 @@ from zodbshootout.cli.options import parse
 from zodbshootout.cli.parser import completion_parser, run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.config.sample_files import samples, workloads
 from zodbshootout.errors import UserError
 from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE
 from zodbshootout.model.specification import (
@@ -53,10 +54,19 @@ def test_the_name_of_a_sample_suffices_unless_a_file_has_it(tmp_path: Path) -> N
     options = parse(["x.conf", "website-sample", "add"])
     files = [path for path in options.files if isinstance(path, Path)]
     assert [path.name for path in files] == ["x.conf", "website-sample.conf"]
-    assert files[1].is_file()
     assert options.benchmarks == ["add"]
+    assert options.files[1] == samples()["website-sample"]
     Path("website-sample").write_text("")
     assert parse(["website-sample"]).files == [Path("website-sample")]
+
+
+def test_the_name_of_a_workload_suffices_unless_a_file_has_it(tmp_path: Path) -> None:
+    workload = parse(["--workload", "plone"]).workload
+    assert workload is not None
+    assert workload.path == workloads()["plone"]
+    Path("plone").write_text("another")
+    with pytest.raises(UserError, match="plone: this is not a recorded workload"):
+        parse(["--workload", "plone"])
 
 
 @pytest.mark.parametrize("words", [["x.conf"], ["-c", "2"], ["-c2"], ["x.conf", "add"]])
@@ -372,6 +382,11 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["-c", "1..2..3"], "argument -c/--concurrency: "),
         (["x.conf", "clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["x.conf", "-clod"], "unknown benchmark 'clod' in '-clod'; did you mean -load or -cold?"),
+        (["cold", "website-sample"], "website-sample: put it before the benchmarks"),
+        (
+            ["website-sampel"],
+            "no such file or command: 'website-sampel'; did you mean",
+        ),
         (["cold", "zeo://u:geheim@h"], "zeo://u:***@h: put it before the benchmarks"),
         (["x.conf", "cold", "log.conf"], "log.conf: put it before the benchmarks"),
         (["x.conf", "./x.conf"], "a FILE is given twice; give it once"),

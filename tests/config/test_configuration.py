@@ -595,8 +595,11 @@ def test_an_import_of_a_module_is_reported_with_its_place(tmp_path: Path) -> Non
 
 
 def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no such file: nowhere\.conf"):
+    with pytest.raises(UserError, match=r"no such file: nowhere\.conf; .*: zodbshootout sample$"):
         read_source(Path("nowhere.conf"))
+    here = r"no such file: nowhere/sample\.conf; that sample is installed: zodbshootout sample -c"
+    with pytest.raises(UserError, match=here):
+        read_source(Path("nowhere/sample.conf"))
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         read_source(tmp_path)
     (tmp_path / "nul").write_text("<zodb a>\n\0")

@@ -25,7 +25,9 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS = ("show", "report", "compare", "history", "workload", "workload make", "bisect")
+_COMMANDS = (
+    "show", "report", "compare", "history", "sample", "workload", "workload make", "bisect",
+)  # fmt: skip
 
 
 def main(
@@ -88,22 +90,27 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     """Split arguments into the name of a command, ``run`` if none is named, and its arguments."""
     for length in (2, 1):  # ``workload make`` before ``workload``
         name = " ".join(arguments[:length])
-        if name in _COMMANDS and not _is_benchmark(arguments):
+        if name in _COMMANDS and not _is_of_run(arguments):
             return name, arguments[length:]
     return "run", arguments
 
 
-def _is_benchmark(arguments: Sequence[str]) -> bool:
-    """Return whether the first word is the benchmark ``history``, not the command.
+def _is_of_run(arguments: Sequence[str]) -> bool:
+    """Return whether the first word is the benchmark ``history``, or the FILE ``sample``.
 
-    The command is followed by a directory, or ``--help``.
+    The command ``history`` is followed by a directory, and ``sample`` by a name or nothing; both by
+    ``--help``.
     """
     name, following = arguments[0], next(iter(arguments[1:]), "")
-    if name != "history" or following in {"-h", "--help"} or Path(following or "-").is_dir():
+    if name not in {"history", "sample"} or following in {"-h", "--help"}:
+        return False
+    if not following:
+        return name == "history"
+    if name == "history" and Path(following).is_dir():
         return False
     from zodbshootout.client.benchmarks import benchmarks  # it needs ZODB
 
-    return following.startswith("-") or following in {"", "all", *benchmarks()}
+    return following.startswith("-") or following in {"all", *benchmarks()}
 
 
 def parser_of(command: str) -> Parser:

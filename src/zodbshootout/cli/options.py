@@ -354,7 +354,7 @@ def _check_may_be_file(first: str, others: Sequence[str]) -> None:
     if first in COMMANDS:
         command = shlex.join(["zodbshootout", first, *others])
         raise UserError(f"{first} is a command; put it first: {command}")
-    if close := close_to(first, COMMANDS):
+    if close := close_to(first, [*COMMANDS, *samples()]):
         raise UserError(f"no such file or command: {first!r}; did you mean {close[0]}?")
     if close_to(first, benchmarks()):
         raise UserError(
@@ -395,7 +395,7 @@ def _chosen_benchmarks(
 def _check_is_benchmark(name: str) -> None:
     if name == "all" or name in benchmarks():
         return
-    if exists(name) or is_uri(name):
+    if exists(name) or is_uri(name) or name in samples():
         raise UserError(f"{Mask(of_uri(name))(name)}: put it before the benchmarks")
     if name.endswith(".conf"):
         raise UserError(f"no such file: {name}")

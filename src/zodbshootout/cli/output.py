@@ -43,6 +43,10 @@ class Streams:
             "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line),
         )
 
+    def write(self, data: bytes) -> None:
+        """Write *data* to standard output as it is."""
+        cast("_TolerantStream", self.out.file).write_bytes(data)
+
     @property
     def can_ask(self) -> bool:
         return self.answers is not None and self.answers.isatty()
@@ -104,6 +108,12 @@ class _TolerantStream:
             return self.write(escaped)
         except OSError as error:
             return self._fall_silent(error)
+
+    def write_bytes(self, data: bytes) -> None:
+        try:
+            self._stream.buffer.write(data)
+        except OSError as error:
+            self._fall_silent(error)
 
     def flush(self) -> None:
         try:

@@ -88,8 +88,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--workload PATH", type=values.workload,
-            help="replay the workload recorded in PATH, a directory or a file; alone, or in "
-            "addition to the benchmarks that are named",
+            help="replay the workload recorded in PATH, a directory or a file, or an installed one, "
+            "such as plone; alone, or in addition to the benchmarks that are named",
         ),
         option(
             "--speed FACTOR", type=values.speed, default=0.0,
@@ -437,6 +437,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
 
 EXAMPLES = {
     "zodbshootout": "measure four storages, in three minutes",
+    "zodbshootout sample": "list samples; their names can be FILE",
     "zodbshootout my.conf -c 4 --threads": "measure those of a file, with four threads",
     "zodbshootout my.conf add cold --only a,b": "two benchmarks of two contenders",
     "zodbshootout compare last --contender a b": "which of the two is faster?",
@@ -457,7 +458,8 @@ def _description() -> str:
             "",
             *examples,
             "",
-            "FILE lists the contenders in ZConfig format, or is an application's zope.conf.",
+            "FILE lists the contenders in ZConfig format, or is an application's zope.conf, or the",
+            "name of a sample.",
             "Without FILE, an embedded default is measured; it needs nothing installed or started.",
             "A ZODB URI, such as file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The",
             "benchmarks write to these databases.",
@@ -468,7 +470,7 @@ def _description() -> str:
     )
 
 
-COMMANDS = ("show", "compare", "report", "bisect", "workload", "help")
+COMMANDS = ("show", "compare", "report", "bisect", "sample", "workload", "help")
 """The first words that are commands; ``history`` is a benchmark, too."""
 
 
@@ -484,6 +486,7 @@ def run_parser(**words: Any) -> Parser:
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
         "       zodbshootout history DIR [option ...]\n"
+        "       zodbshootout sample [NAME]\n"
         "       zodbshootout bisect [FILE|URI ...] [BENCHMARK ...] --good A --checkout DIR",
         description=_description(),
         epilog="Exit status: 0 everything supported was measured, 1 --fail-above found a\n"

@@ -27,6 +27,7 @@ from typing import TypeVar
 import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.config.sample_files import workloads
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import LatencyLimit, round_trip_time
 from zodbshootout.recording.recorded import Workload, WorkloadError
@@ -303,9 +304,14 @@ def is_last(path: PurePath) -> bool:
 
 
 def workload(text: str) -> Workload:
-    """Return the workload that was recorded into a directory or a file."""
+    """Return the workload that was recorded into a directory or a file, or an installed one."""
+    path = Path(text) if exists(text) else workloads().get(text, Path(text))
     try:
-        return Workload(Path(text))
+        return Workload(path)
+    except FileNotFoundError:
+        raise argparse.ArgumentTypeError(
+            f"no such file: {text}; to list the installed workloads: zodbshootout sample"
+        ) from None
     except OSError as error:
         raise argparse.ArgumentTypeError(f"cannot read {text}: {error.strerror}") from None
     except WorkloadError as error:

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from zodbshootout.cli import values
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.report import check_output, format_for, name_output, write_report
 from zodbshootout.cli.show import labels
@@ -27,20 +28,20 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
             _report(options.files), streams.out
         )
         return 0
-    check_output("-o", options.output, options.files)
+    check_output("-o", options.output, [workload.path for workload in options.files])
     write = format_for("-o", options.output, options.format)
     write_report(_report(options.files), options.output, write)
     name_output("Report", options.output, streams)
     return 0
 
 
-def _report(paths: list[Path]) -> Report:
+def _report(workloads: list[Workload]) -> Report:
     """Return the report of a workload, or a report with a part for each of several."""
+    paths = [workload.path for workload in workloads]
     names = [path.name for path in paths] if len(paths) == 1 else labels(paths)
     reports = []
-    for path, name in zip(paths, names, strict=True):
+    for workload, name in zip(workloads, names, strict=True):
         try:
-            workload = Workload(path)
             report = workload_report(name, workload, describe(workload))
         except WorkloadError as error:
             raise UserError(str(error)) from None
@@ -58,8 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sizes, conflicts, and where the storage spends its time."
     )
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE",
-        help="the directory that a <recording> section names, or one of the files in it",
+        "files", nargs="+", type=values.workload, metavar="FILE",
+        help="the directory that a <recording> section names, one of the files in it, or the name "
+        "of an installed one, such as plone",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="FORMAT", help=f"one of {', '.join(formats())} (default: text)"

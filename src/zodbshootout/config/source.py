@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from zodbshootout.config.references import ENVIRONMENT_REFERENCE, references
+from zodbshootout.config.sample_files import samples
 from zodbshootout.config.secrets import in_named_files
 from zodbshootout.config.tree import Section, Tree, read_tree
 from zodbshootout.errors import UserError
@@ -79,9 +80,12 @@ def read_source(path: Path) -> Source:
     try:
         text = _beginning(path)
     except FileNotFoundError:
-        raise UserError(
-            f"no such file: {path} (without a FILE, an embedded default is measured)"
-        ) from None
+        advice = (
+            f"that sample is installed: zodbshootout {path.stem} -c 2"
+            if path.stem in samples()
+            else "to list the samples that are installed: zodbshootout sample"
+        )
+        raise UserError(f"no such file: {path}; {advice}") from None
     except UnicodeError:
         # zodburi uses a path literally, without unquoting.
         uri = f"file://{path.absolute()}"

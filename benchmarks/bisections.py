@@ -56,7 +56,6 @@ class Simulated:
         self.broken = frozenset(self.commits[n] for n in chosen)
 
     def search(self, checkout: Path) -> None:
-        """Search for the planted commit."""
         with tempfile.TemporaryDirectory() as directory:
             good, *_, bad = self.commits
             suspects = Suspects.of(checkout, good, bad, Path(directory))

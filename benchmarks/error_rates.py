@@ -173,7 +173,6 @@ class Row:
         return all(self.own(side).half_width <= precision * self.own(side).mean for side in (0, 1))
 
     def make_round(self) -> None:
-        """Make one more round."""
         recorded = self.chance.choice(self.shape.rounds)
         pairs = self.chance.choices(recorded, k=len(recorded))
         if self.chance.random() < 1 / 2:

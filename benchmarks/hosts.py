@@ -237,17 +237,14 @@ class _Traffic:
     """Processor time of counting."""
 
     def clear(self) -> None:
-        """Count from 0 again."""
         self.questions = self.sent = self.received = 0
         self.seconds = 0.0
 
     def ask(self, message: object) -> None:
-        """Count a question."""
         self.questions += 1
         self.sent += self._bytes(message)
 
     def answer(self, message: object) -> None:
-        """Count an answer."""
         self.received += self._bytes(message)
 
     def _bytes(self, message: object) -> int:

@@ -4,8 +4,8 @@ First, the rate of empty iterations with 1, 4 and 16 clients, and how late they 
 that rate.
 
 Then a FileStorage that sleeps for 10 ms in each vote, behind ZEO, with 16 processes at 40 a second:
-the mean latency is that of the queue M/D/1, in which the service time is the inverse of the same
-clients' throughput, while the time of a single client replaces that of the service.
+the mean latency is the response time of a single client plus the wait in the queue M/D/1, whose
+service time is the inverse of the same clients' throughput.
 
 Two equal contenders at a rate, ten times: neither the median nor the 99th percentile may be called
 different.  Finally, for each contender of etc/sample.conf, the highest rate within a limit, and ten

@@ -188,8 +188,8 @@ def shared_figures(runs: int, most: float) -> Iterator[Figure]:
     """Yield these figures for runs that share their clients, and the error of what is found."""
     chance = random.Random(3)  # noqa: S311
     for name, model in SHARED_STEADY.items():
-        found = [_changes(model.row(chance)).values() for _ in range(runs)]
-        false = sum(any(change.slower for change in changes) for changes in found)
+        of_runs = [_changes(model.row(chance)).values() for _ in range(runs)]
+        false = sum(any(change.slower for change in changes) for changes in of_runs)
         yield at_most(f"error_rates: shared, steady, {name}", false / runs, most, "{:.2%}")
     for name, (model, times, goal) in SHARED_RISING.items():
         rows = [

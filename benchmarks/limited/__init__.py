@@ -30,7 +30,6 @@ class LimitedStorage(FileStorage):  # type: ignore[misc]
         self._journal = os.open(journal, flags, mode=0o600)
 
     def close(self) -> None:
-        """Close the files."""
         super().close()
         if self._journal >= 0:
             os.close(self._journal)
@@ -42,7 +41,6 @@ class LimitedStorage(FileStorage):  # type: ignore[misc]
         time.sleep(PAUSE)
 
     def tpc_finish(self, transaction: Any, func: Any = None) -> bytes:
-        """Finish, and record the time of the commit."""
 
         def record(tid: bytes) -> None:
             # The lock is still held, so the times in the file ascend.
@@ -65,5 +63,4 @@ class LimitedSection(BaseConfig):  # type: ignore[misc]
     """The ``<limitedstorage>`` section."""
 
     def open(self) -> LimitedStorage:
-        """Open the storage."""
         return LimitedStorage(self.config.path, self.config.journal)

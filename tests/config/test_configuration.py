@@ -435,7 +435,7 @@ STORAGE = "<mappingstorage/>\n"
         ),
         (
             "<relstorage x>\n</relstorage>\n",
-            "1: <relstorage x> holds no database, such as <postgresql>",
+            "1: <relstorage x> contains no database, such as <postgresql>",
         ),
         (
             f"<zodb a b>\n{STORAGE}</zodb>\n",

@@ -314,7 +314,7 @@ def test_contenders_with_one_storage_are_one_database_by_any_name_of_its_host(
         ("", "1: <zeoserver main> contains no storage, such as <filestorage>"),
         (
             f"{MAPPING}<mappingstorage 1/>\n",
-            "3: two storages of server main are called '1', the name of a storage without one; ",
+            "3: two storages of server main are called '1', the default name; ",
         ),
         (
             f"{NAMED}{NAMED}",

@@ -51,7 +51,6 @@ class Recovery:
         self._connected: dict[Socket, float] = {}
 
     def begin(self) -> None:
-        """Begin a stretch."""
         self._note_connections()
         self.since = self.done = 0
 

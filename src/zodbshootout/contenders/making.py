@@ -202,7 +202,6 @@ def carry_to(directory: Path) -> Path:
 
 
 def _base(environment: Environment) -> Path:
-    """Return the Python that an environment is based on."""
     named = environment.python or sys.executable
     path = shutil.which(named)
     if path is None:

@@ -26,7 +26,6 @@ class ServedStorage:
 
     server: ServerSection
     section: Any
-    """The section of the storage."""
 
 
 def storages_of(server: ServerSection) -> dict[str, Any]:
@@ -54,8 +53,8 @@ def check_storages(server: ServerSection) -> None:
         name = section.name or _DEFAULT
         if name in names:
             raise section.mistake(
-                f"two storages of server {server.name} are called {name!r}, the name of a storage "
-                f"without one; give each a different name, as in <{section.type} 2>"
+                f"two storages of server {server.name} are called {name!r}, the default "
+                f"name; give each a different name, as in <{section.type} 2>"
             )
         names.add(name)
 

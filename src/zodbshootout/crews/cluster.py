@@ -63,7 +63,7 @@ class Cluster:
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def shares(self, size: int) -> list[range]:
-        """Return the clients of each worker, among *size*, spread as evenly as there is room.
+        """Return the numbers of each worker's clients, *size* in all, spread as evenly as possible.
 
         :raises Failed: if there is not enough room
         """

@@ -31,7 +31,7 @@ class Durability(enum.Enum):
     """Nothing: each commit waits until the disk has its data."""
     MAY_LOSE = "may lose the last commits"
     IN_MEMORY = "in memory"
-    """It loses all, as does the end of the process."""
+    """All are lost, at the end of the process at the latest."""
     UNKNOWN = "unknown"
 
 

@@ -36,7 +36,6 @@ class Equipment:
     """Variables and files that a host needs besides its installed packages."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Contents of the run's files, by the names that the configuration uses for their paths."""
     directories: Sequence[str] = ()

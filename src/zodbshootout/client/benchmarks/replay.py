@@ -85,7 +85,6 @@ class PreparedTransaction:
     steps: Sequence[tuple[str, Sequence[Read], Sequence[Write]]]
     """The steps in order, each with its operations."""
     writes: Sequence[Write]
-    """All its stores."""
     sizes: Sequence[int]
     """The sizes in bytes of the records that it loads."""
     revisions: Sequence[bytes]

@@ -61,7 +61,6 @@ class PrivateSection:
     """How ``--private`` changes sections so that they open new data and otherwise stay the same."""
 
     types: tuple[str, ...]
-    """The types of the sections."""
     paths: tuple[str, ...] = ()
     """The keys of files and directories, whose paths it replaces by ones below ``$scratch``."""
     left_out: tuple[str, ...] = ()
@@ -325,7 +324,7 @@ class StorageType:
         return installed_versions(self.distributions)
 
     def corrections(self) -> tuple[str, ...]:
-        """Return workarounds: differences from how the released package would be used."""
+        """Return the workarounds for flaws of the released package, each in a few words."""
         return ()
 
 

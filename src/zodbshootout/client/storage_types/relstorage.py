@@ -174,7 +174,7 @@ class RelStorageType(StorageType):
     def mistake(cls, section: Any) -> tuple[str, str] | None:
         if section.config.adapter is None:
             start = f"<relstorage {section.name or ''}".rstrip() + ">"
-            return start, f"{start} holds no database, such as <postgresql>"
+            return start, f"{start} contains no database, such as <postgresql>"
         driver = getattr(section.config.adapter.config, "driver", None) or "auto"
         known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
         if not known or driver.lower() in map(str.lower, known):

@@ -17,12 +17,16 @@ from unittest import mock
 
 import pytest
 import ZConfig
+from docutils import nodes
+from docutils.core import publish_doctree
 from packaging.version import Version
 
 from zodbshootout.cli import options
 from zodbshootout.cli.main import command_in, parser_of
+from zodbshootout.cli.output import project_url
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import parse
+from zodbshootout.config.sample_files import samples, workloads
 from zodbshootout.config.source import Source
 from zodbshootout.contenders import releases
 from zodbshootout.contenders.contender import contenders_of
@@ -35,7 +39,6 @@ from zodbshootout.servers.server import ServerContext
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
-ETC = ROOT / "etc"
 SCHEMA = ROOT / "src" / "zodbshootout" / "config" / "schema.xml"
 PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst")), *sorted(DOCS.glob("results/*.rst"))]
 DATA_DIRECTORY = "/var/bench"
@@ -46,7 +49,9 @@ EXAMPLE_BENCHMARK = "by_oid"
 CONSOLE = re.compile(r"\.\. code-block:: console")
 LITERAL = re.compile(r"(?!\.\.).*::|( *)::")
 GROUP = re.compile(r'\[project\.entry-points\."(?P<name>[\w.]+)"\]')
-COMMAND = re.compile(r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*|)")
+COMMAND = re.compile(
+    r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*?|)(?: > \S+)?"
+)
 """A line that runs zodbshootout; a synopsis, which has brackets, does not match."""
 
 
@@ -117,7 +122,6 @@ def test_every_command_line_can_be_parsed(
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    shutil.copytree(ETC, "etc")
     Path("my.conf").touch()
     Path("remote.conf").touch()
     for name in ("out.json", "out.cells.jsonl"):  # for last
@@ -129,7 +133,7 @@ def test_every_command_line_can_be_parsed(
         (Path(checkout) / "pyproject.toml").touch()
     typed = [word for word in shlex.split(words, comments=True) if word != EXAMPLE_BENCHMARK]
     for name in ("main", "x"):
-        shutil.copy(ETC / "workloads" / "sessions.workload", f"{name}.workload")
+        shutil.copy(workloads()["sessions"], f"{name}.workload")
     # No index is asked: each package has one release.
     only = Version("9.9")
     monkeypatch.setattr(releases, "_newest", lambda _, left: None if "!=" in str(left) else only)
@@ -173,10 +177,10 @@ def test_the_page_of_benchmarks_says_how_many_there_are() -> None:
     assert f"There are {len(benchmarks())}." in text
 
 
-def test_the_configuration_page_lists_exactly_the_files_in_etc() -> None:
+def test_the_configuration_page_lists_exactly_the_samples() -> None:
     text = (DOCS / "configuration.rst").read_text(encoding="utf-8")
-    listed = re.findall(r"^``([\w-]+\.conf)``$", text, re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in ETC.glob("*.conf"))
+    listed = re.findall(r"^``([\w-]+)``$", text.partition("Contenders\n===")[0], re.MULTILINE)
+    assert sorted(listed) == sorted(samples())
 
 
 @pytest.mark.parametrize("product", ["zeo", "postgresql", "mysql", "memcached"])
@@ -255,3 +259,22 @@ def test_the_example_server_passes_its_test(tree: Path) -> None:
     insert(running, '"zeoserver":', code_block('"webserver"'))
     insert(running, "from zodbshootout", "from zodbshootout.servers.webserver import WebServer")
     run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
+
+
+def test_each_link_of_the_readme_leads_to_a_page_or_a_file_from_wherever_it_is_shown() -> None:
+    pages, files = (
+        f"{project_url('Documentation')}en/latest/",
+        f"{project_url('Source')}/blob/HEAD/",
+    )
+    raw = files.replace("github.com", "raw.githubusercontent.com").replace("/blob", "")
+    readme = publish_doctree((ROOT / "README.rst").read_text(encoding="utf-8"))
+    links = [node["refuri"] for node in readme.findall(nodes.reference)]
+    links += [node["uri"] for node in readme.findall(nodes.image)]
+    for link in links:
+        assert link.startswith("https://"), link
+        if link.startswith(project_url("Documentation")):
+            page = link.removeprefix(pages).replace(".html", ".rst") or "index.rst"
+            assert (DOCS / page).is_file(), link
+        elif "github" in link:
+            assert (ROOT / link.removeprefix(files).removeprefix(raw)).is_file(), link
+    assert len(links) > 15

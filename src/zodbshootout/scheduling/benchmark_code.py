@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 import inspect
 import io
@@ -12,6 +11,9 @@ import tokenize
 
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 
+_hashes: dict[type[Benchmark], str] = {}
+"""The hashes so far: reading a source takes as long as many a run of a cell."""
+
 
 def code_hash(benchmark: type[Benchmark]) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
@@ -19,6 +21,12 @@ def code_hash(benchmark: type[Benchmark]) -> str:
     It does not depend on comments, docstrings, blank lines or the Python.  It is empty if a source
     is not available.
     """
+    if benchmark not in _hashes:
+        _hashes[benchmark] = _hash_of(benchmark)
+    return _hashes[benchmark]
+
+
+def _hash_of(benchmark: type[Benchmark]) -> str:
     kinds = (kind for kind in inspect.getmro(benchmark) if issubclass(kind, Benchmark))
     try:
         code = "".join(_code(inspect.getsource(kind)) for kind in kinds)
@@ -27,7 +35,6 @@ def code_hash(benchmark: type[Benchmark]) -> str:
     return hashlib.sha256(code.encode()).hexdigest()[:12]
 
 
-@functools.cache
 def _code(source: str) -> str:
     """Return the lines of a class that do something."""
     source = textwrap.dedent(source)

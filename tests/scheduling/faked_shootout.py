@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pyperf
 
@@ -19,9 +20,13 @@ from zodbshootout.model.specification import (
     Distance,
     Interpreter,
     Specification,
+    Storage,
 )
+from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.network.relays import Traffic
 from zodbshootout.results.result import CellResult
+from zodbshootout.scheduling.fork_servers import ForkServers
+from zodbshootout.scheduling.machine_load import MachineLoad
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.scheduling.result_store import ResultStore
@@ -30,8 +35,8 @@ from zodbshootout.scheduling.shootout import (
 )
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.usage import ServerUsage
-from zodbshootout.workers.coordinator import ForkServers
-from zodbshootout.workers.measuring import Measure, Slice
+from zodbshootout.workers.coordinator import TimeLimit
+from zodbshootout.workers.measuring import Calibrations, Measure, Slice
 
 BROKE = Failure("it broke", "Traceback")
 
@@ -77,9 +82,12 @@ class Site:
     """The number of fork servers that are running."""
     may_write: dict[str, bool] = field(default_factory=dict)
     """Whether each prepared database may be written to regardless of its contents."""
+    _calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """The number of calls so far, by their names, benchmarks and contenders."""
 
     def note(self, call: str, benchmark: str, name: str, detail: Any = None) -> None:
-        nth = len([event for event in self.events if event[:3] == (call, benchmark, name)])
+        nth = self._calls[call, benchmark, name]
+        self._calls[call, benchmark, name] += 1
         event = Event(call, benchmark, name, detail)
         self.now += self.costs.get(call, 0.0)
         self.events.append(event)
@@ -100,8 +108,10 @@ class Site:
 
     # The methods of a launcher and of its fork servers
 
+    opening = TimeLimit(60.0, "--open-timeout")
+
     @contextmanager
-    def fork_server(self, interpreter: Interpreter | None) -> Iterator[Site]:
+    def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[Site]:
         self.note("fork", "", interpreter.name if interpreter else "")
         self.fork_servers += 1
         try:
@@ -116,11 +126,18 @@ class Site:
     def import_modules(self, modules: Sequence[str]) -> None:
         self.imported.add(tuple(modules))
 
-    def prepare(self, task: Preparation) -> None:
-        specification = task.specification
-        self.may_write[specification.storage.section] = task.may_write
+    def inspect(self, storage: Storage) -> StorageInfo:
+        self.note("inspect", "", storage.section)
+        return StorageInfo()
+
+    def prepare(self, preparation: Preparation) -> None:
+        specification = preparation.specification
+        self.may_write[specification.storage.section] = preparation.may_write
         self.note(
-            "prepare", specification.benchmark, specification.storage.section, (task.zap, task.pack)
+            "prepare",
+            specification.benchmark,
+            specification.storage.section,
+            (preparation.zap, preparation.pack),
         )
 
     def count(self, specification: Specification) -> Counts:
@@ -140,7 +157,9 @@ class Site:
             self.at_work.remove(name)
 
     @contextmanager
-    def operate(self, operation: Any, calibrations: Any) -> Iterator[FakeOperator]:
+    def operate(
+        self, operation: Specification, calibrations: Calibrations
+    ) -> Iterator[FakeOperator]:
         self.note("operator", operation.benchmark, "", (operation.storage, calibrations))
         yield FakeOperator(self, operation.benchmark)
         self.note("operator ends", operation.benchmark, "")
@@ -190,7 +209,7 @@ class FakeWorker:
         self.site.now += seconds * loops
         return Slice(seconds, seconds * loops, done=loops)
 
-    def start(self, name: str, *args: int) -> None:
+    def start(self, name: str, *args: Any) -> None:
         self._note(NOTES.get(name, name), *args)
 
     def wait(self) -> None:
@@ -215,9 +234,7 @@ class FakeWorker:
         return self._slice(self.loops)
 
     def finish(self) -> pyperf.Benchmark:
-        before = sum(
-            event[:3] == ("done", self._benchmark, self.name) for event in self.site.events
-        )
+        before = self.site._calls["done", self._benchmark, self.name]
         self._note("done")
         swing = self.site.swings.get(self.name, 0.0) * (-1) ** before
         swing += self.site.rises.get(self.name, 0.0) * before
@@ -305,9 +322,10 @@ def shootout_of(
     shootout = Shootout(
         Tasks(plan, options, cluster),
         ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
-        fork_servers=ForkServers(cast("Any", site)),
-        servers=cast("Any", site),
+        fork_servers=ForkServers(site),
+        servers=site,
         clock=site.clock,
+        load=lambda: MachineLoad(all=site.now, busy=site.now, steal=0.0, ours=site.now),
     )
     return FakedShootout(shootout, site, observer, kept)
 

@@ -14,16 +14,11 @@ import pytest
 from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import Effort, RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
+from zodbshootout.scheduling.protocols import Worker
+from zodbshootout.workers.measuring import Slice
 
 Event = tuple[str, str, int]
 """An order, the worker that got it, and the loops or the number of the slice."""
-
-
-@dataclass(frozen=True)
-class FakeSlice:
-    value: float
-    on_clock: float = 0.0
-    goes_on: bool = False
 
 
 @dataclass
@@ -67,7 +62,7 @@ class FakeWorker:
     abandoned: int = 0
     _begun: list[Callable[[], Any]] = field(default_factory=list)
 
-    def start(self, name: str, *args: int) -> None:
+    def start(self, name: str, *args: Any) -> None:
         if name == "attempt":
             self._begun = [lambda: self._slice(name, *args, *args)]
         else:
@@ -76,16 +71,20 @@ class FakeWorker:
     def wait(self) -> None:
         self._begun.pop()()
 
-    def attempt(self, loops: int) -> FakeSlice:
+    def call(self, name: str, *args: Any) -> None:
+        self.start(name, *args)
+        self.wait()
+
+    def attempt(self, loops: int) -> Slice:
         return self._slice("attempt", loops, loops)
 
-    def begin(self, loops: int, values: int, warmups: int, expected: float) -> None:
+    def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
         self._note("begin", loops)
         self.loops = loops
         self._note("values", values)
         self._note("warmups", warmups)
 
-    def take_slice(self, number: int) -> FakeSlice:
+    def take_slice(self, number: int) -> Slice:
         taken = self._slice("slice", number, self.loops)
         self.searches -= 1
         return replace(taken, goes_on=self.searches >= 0)
@@ -97,12 +96,12 @@ class FakeWorker:
     def abandon(self) -> None:
         self.abandoned += 1
 
-    def _slice(self, action: str, number: int, loops: int) -> FakeSlice:
+    def _slice(self, action: str, number: int, loops: int) -> Slice:
         self._note(action, number)
         is_first = len([event for event in self.machine.events if event[1] == self.name]) == 1
         took = self.first if is_first and self.first is not None else self.seconds
         self.machine.now += took * loops + self.off_clock
-        return FakeSlice(took, took * loops)
+        return Slice(took, took * loops)
 
     def _note(self, action: str, number: int) -> None:
         nth = sum(event[:2] == (action, self.name) for event in self.machine.events)
@@ -139,7 +138,7 @@ def run(
         assert name not in failures
         failures[name] = failure.cause
 
-    taking: dict[str, Any] = dict(workers)
+    taking: dict[str, Worker] = dict(workers)
     turns = InterleavedRun[str](taking, failed, clock=machine.clock, **more)
     return Outcome(dict(turns.run(calibration, random.Random(seed))), failures)
 

@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any
 
 import pytest
 
 from tests.runs import contender
+from tests.scheduling.faked_shootout import Site
 from zodbshootout.cli.launcher import _relay
 from zodbshootout.cli.options import parse
 from zodbshootout.client.masking import Mask
 from zodbshootout.client.preparation import STEP_PREFIX
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.config.pythons import Environment
+from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import Interpreter, Storage
 from zodbshootout.model.storage_facts import Advice, Sharing, StorageInfo
+from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.opening import inspect_all
 from zodbshootout.scheduling.result_store import Observer
-from zodbshootout.workers.coordinator import TimeLimit
 from zodbshootout.workers.measuring import LEAKS_PREFIX
 
 INFO = StorageInfo("SomeStorage", driver="some driver", modules=("some_driver",))
-OPENING = TimeLimit(60.0, "--open-timeout")
 
 
 @dataclass
-class FakeForkServers:
+class Opening(Site):
     """Fork servers that open nothing; they return INFO or fail with one of *failures*."""
 
     failures: Mapping[str, Failure] = field(default_factory=dict)
     """The failures, by the text of the section, which is the name of the contender."""
     cannot_start: Failure | None = None
-    opening: TimeLimit = OPENING
     inspected: list[str] = field(default_factory=list)
     roots: Iterator[str] = field(default_factory=lambda: repeat(""))
     """The serials of the roots that the storages have, one after the other."""
-    imported: list[str] = field(default_factory=list)
 
-    @property
-    def launcher(self) -> FakeForkServers:
-        return self
-
-    def for_round(self, number: int, interpreter: Interpreter | None) -> FakeForkServers:
-        assert number == 0
+    @contextmanager
+    def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[Opening]:
         if self.cannot_start is not None:
             raise Failed(self.cannot_start)
-        return self
+        yield self
 
     def inspect(self, storage: Storage) -> StorageInfo:
         self.inspected.append(storage.section)
@@ -57,30 +52,32 @@ class FakeForkServers:
             raise Failed(self.failures[storage.section])
         return replace(INFO, new_root=next(self.roots))
 
-    def import_modules(self, modules: Sequence[str]) -> None:
-        self.imported += modules
+
+def opened(
+    site: Opening, *contenders: Contender, unavailable: Mapping[str, Failure] | None = None
+) -> tuple[Mapping[str, Failure], Mapping[str, Contender]]:
+    """Return the failures of contenders that cannot be opened, and the others."""
+    with ForkServers(site) as fork_servers:
+        return inspect_all(contenders, unavailable or {}, fork_servers, Observer())
 
 
 def inspect_with(
-    fork_servers: FakeForkServers,
-    *contenders: Any,
-    unavailable: Mapping[str, Failure] | None = None,
+    site: Opening, *contenders: Contender, unavailable: Mapping[str, Failure] | None = None
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return the reasons of contenders that cannot be opened, and the infos of the others."""
-    given: Any = fork_servers
-    failures, opened = inspect_all(contenders, unavailable or {}, given, Observer())
-    infos = {name: contender.info for name, contender in opened.items()}
+    failures, others = opened(site, *contenders, unavailable=unavailable)
+    infos = {name: contender.info for name, contender in others.items()}
     return {name: failure.cause for name, failure in failures.items()}, infos
 
 
 def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
-    fork_servers = FakeForkServers({"b": Failure("OSError: no", "Traceback")})
-    failures, info = inspect_with(fork_servers, *map(contender, "abc"))
-    assert fork_servers.inspected == ["a", "b", "c"]
+    site = Opening(failures={"b": Failure("OSError: no", "Traceback")})
+    failures, info = inspect_with(site, *map(contender, "abc"))
+    assert site.inspected == ["a", "b", "c"]
     assert failures == {"b": "cannot be opened: OSError: no"}
     assert info == {"a": INFO, "c": INFO}
     # Those that are opened later need not import them again.
-    assert fork_servers.imported == ["some_driver"] * 2
+    assert site.imported == {(), ("some_driver",)}
 
 
 @pytest.mark.parametrize(
@@ -90,36 +87,36 @@ def test_every_contender_is_opened_once_and_a_failure_stops_no_other() -> None:
 def test_a_storage_that_has_a_new_root_in_each_process_is_in_memory(
     roots: Sequence[str], in_memory: bool
 ) -> None:
-    fork_servers: Any = FakeForkServers(roots=iter(roots))
-    _, opened = inspect_all([contender("a")], {}, fork_servers, Observer())
-    assert fork_servers.inspected == ["a"] * len(roots)
-    assert opened["a"].info.sharing is (Sharing.VOLATILE if in_memory else Sharing.CONCURRENT)
-    assert opened["a"].storage.in_memory is in_memory
+    site = Opening(roots=iter(roots))
+    _, others = opened(site, contender("a"))
+    assert site.inspected == ["a"] * len(roots)
+    assert others["a"].info.sharing is (Sharing.VOLATILE if in_memory else Sharing.CONCURRENT)
+    assert others["a"].storage.in_memory is in_memory
 
 
 def test_a_contender_without_its_server_is_not_opened() -> None:
-    fork_servers = FakeForkServers()
+    site = Opening()
     failures, info = inspect_with(
-        fork_servers, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
+        site, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
     )
-    assert fork_servers.inspected == ["b"]
+    assert site.inspected == ["b"]
     assert failures == {"a": "server x ended"}
     assert set(info) == {"b"}
 
 
 def test_a_missing_server_is_reported_with_the_command_to_type() -> None:
-    fork_servers = FakeForkServers()
+    site = Opening()
     needy = replace(contender("a"), requirements=(Requirement((("localhost", 1),), "start it"),))
-    assert inspect_with(fork_servers, needy) == ({"a": "start it"}, {})
-    assert fork_servers.inspected == []
+    assert inspect_with(site, needy) == ({"a": "start it"}, {})
+    assert site.inspected == []
 
 
 def test_a_missing_driver_is_reported_with_the_command_to_type() -> None:
-    fork_servers = FakeForkServers(
-        {"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
+    site = Opening(
+        failures={"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
     )
     needy = [replace(contender(name), installation="install it: pip") for name in "ab"]
-    failures, _ = inspect_with(fork_servers, *needy)
+    failures, _ = inspect_with(site, *needy)
     assert failures == {"a": "install it: pip", "b": "cannot be opened: OSError: no"}
 
 
@@ -127,14 +124,14 @@ def test_the_drivers_that_are_available_are_named_in_brief() -> None:
     options = " ".join(f"{name!r} (Module: 'a'; Available: {{}})" for name in ("A", "B C", "D"))
     unknown = "UnknownDriverError: UnknownDriverError: Driver 'x' is not available"
     missing = "DriverNotAvailableError: DriverNotAvailableError: Driver 'D' is not available."
-    fork_servers = FakeForkServers(
-        {
+    site = Opening(
+        failures={
             "a": Failure(f"{unknown} (reason={{}}). Options: {options.format(True, True, True)}"),
             "b": Failure(f"{missing} Options: {options.format(True, True, False)}"),
             "c": Failure(unknown),
         }
     )
-    failures, _ = inspect_with(fork_servers, *map(contender, "abc"))
+    failures, _ = inspect_with(site, *map(contender, "abc"))
     assert failures == {
         "a": "cannot be opened: the driver 'x' is not available; these are: 'A', 'B C', 'D'",
         "b": "cannot be opened: the driver 'D' is not available; these are: 'A', 'B C'",
@@ -143,33 +140,33 @@ def test_the_drivers_that_are_available_are_named_in_brief() -> None:
 
 
 def test_a_failure_ends_with_the_advice_for_it() -> None:
-    fork_servers = FakeForkServers({"a": Failure("(3780, 'constraint')")})
+    site = Opening(failures={"a": Failure("(3780, 'constraint')")})
     advised = replace(contender("a"), advice=(Advice("3780", "write something else"),))
-    failures, _ = inspect_with(fork_servers, advised)
+    failures, _ = inspect_with(site, advised)
     assert failures == {"a": "cannot be opened: (3780, 'constraint'); write something else"}
 
 
 def test_a_storage_that_cannot_be_opened_for_these_clients_is_not_supported() -> None:
     refused = Failure("the driver refuses", "Traceback", State.UNSUPPORTED)
-    fork_servers: Any = FakeForkServers({"a": refused})
-    assert inspect_all([contender("a")], {}, fork_servers, Observer()) == ({"a": refused}, {})
+    site = Opening(failures={"a": refused})
+    assert opened(site, contender("a")) == ({"a": refused}, {})
 
 
 def test_a_release_that_cannot_be_opened_is_not_supported() -> None:
-    fork_servers: Any = FakeForkServers({"a": Failure("ImportError: no module six")})
+    site = Opening(failures={"a": Failure("ImportError: no module six")})
     release = Environment("x==1", requirements=("x==1",), one_of_several=True)
     old = replace(contender("a"), environment=release)
-    failures, _ = inspect_all([old], {}, fork_servers, Observer())
+    failures, _ = opened(site, old)
     assert failures["a"].state is State.UNSUPPORTED
     pinned = replace(old, environment=replace(release, one_of_several=False))
-    failures, _ = inspect_all([pinned], {}, fork_servers, Observer())
+    failures, _ = opened(site, pinned)
     assert failures["a"].state is State.FAILED
 
 
 def test_no_contender_can_be_opened_if_no_fork_server_starts() -> None:
-    fork_servers = FakeForkServers(cannot_start=Failure("cannot start a worker: no memory"))
+    site = Opening(cannot_start=Failure("cannot start a worker: no memory"))
     failures, info = inspect_with(
-        fork_servers, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
+        site, *map(contender, "ab"), unavailable={"a": Failure("server x ended")}
     )
     assert failures == {"a": "server x ended", "b": "cannot start a worker: no memory"}
     assert info == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import pyperf
 import pytest
@@ -61,10 +61,14 @@ class Stalling:
             return {"operation_freed_objects": 7}
         return None
 
-    def attempt(self, loops: int) -> None:
-        self.calls.append("attempt")
+    def wait(self) -> None:
+        pass
 
-    def begin(self, loops: int, values: int, warmups: int) -> None:
+    def attempt(self, loops: int) -> Slice:
+        self.calls.append("attempt")
+        return Slice(0.001, 0.001 * loops)
+
+    def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
         assert (loops, values) == (100, 1)
         self.calls.append(f"begin {warmups}")
 
@@ -79,8 +83,11 @@ class Stalling:
     def finish(self) -> pyperf.Benchmark:
         return run(0.001)
 
+    def abandon(self) -> None:
+        self.calls.append("abandon")
 
-def phases(worker: Any, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
+
+def phases(worker: Stalling, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
     """Return the metadata of the run of each phase."""
     specification = Specification(Storage(), "pack", parameters)
     taking = Phases(
@@ -172,7 +179,7 @@ class SlowServers:
 
 
 def restart(servers: SlowServers) -> Restart:
-    return Restart(cast("Any", servers), "a", cast("Any", None), by_force=True)
+    return Restart(servers, "a", Stalling(0.0, steady), by_force=True)
 
 
 def test_a_restart_that_was_begun_ends_before_it_is_left() -> None:

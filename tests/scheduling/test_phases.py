@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -18,6 +17,7 @@ from tests.scheduling.faked_shootout import (
     failing,
     run_shootout,
 )
+from zodbshootout.config.configuration import ServerSection
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import (
     ClientKind,
@@ -113,8 +113,8 @@ def test_what_is_prepared_once_is_not_taken_for_the_time_of_later_rounds() -> No
 
 
 def restarted(how: str, site: Site | None = None) -> FakedShootout:
-    server = SimpleNamespace(kind="zeoserver")
-    served = replace(contender("a"), servers={"main": cast("Any", server)})
+    section = SimpleNamespace(getSectionName=lambda: "main", getSectionType=lambda: "zeoserver")
+    served = replace(contender("a"), servers={"main": ServerSection(section)})
     plan = plan_of([served, "b"], shaped={"rate": 20.0, "during": how}, processes=1)
     return run_shootout(plan, site)
 

@@ -41,12 +41,12 @@ from zodbshootout.model.specification import (
     Storage,
 )
 from zodbshootout.model.storage_facts import Sharing
+from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.workers import coordinator
 from zodbshootout.workers.coordinator import (
     MAX_RELAYED,
     PIECE,
     ForkServer,
-    ForkServers,
     Launcher,
     Output,
     TimeLimit,

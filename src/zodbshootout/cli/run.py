@@ -56,6 +56,7 @@ from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 from zodbshootout.results.verdicts import Comparison, compare
+from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.host_checks import check_hosts, on_hosts
 from zodbshootout.scheduling.opening import open_all
 from zodbshootout.scheduling.orders import Tasks
@@ -63,7 +64,6 @@ from zodbshootout.scheduling.plan import Plan, make_plan
 from zodbshootout.scheduling.result_store import Observer, ResultStore
 from zodbshootout.scheduling.shootout import Shootout
 from zodbshootout.servers.dask import cluster_for
-from zodbshootout.workers.coordinator import ForkServers
 
 LARGE_FILE = 2**22
 """The size in bytes above which reading a workload or a FileStorage takes seconds."""

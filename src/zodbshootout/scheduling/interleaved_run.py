@@ -24,7 +24,7 @@ from zodbshootout.scheduling.calibration import (
     equal_loops,
     turn_strides,
 )
-from zodbshootout.workers.coordinator import Worker
+from zodbshootout.scheduling.protocols import Worker
 from zodbshootout.workers.measuring import Slice
 
 

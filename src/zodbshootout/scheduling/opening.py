@@ -18,10 +18,12 @@ from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
+from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.protocols import ForkServer
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.coordinator import ForkServer, ForkServers, TimeLimit
+from zodbshootout.workers.coordinator import TimeLimit
 
 PATIENCE = 5.0
 """Seconds after which a message names the contender that is opening; half of a short limit."""

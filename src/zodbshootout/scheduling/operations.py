@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from zodbshootout.client.operation import BENCHMARK_OF, TimedCall
 from zodbshootout.client.storage_types import promise_of
@@ -24,9 +24,8 @@ from zodbshootout.model.specification import (
     Specification,
 )
 from zodbshootout.model.storage_facts import Durability
+from zodbshootout.scheduling.protocols import Operator, Worker
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
 SLICE = 2.0
@@ -107,6 +106,19 @@ def _restart_refusal(contender: Contender) -> str | None:
     return None
 
 
+class RestartableServers(Protocol):
+    """Servers that can be stopped and started again."""
+
+    def halt_for(self, contender: str, *, by_force: bool) -> None:
+        """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
+
+    def resume_for(self, contender: str) -> None:
+        """Start the servers again that a contender needs.
+
+        :raises ServerFailed: if one does not come up again
+        """
+
+
 class Restart:
     """Restarts the private servers of a contender, behind the interface of a worker's operation.
 
@@ -114,7 +126,7 @@ class Restart:
     """
 
     def __init__(
-        self, servers: RunningServers, contender: str, worker: Worker, *, by_force: bool
+        self, servers: RestartableServers, contender: str, worker: Operator, *, by_force: bool
     ) -> None:
         """Prepare to restart the servers of *contender*, whose clients are in *worker*."""
         self._servers, self._contender, self._by_force = servers, contender, by_force
@@ -162,8 +174,8 @@ class Phases:
 
     worker: Worker
     """The worker with the clients."""
-    operator: Worker | Restart
-    """The worker or restart that carries out the operation; it may be :attr:`worker`."""
+    operator: Operator
+    """Carries out the operation; it may be the same worker."""
     operation: Specification | None
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters

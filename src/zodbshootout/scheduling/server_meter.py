@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from zodbshootout.results.cell import Cell
-from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.usage import ServerUsage
 from zodbshootout.workers.measuring import Slice
+
+
+class MeteredServers(Protocol):
+    """Servers of which it is known what they use."""
+
+    @property
+    def served(self) -> AbstractSet[str]:
+        """The names of the contenders that need a server."""
+
+    def usage(self, contender: str) -> dict[str, ServerUsage]:
+        """Return what each server that a contender needs has used so far, by its name."""
+
+    def memory(self, contender: str) -> dict[str, int]:
+        """Return the bytes of memory that each server which a contender needs has now."""
 
 
 @dataclass
@@ -18,7 +33,7 @@ class ServerMeter:
     Slices are taken one after another, so all that a server uses during one belongs to it.
     """
 
-    servers: RunningServers
+    servers: MeteredServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
     """The use of a cell's servers for each value so far, with the iterations of the value."""
     _unfinished: set[Cell] = field(default_factory=set)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.reachability import printable
@@ -30,21 +30,23 @@ from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
+from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
-from zodbshootout.scheduling.machine_load import load_now
+from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 from zodbshootout.scheduling.operations import (
     SLICES_OF_A_RUN,
     Phases,
     Restart,
+    RestartableServers,
     is_elsewhere,
 )
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Row
+from zodbshootout.scheduling.protocols import ForkServer, Operator, Worker
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
-from zodbshootout.scheduling.server_meter import ServerMeter
+from zodbshootout.scheduling.server_meter import MeteredServers, ServerMeter
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.coordinator import ForkServer, ForkServers, Worker
 from zodbshootout.workers.measuring import Slice
 from zodbshootout.workers.summary import storable, traffic_metadata
 
@@ -89,6 +91,13 @@ class Stop:
         return self.has_come
 
 
+class Servers(MeteredServers, RestartableServers, Protocol):
+    """The private servers of a run."""
+
+    def how_ended(self, contender: str) -> str | None:
+        """Return how a server that a contender needs has ended, ``None`` if all of them run."""
+
+
 @dataclass
 class Shootout:
     """The measurement of a plan."""
@@ -96,8 +105,9 @@ class Shootout:
     tasks: Tasks
     store: ResultStore
     fork_servers: ForkServers
-    servers: RunningServers
+    servers: Servers
     clock: Callable[[], float] = time.monotonic
+    load: Callable[[], MachineLoad] = load_now
 
     def __post_init__(self) -> None:
         self.plan, self.options = self.tasks.plan, self.tasks.options
@@ -340,12 +350,12 @@ class Shootout:
                 if stop.duration:
                     self.store.observer.left(max(0.0, self._left - stop.elapsed))
                 name = f"{self._name}-{number + stop.runs + 1}"
-                load_before = load_now()
+                load_before = self.load()
                 for cell, run in turns.run(calibration, order, first):
                     if self._has_lost_server(cell):
                         turns.workers.pop(cell).abandon()
                         continue
-                    run.update_metadata({"round": name, **load_now().since(load_before)})
+                    run.update_metadata({"round": name, **self.load().since(load_before)})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     run.update_metadata(self._traffic.get(_alone(cell), {}))
                     self.store.add_run(cell, run)
@@ -376,7 +386,7 @@ class Shootout:
         # There is nothing to read while servers restart.
         restarts = cell.parameters.operation in RESTARTS
         meter = ServerMeter(RunningServers() if restarts else self.servers)
-        name, load_before = f"{self._name}-{number + 1}", load_now()
+        name, load_before = f"{self._name}-{number + 1}", self.load()
 
         def take(phase: str, take_slice: Callable[[], Slice]) -> Slice:
             return meter.take(by_phase.get(phase, cell), take_slice)
@@ -390,7 +400,7 @@ class Shootout:
             return
         for measured, run in ((by_phase[phase], runs[phase]) for phase in by_phase):
             warmups = 1 if measured.parameters.phase == BEFORE else 0
-            run.update_metadata({"round": name, **load_now().since(load_before)})
+            run.update_metadata({"round": name, **self.load().since(load_before)})
             run.update_metadata(measured.metadata())
             run.update_metadata(meter.metadata(measured, warmups))
             run.update_metadata(self._traffic.get(_alone(cell), {}))
@@ -427,7 +437,7 @@ class Shootout:
         worker: Worker,
         number: int,
         stack: ExitStack,
-    ) -> Worker | Restart:
+    ) -> Operator:
         """Return what carries out the *operation* of a cell, which is ``None`` for a restart."""
         if operation is None:
             by_force = cell.parameters.operation == RESTARTS[0]

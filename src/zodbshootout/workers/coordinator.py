@@ -161,45 +161,6 @@ def _starting(interpreter: Interpreter | None = None) -> Iterator[None]:
         raise Failed(Failure(cause)) from error
 
 
-class ForkServers:
-    """The fork servers of a round, which end when the next round begins, or with the context."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        self.launcher = launcher
-        self._ending = ExitStack()
-        self._round = 0
-        self._current: dict[Interpreter | None, ForkServer] = {}
-        """The fork server of each Python."""
-
-    def __enter__(self) -> ForkServers:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._ending.close()
-
-    def for_round(
-        self, number: int, interpreter: Interpreter | None = None, modules: Sequence[str] = ()
-    ) -> ForkServer:
-        """Return a Python's fork server for a round, which has imported *modules*.
-
-        All workers of a Python in a round share it, unless it has failed.  Each round has a new
-        one, so that every run of a cell has a new process with a new hash seed.
-
-        :raises Failed: if it cannot be started, or ends
-        """
-        if number != self._round:
-            self._current.clear()
-            self._ending.close()
-            self._round = number
-        current = self._current.get(interpreter)
-        if current is None or not current.is_usable():
-            # Workers of the failed one may still be awaited, so it ends later.
-            current = self._ending.enter_context(self.launcher.fork_server(interpreter))
-            self._current[interpreter] = current
-        current.import_modules(modules)
-        return current
-
-
 class ForkServer:
     """The coordinator's end of the socket to a process that forks workers.
 

@@ -1,0 +1,48 @@
+"""The fork servers of the rounds of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from zodbshootout.model.specification import Interpreter
+from zodbshootout.scheduling.protocols import ForkServer, Launcher
+
+
+class ForkServers:
+    """The fork servers of a round, which end when the next one begins, or with the context."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self._ending = ExitStack()
+        self._round = 0
+        self._current: dict[Interpreter | None, ForkServer] = {}
+        """The fork server of each Python."""
+
+    def __enter__(self) -> ForkServers:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._ending.close()
+
+    def for_round(
+        self, number: int, interpreter: Interpreter | None = None, modules: Sequence[str] = ()
+    ) -> ForkServer:
+        """Return the fork server of a Python in a round, which has imported *modules*.
+
+        All that one Python does in a round shares it, unless it has failed.  Each round has
+        another one, so that every run of a cell has another process, and so another hash seed.
+
+        :raises Failed: if it cannot be started, or ends
+        """
+        if number != self._round:
+            self._current.clear()
+            self._ending.close()
+            self._round = number
+        current = self._current.get(interpreter)
+        if current is None or not current.is_usable():
+            # The one that has failed may have workers that are waited for, so it ends later.
+            current = self._ending.enter_context(self.launcher.fork_server(interpreter))
+            self._current[interpreter] = current
+        current.import_modules(modules)
+        return current

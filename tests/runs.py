@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -154,3 +156,23 @@ def measured_for(
         metadata |= {"for_s": every * len(runs), "duration": every, "round": f"x-{number}"}
         result = result.with_run(run(*values, **{**metadata, **each(number)}))
     return result
+
+
+def in_rounds(
+    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add", **more: Any
+) -> CellResult:
+    """Return a result whose runs were made in rounds numbered from 0, with slices in order."""
+    result = CellResult(cell(benchmark, contender))
+    for number, values in enumerate(rounds):
+        slices = " ".join(map(str, range(len(values))))
+        result = result.with_run(run(*values, round=f"r-{number}", slices=slices, **more))
+    return result
+
+
+def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) -> list[list[float]]:
+    """Return values of runs on a machine that is half as fast in some rounds as in others."""
+    chance, machine = random.Random(seed), random.Random(0)
+    return [
+        [speed * slower * math.exp(chance.gauss(0, noise)) for _ in range(10)]
+        for speed in (machine.choice([1.0, 2.0]) for _ in range(runs))
+    ]

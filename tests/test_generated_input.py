@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from tests.commands import outcome
 from tests.generated import examples
+from tests.reports.at_a_rate import result as rated
+from tests.reports.replayed import result as replayed
 from tests.reports.results import EVERYTHING, with_worker_metadata
-from tests.reports.test_rates import result as rated
-from tests.reports.test_replay_tables import result as replayed
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.sample_files import samples

@@ -10,7 +10,7 @@ import pyperf
 import pytest
 
 from tests.commands import outcome
-from tests.contenders.test_making import git
+from tests.repositories import git
 from tests.runs import cell, failed
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import Streams

@@ -6,50 +6,22 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.files import run, side, written
 from tests.commands import outcome
-from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, cell_with, measured
+from tests.runs import cell, cell_with, in_rounds, measured, noisy
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters
-from zodbshootout.results.files import ResultFiles
-from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parents[1] / "results" / "golden"
-
-
-def write(path: Path, *results: CellResult) -> Path:
-    results_with_metadata = []
-    for result in results:
-        with_metadata = CellResult(result.cell)
-        for run in result.runs:
-            benchmark = result.benchmark().__class__([run])
-            benchmark.update_metadata(result.cell.metadata())
-            with_metadata = with_metadata.with_run(benchmark)
-        results_with_metadata.append(replace(result, runs=with_metadata.runs))
-    ResultFiles(path).write(results_with_metadata)
-    return path
-
-
-def run(*arguments: str | Path) -> tuple[int, str, str]:
-    return outcome("compare", *arguments)
-
-
-def side(contender: str, slower: float, seed: int, **more: Any) -> list[CellResult]:
-    return [
-        in_rounds(contender, noisy(seed, slower), "add", **more),
-        in_rounds(contender, noisy(seed + 1), "hot", **more),
-    ]
 
 
 @pytest.fixture
 def both(tmp_path: Path) -> Path:
     lonely = in_rounds("fs", noisy(9), "cold")
-    return write(
+    return written(
         tmp_path / "out.json",
         *side("fs", 1.0, 1, version_ZODB="6.3"),
         *side("zeo", 1.1, 3, version_ZODB="6.4"),
@@ -69,7 +41,7 @@ def test_a_comparison_matches_the_golden_file(both: Path, name: str, ending: str
 
 
 def test_two_sections_are_compared_at_each_round_trip_time(tmp_path: Path) -> None:
-    path = write(
+    path = written(
         tmp_path / "out.json",
         *side("zeo [0]", 1.0, 1),
         *side("zeo [2ms]", 1.2, 2),
@@ -95,8 +67,8 @@ def test_csv_has_a_line_for_each_cell(both: Path) -> None:
 
 
 def test_contenders_of_the_same_name_are_compared_across_two_files(tmp_path: Path) -> None:
-    base = write(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
-    new = write(tmp_path / "b.json", *side("fs", 1.1, 5), *side("zeo", 1.0, 7))
+    base = written(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
+    new = written(tmp_path / "b.json", *side("fs", 1.1, 5), *side("zeo", 1.0, 7))
     status, out, _ = run(base, new, "--format", "csv")
     verdicts = [(row["base_contender"], row["verdict"]) for row in csv.DictReader(io.StringIO(out))]
     assert status == 0
@@ -121,7 +93,7 @@ def test_fail_above_fails_only_if_a_significant_slowdown_exceeds_it(
 ) -> None:
     files = [both.with_name(f"{name}.json") for name in ("fs", "zeo")]
     for file, times, seed in zip(files, (1.0, 1.1), (1, 3), strict=True):
-        write(file, *side("fs", times, seed))
+        written(file, *side("fs", times, seed))
     actual, _, err = run(*files, "--fail-above", above)
     assert actual == status
     slower = (
@@ -136,10 +108,10 @@ def test_fail_above_passes_a_faster_or_equal_contender(both: Path) -> None:
 
 
 def refusals(tmp_path: Path) -> Sequence[tuple[list[str | Path], str]]:
-    two = write(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
-    other = write(tmp_path / "b.json", measured(cell("add", "fs", objects=10), [1.0], [1.0]))
-    third = write(tmp_path / "c.json", *side("pg", 1.0, 1), *side("my", 1.0, 3))
-    memory = write(tmp_path / "m.json", measured(cell("add", "fs"), [1.0], unit="byte"))
+    two = written(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
+    other = written(tmp_path / "b.json", measured(cell("add", "fs", objects=10), [1.0], [1.0]))
+    third = written(tmp_path / "c.json", *side("pg", 1.0, 1), *side("my", 1.0, 3))
+    memory = written(tmp_path / "m.json", measured(cell("add", "fs"), [1.0], unit="byte"))
     return [
         (
             [two],
@@ -184,8 +156,8 @@ def test_an_impossible_comparison_is_refused_in_one_line(tmp_path: Path) -> None
 
 
 def test_ignored_parameters_may_differ(tmp_path: Path) -> None:
-    base = write(tmp_path / "a.json", measured(cell("add", "fs", objects=1000), *[[1.0]] * 3))
-    new = write(tmp_path / "b.json", measured(cell("add", "fs", objects=10), *[[0.01]] * 3))
+    base = written(tmp_path / "a.json", measured(cell("add", "fs", objects=1000), *[[1.0]] * 3))
+    new = written(tmp_path / "b.json", measured(cell("add", "fs", objects=10), *[[0.01]] * 3))
     status, out, _ = run(base, new, "--ignore", "object-counts")
     assert status == 0
     assert "no significant difference (1.00 to 1.00)" in out
@@ -196,8 +168,8 @@ def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
 ) -> None:
     here = cell_with("add", "fs", Parameters(CrewShape(4)))
     there = cell_with("add", "fs", Parameters(CrewShape(4, hosts=2)))
-    base = write(tmp_path / "a.json", measured(here, *[[1.0]] * 3))
-    new = write(tmp_path / "b.json", measured(there, *[[1.0]] * 3))
+    base = written(tmp_path / "a.json", measured(here, *[[1.0]] * 3))
+    new = written(tmp_path / "b.json", measured(there, *[[1.0]] * 3))
     status, _, err = run(base, new)
     assert status == 2
     assert "differ in hosts; to compare them anyway, add --ignore hosts" in err
@@ -209,8 +181,8 @@ def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
 def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: Path) -> None:
     kinds = [CrewShape(2), CrewShape(2, ClientKind.THREAD, shared=True)]
     cells = [cell_with("add", "fs", Parameters(shape)) for shape in kinds]
-    base = write(tmp_path / "a.json", measured(cells[0], *[[1.0]] * 3))
-    new = write(tmp_path / "b.json", measured(cells[1], *[[1.0]] * 3))
+    base = written(tmp_path / "a.json", measured(cells[0], *[[1.0]] * 3))
+    new = written(tmp_path / "b.json", measured(cells[1], *[[1.0]] * 3))
     status, _, err = run(base, new, "--ignore", "concurrency")
     assert status == 2
     assert "differ in threads; to compare them anyway, add --ignore threads" in err
@@ -221,7 +193,7 @@ def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: P
 
 @pytest.fixture
 def environments(tmp_path: Path) -> Path:
-    return write(
+    return written(
         tmp_path / "run.json",
         *side("fs", 1.0, 1),
         *side("zeo", 1.0, 3),
@@ -263,7 +235,7 @@ def test_show_includes_the_comparison_of_each_contender(environments: Path) -> N
 @pytest.fixture
 def caches(tmp_path: Path) -> Path:
     times = {"1MB": 2.0, "10MB": 1.0, "100MB": 1.0}
-    return write(
+    return written(
         tmp_path / "caches.json",
         in_rounds("fs", noisy(1), "cold"),
         *(
@@ -293,7 +265,7 @@ def test_all_values_of_a_defined_name_are_compared_with_the_first(caches: Path) 
 @pytest.fixture
 def swept_caches(tmp_path: Path) -> Path:
     """Return a file with another number of objects for each value of a name."""
-    return write(
+    return written(
         tmp_path / "swept.json",
         *(
             measured(
@@ -329,7 +301,7 @@ def test_a_name_without_values_cannot_be_compared(caches: Path, both: Path) -> N
 @pytest.fixture
 def with_trips(tmp_path: Path) -> Path:
     rounds = [[1.0, 1.1]] * 4
-    return write(
+    return written(
         tmp_path / "trips.json",
         in_rounds("zeo", rounds, trips="2 2 2"),
         in_rounds("pg", rounds, trips="12 12 12"),

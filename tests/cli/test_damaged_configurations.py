@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 import shutil
@@ -19,9 +18,9 @@ from unittest import mock
 import pytest
 
 from tests import instances
+from tests.commands import outcome
 from tests.instances import SECRET, VARIABLES, placed
 from tests.watching import watched
-from zodbshootout.cli.main import main
 from zodbshootout.config.sample_files import samples
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
 
@@ -144,17 +143,16 @@ def within(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, previous)
 
 
-def outcome(name: str) -> tuple[int, str, str]:
+def listed(name: str) -> tuple[int, str, str]:
     """Return the outcome of ``--list``, after a check that nothing was touched or shown."""
     site = Path.cwd()
     files = sorted(site.rglob("*"))
-    out, err = io.StringIO(), io.StringIO()
     with watched(site) as done, within(SECONDS):
-        status = main([name, "add", "--list", "-c", "1"], out, err, io.StringIO())
+        status, out, err = outcome(name, "add", "--list", "-c", "1")
     assert [event for event in done if ASKS_A_PYTHON not in event] == []
     assert sorted(site.rglob("*")) == files
-    assert PART_OF_SECRET not in out.getvalue() + err.getvalue()
-    return status, out.getvalue(), err.getvalue()
+    assert PART_OF_SECRET not in out + err
+    return status, out, err
 
 
 def blamed(name: str, complaint: str) -> int:
@@ -168,7 +166,7 @@ def check_damages(name: str, damaged: Path, full: bool) -> None:
     """List the configuration *name* after each damage of a file that belongs to it."""
     for damage in sampled("/".join(damaged.parts[-2:]), damaged.read_text(), full):
         damaged.write_text(damage.text)
-        status, out, err = outcome(name)
+        status, out, err = listed(name)
         seen = (damage._replace(text=""), status, err)
         assert status in {ALL_MEASURED, BAD_USAGE}, seen
         if status == ALL_MEASURED:
@@ -205,7 +203,7 @@ def test_a_variable_with_a_damaged_dsn_is_not_shown(
     name = "plone-backend/relstorage.conf"
     placed(name, Path.cwd())
     monkeypatch.setenv("RELSTORAGE_DSN", form.format(password, password))
-    status, _, err = outcome(name)
+    status, _, err = listed(name)
     assert status in {ALL_MEASURED, BAD_USAGE}, err
 
 
@@ -257,7 +255,7 @@ MISTAKES = {
 def test_a_mistake_is_named_in_plain_words_with_its_line(mistake: str) -> None:
     text, line = MISTAKES[mistake]
     Path("x.conf").write_text(text)
-    status, _, err = outcome("x.conf")
+    status, _, err = listed("x.conf")
     assert status == BAD_USAGE, err
     (complaint,) = err.splitlines()
     assert blamed("x.conf", complaint) == line, complaint
@@ -268,7 +266,7 @@ def test_a_package_that_is_missing_hides_no_other_mistake() -> None:
     Path("x.conf").write_text(
         f"%import zc.beforestorage\n<zodb_db a>\ncache-size many\n{STORAGE}</zodb_db>\n"
     )
-    _, _, err = outcome("x.conf")
+    _, _, err = listed("x.conf")
     assert "x.conf:3: cache-size" in err
 
 
@@ -276,6 +274,6 @@ def test_a_cut_off_configuration_of_zope_is_known_to_be_one() -> None:
     name = "zope2instance/filestorage.conf"
     path = placed(name, Path.cwd())
     path.write_text(path.read_text().partition("<zodb_db")[0])
-    status, _, err = outcome(name)
+    status, _, err = listed(name)
     assert status == BAD_USAGE
     assert "zodb_db" in err

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.test_compare import run, side, write
+from tests.cli.files import run, side, written
 from tests.generated import examples
-from tests.reports.test_rates import result as at_a_rate
-from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, failed, unsupported
+from tests.reports.at_a_rate import result as at_a_rate
+from tests.runs import cell, failed, in_rounds, noisy, unsupported
 from zodbshootout.cli.gate import findings, status_of
 from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.model.outcome import Failure
@@ -83,8 +82,8 @@ def test_a_contender_that_no_longer_keeps_up_is_a_finding(
 
 
 def test_each_loss_is_a_line_with_its_reason(tmp_path: Path) -> None:
-    base = write(tmp_path / "a.json", *side("fs", 1.0, 1), at_a_rate("fs", 20))
-    new = write(
+    base = written(tmp_path / "a.json", *side("fs", 1.0, 1), at_a_rate("fs", 20))
+    new = written(
         tmp_path / "b.json",
         *side("fs", 1.0, 5)[:1],
         failed(cell("hot", "fs"), "wrong data"),
@@ -100,15 +99,17 @@ def test_each_loss_is_a_line_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_a_new_side_without_any_figure_is_a_finding_and_not_bad_usage(tmp_path: Path) -> None:
-    base = write(tmp_path / "a.json", *side("fs", 1.0, 1))
-    new = write(tmp_path / "b.json", failed(cell("add", "fs"), "x"), failed(cell("hot", "fs"), "x"))
+    base = written(tmp_path / "a.json", *side("fs", 1.0, 1))
+    new = written(
+        tmp_path / "b.json", failed(cell("add", "fs"), "x"), failed(cell("hot", "fs"), "x")
+    )
     status, _, err = run(base, new, "--fail-above", "5")
     assert (status, err.count("but the base has a figure")) == (1, 2)
     assert run(base, new)[0] == 2
 
 
 def test_a_cell_that_failed_in_another_environment_is_a_finding(tmp_path: Path) -> None:
-    file = write(
+    file = written(
         tmp_path / "out.json",
         *side("fs", 1.0, 1),
         side("fs@new", 1.0, 3, variant_of="fs")[0],

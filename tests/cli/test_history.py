@@ -11,7 +11,7 @@ import pytest
 from benchmarks.histories import Simulated, simulated, step
 
 from tests.commands import outcome
-from tests.results.test_watching import FIRST, with_trips
+from tests.results.points import FIRST, with_trips
 from zodbshootout.cli.main import command_in
 from zodbshootout.reports.history_report import ATOM
 from zodbshootout.results.history import write_point

@@ -9,8 +9,7 @@ from unittest import mock
 
 import pytest
 
-from tests.results.test_verdicts import noisy
-from tests.runs import contender, plan_of, run
+from tests.runs import contender, noisy, plan_of, run
 from zodbshootout.cli import run as run_module
 from zodbshootout.cli.run import _measured_again
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from benchmarks.histories import simulated
 
-from tests.results.test_verdicts import in_rounds, noisy
+from tests.runs import in_rounds, noisy
 from zodbshootout.cli import point as point_module
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on

@@ -12,8 +12,8 @@ import pyte
 import pytest
 from rich.console import Console
 
-from tests.reports.test_rates import result as at_rate
-from tests.reports.test_text import FOUR, noisy_run
+from tests.reports.at_a_rate import result as at_rate
+from tests.reports.results import FOUR, noisy_run
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.cli.progress import Lines, LiveTable, describe
 from zodbshootout.reports.elements import Report

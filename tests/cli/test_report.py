@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_show import written
+from tests.cli.files import written
 from tests.commands import outcome
 from tests.reports.results import EVERYTHING
 from tests.reports.swept import SWEPT

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reports.test_rates import result as at_a_rate
-from tests.results.test_verdicts import in_rounds
-from tests.runs import failed, unsupported
+from tests.reports.at_a_rate import result as at_a_rate
+from tests.runs import failed, in_rounds, unsupported
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.cli.requirement import Requirement, status_of

@@ -12,9 +12,9 @@ from typing import Any
 import pyperf
 import pytest
 
+from tests.cli.files import written
 from tests.commands import outcome
-from tests.reports.results import EVERYTHING, with_worker_metadata
-from tests.reports.test_text import noisy_run
+from tests.reports.results import EVERYTHING, noisy_run, with_worker_metadata
 from tests.runs import cell, measured
 from zodbshootout.cli.output import console_on
 from zodbshootout.cli.values import default_directory
@@ -25,11 +25,6 @@ from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.results.result import CellResult
-
-
-def written(path: Path, *results: CellResult) -> Path:
-    ResultFiles(path).write([with_worker_metadata(result) for result in results])
-    return path
 
 
 @pytest.fixture

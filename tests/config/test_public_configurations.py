@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
 from tests import instances
+from tests.commands import outcome
 from tests.instances import SECRET, VARIABLES, placed
 from tests.watching import watched
-from zodbshootout.cli.main import main
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
 
 CONTENDERS = {
@@ -60,13 +59,12 @@ def listed(name: str) -> tuple[int, str, str]:
     site = Path.cwd()
     path = placed(name, site)
     files = sorted(site.rglob("*"))
-    out, err = io.StringIO(), io.StringIO()
     with watched(site) as done:
-        status = main([str(path), "add", "--list", "-c", "1"], out, err, io.StringIO())
+        status, out, err = outcome(path, "add", "--list", "-c", "1")
     assert [event for event in done if "guardian" not in event] == []
     assert sorted(site.rglob("*")) == files
-    assert SECRET not in out.getvalue() + err.getvalue()
-    return status, out.getvalue(), err.getvalue()
+    assert SECRET not in out + err
+    return status, out, err
 
 
 def test_every_configuration_is_expected_to_be_listed_or_refused() -> None:

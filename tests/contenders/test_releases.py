@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contenders.test_making import git, wheel
+from tests.repositories import git, wheel
 from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.contenders import releases
 from zodbshootout.contenders.releases import releases_and_commits

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contenders.test_making import git
+from tests.repositories import git
 from zodbshootout.contenders.suspects import Suspects, good_commit
 from zodbshootout.errors import UserError
 

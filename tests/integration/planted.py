@@ -6,7 +6,7 @@ from collections.abc import Collection
 from importlib.metadata import distribution
 from pathlib import Path
 
-from tests.contenders.test_making import git
+from tests.repositories import git
 
 ONE_MORE_QUERY = (
     "relstorage/adapters/postgresql/mover.py",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from tests.clusters import DaskCluster, dask_cluster
+from tests.commands import outcome
 from tests.integration.command import (
     Done,
     cells,
@@ -20,7 +20,6 @@ from tests.integration.command import (
     wait_until,
 )
 from tests.integration.sections import RELSTORAGE, SQLITE, ZEO_SERVER, contender, zeo
-from zodbshootout.cli.main import main
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers.address import certificates
 from zodbshootout.servers.dask import cluster_for
@@ -162,6 +161,6 @@ def test_bad_use_of_hosts_is_refused_before_anything_is_started(
     hosts: str, words: tuple[str, ...], message: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
-    err = io.StringIO()
-    assert main(["x.conf", "add", *words, "--hosts", hosts], io.StringIO(), err) == 2
-    assert message in err.getvalue()
+    status, _, err = outcome("x.conf", "add", *words, "--hosts", hosts)
+    assert status == 2
+    assert message in err

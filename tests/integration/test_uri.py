@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import outcome
 from tests.integration.command import QUICK, cells, left_behind, metadata_of, names_in, run
-from zodbshootout.cli.main import main
 from zodbshootout.client.reachability import accepts
 from zodbshootout.servers.address import HOST, reserved_port
 
@@ -171,11 +170,10 @@ def test_a_bad_uri_prints_one_line_and_returns_2(
     uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    out, err = io.StringIO(), io.StringIO()
-    assert main([uri, *QUICK], out, err) == 2
-    (line,) = err.getvalue().splitlines()
+    status, out, err = outcome(uri, *QUICK)
+    (line,) = err.splitlines()
     assert line.startswith(f"zodbshootout: {message}")
-    assert out.getvalue() == ""
+    assert (status, out) == (2, "")
     assert list(tmp_path.iterdir()) == []
 
 

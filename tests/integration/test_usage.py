@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.commands import outcome
 from tests.faults.runs import BUSY, GOOD, faulty
 from tests.integration.command import left_behind, run
-from zodbshootout.cli.main import main
 
 
 def test_trap_12_fail_fast_stops_at_the_first_failure_and_logs_its_traceback(
@@ -121,11 +120,10 @@ def test_bad_input_prints_one_line_and_returns_2_before_measuring(
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setattr(tempfile, "tempdir", str(home / "tmp"))
     words, message = BAD[name]
-    out, err = io.StringIO(), io.StringIO()
-    assert main(words, out, err, io.StringIO()) == 2
-    (line,) = err.getvalue().splitlines()
+    status, out, err = outcome(*words)
+    (line,) = err.splitlines()
     assert message in line
-    assert out.getvalue() == ""
+    assert (status, out) == (2, "")
     assert list((home / "tmp").iterdir()) == []
     assert [path.name for path in home.rglob("*.json")] == ["there.json"]
 

@@ -19,8 +19,8 @@ import pytest
 import yaml
 import ZEO
 
-from tests.contenders.test_making import git
 from tests.integration.command import open_directory
+from tests.repositories import git
 from tests.wheel import build_wheel
 from zodbshootout.cli import options
 from zodbshootout.config.sample_files import samples

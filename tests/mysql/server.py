@@ -8,6 +8,8 @@ from typing import Any
 
 from relstorage.adapters.mysql.drivers import MySQLDialect
 
+DEBIAN_12 = "10.11.19-MariaDB-0+deb12u1"
+DEBIAN_SID = "9.7.4-2"
 _NAMED = re.compile(r"\s*(CREATE|DROP) TABLE (\w+)")
 
 

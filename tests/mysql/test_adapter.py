@@ -8,8 +8,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller
 from relstorage.options import Options
 
-from tests.mysql.server import FakeDriver, FakeServer
-from tests.mysql.test_version import DEBIAN_12, DEBIAN_SID
+from tests.mysql.server import DEBIAN_12, DEBIAN_SID, FakeDriver, FakeServer
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
 from zodbshootout.mysql.adapter import SchemaInstaller

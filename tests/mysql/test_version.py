@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mysql.server import FakeDriver, FakeServer
+from tests.mysql.server import DEBIAN_12, DEBIAN_SID, FakeDriver, FakeServer
 from zodbshootout.mysql.adapter import VersionDetector, honours_inline_references, number, product
-
-DEBIAN_12 = "10.11.19-MariaDB-0+deb12u1"
-DEBIAN_SID = "9.7.4-2"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ZODB.FileStorage import FileStorage
 from ZODB.POSException import ConflictError
 from ZODB.utils import p64
 
-from tests.recording.test_storage import commit_twice
+from tests.recording.committing import commit_twice
 from zodbshootout.recording import Limits, record
 from zodbshootout.recording.chunks import Event, Kind, encode, header
 from zodbshootout.recording.description import Distribution, Step, describe

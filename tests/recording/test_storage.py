@@ -29,6 +29,7 @@ from ZODB.utils import p64, u64, z64
 from zope.interface import providedBy
 from zope.interface.verify import verifyObject
 
+from tests.recording.committing import commit_twice
 from tests.recording.recordings import connections, counts, events_in, files_in
 from zodbshootout.recording import Limits, record
 from zodbshootout.recording.chunks import NONE, Event, Kind
@@ -220,21 +221,6 @@ def test_invalidations_are_counted_when_a_transaction_begins(recorded: DB, place
         if event.kind == Kind.BEGIN and event.number
     ]
     assert begun == [6]  # five new objects and the root
-
-
-def commit_twice(db: DB, change: Callable[[Any], None]) -> None:
-    """Change the same object in overlapping transactions of two connections."""
-    managers = [transaction.TransactionManager() for _ in range(2)]
-    roots = [db.open(manager).root() for manager in managers]
-    for root in roots:
-        change(root)
-    try:
-        for manager in managers:
-            manager.commit()
-    finally:
-        for manager, root in zip(managers, roots, strict=True):
-            manager.abort()
-            root._p_jar.close()
 
 
 def test_conflicts_are_recorded_with_the_call_that_raised_them(recorded: DB, place: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from tests.runs import cell, failed, measured, run, unsupported
+from tests.runs import cell, failed, in_rounds, measured, noisy, run, unsupported
 from zodbshootout.results.result import CellResult
 
 EVERYTHING = [
@@ -34,4 +36,25 @@ def with_worker_metadata(result: CellResult) -> CellResult:
         with_metadata = with_metadata.with_run(
             run(*before.values, **{**before.get_metadata(), **metadata})
         )
-    return with_metadata
+    return replace(result, runs=with_metadata.runs)
+
+
+FOUR = ("filestorage", "zeo", "sqlite", "memory")
+
+
+def noisy_run(names: Sequence[str], noise: float) -> list[CellResult]:
+    """Return results of the default benchmarks, each contender half as fast as the one before."""
+    rates = {"add": 1, "update": 1, "warm": 10, "cold": 2, "prefetch_cold": 2, "hot": 100,
+             "steamin": 900}  # fmt: skip
+    return [
+        in_rounds(
+            name,
+            noisy(10 * number + row, slower=0.02 * 2**number / rate, noise=noise),
+            benchmark,
+            precision=0.05,
+            duration=4.0,
+            other_load=0.4,
+        )
+        for number, name in enumerate(names)
+        for row, (benchmark, rate) in enumerate(rates.items())
+    ]

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.reports.results import FOUR, noisy_run
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
-from tests.reports.test_text import FOUR, noisy_run
-from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, cell_with, measured
+from tests.runs import cell, cell_with, in_rounds, measured, noisy
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
 from zodbshootout.reports.elements import Chart, ChartKind, Point

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.results.test_trend import RUNS, for_a_time
+from tests.results.over_time import RUNS, for_a_time
 from tests.runs import cell, measured_for
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.reports.csv_json import write_csv, write_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.reports.test_rates import RUNS, result, titles_and_figures
+from tests.reports.at_a_rate import RUNS, result, titles_and_figures
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.names import long_name, short_name

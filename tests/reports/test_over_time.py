@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.results.test_trend import SLOWING, values
+from tests.results.over_time import SLOWING, values
 from tests.runs import cell, run
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns, remedy

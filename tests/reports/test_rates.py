@@ -11,8 +11,8 @@ import pyperf
 import pytest
 from rich.console import Console
 
-from tests.results.test_verdicts import in_rounds
-from tests.runs import failed
+from tests.reports.at_a_rate import RUNS, result, titles_and_figures
+from tests.runs import failed, in_rounds
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.reports import text
@@ -25,37 +25,6 @@ from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
 from zodbshootout.workers.histograms import histogram
-
-RUNS = 4
-ITERATIONS = 400
-"""The number of iterations of each run."""
-
-
-def result(contender: str, rate: float, times: float = 1, **more: Any) -> CellResult:
-    """Return a result at a rate, with 3 % of the latencies ten times as long as the others."""
-    runs = []
-    for number in range(RUNS):
-        usual = 1e-3 * times * (1 + number / 1000)
-        latencies = Latencies()
-        latencies.record([usual] * 97 + [10 * usual] * 3)
-        metadata = {
-            "iterations": ITERATIONS,
-            "latency_histogram": histogram(latencies).encode().decode(),
-            "latency_max_s": 10 * usual,
-            "part_of_schedule": 1.0,
-            "lag_growth_s": "0.0",
-            **more,
-        }
-        runs.append(in_rounds(contender, [[usual]] * RUNS, "update", **metadata).runs[number])
-    made = in_rounds(contender, [[1e-3]], "update")
-    parameters = replace(made.cell.parameters, rate=rate)
-    return replace(made, cell=replace(made.cell, parameters=parameters), runs=tuple(runs))
-
-
-def titles_and_figures(*results: CellResult) -> dict[str, list[str]]:
-    (table,) = make_report([ResultSet(results)]).tables
-    assert table.caption.startswith("Latency at a given rate (less is better): ")
-    return {row.title: [entry.text for entry in row.entries] for row in table.rows}
 
 
 def test_the_table_of_a_rate_shows_the_rate_reached_and_the_latencies() -> None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.results.test_verdicts import in_rounds
-from tests.runs import cell
+from tests.runs import cell, in_rounds
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.reports.comparison import exceptions
 from zodbshootout.reports.ratios import sentence

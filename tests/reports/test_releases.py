@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.results.test_steps import IN_ORDER, all_releases, in_release, name_of
+from tests.results.of_releases import IN_ORDER, all_releases, in_release, name_of
 from tests.runs import cell, unsupported
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.drawing import draw

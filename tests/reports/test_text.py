@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.reports.results import EVERYTHING
-from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, failed, measured, unsupported
+from tests.reports.results import EVERYTHING, FOUR, noisy_run
+from tests.runs import cell, failed, in_rounds, measured, noisy, unsupported
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import MappingType
@@ -89,27 +88,6 @@ def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
     shown = stream.getvalue()
     # The first contender is in each of the seven parts.
     assert shown.count("~20,000") == shown.count("contender") == 14
-
-
-FOUR = ("filestorage", "zeo", "sqlite", "memory")
-
-
-def noisy_run(names: Sequence[str], noise: float) -> list[CellResult]:
-    """Return results of the default benchmarks, each contender half as fast as the one before."""
-    rates = {"add": 1, "update": 1, "warm": 10, "cold": 2, "prefetch_cold": 2, "hot": 100,
-             "steamin": 900}  # fmt: skip
-    return [
-        in_rounds(
-            name,
-            noisy(10 * number + row, slower=0.02 * 2**number / rate, noise=noise),
-            benchmark,
-            precision=0.05,
-            duration=4.0,
-            other_load=0.4,
-        )
-        for number, name in enumerate(names)
-        for row, (benchmark, rate) in enumerate(rates.items())
-    ]
 
 
 @pytest.mark.parametrize(

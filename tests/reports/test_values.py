@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.results.test_verdicts import in_rounds
+from tests.runs import in_rounds
 from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,51 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.runs import cell, failed, run, unsupported
+from tests.results.of_releases import IN_ORDER, INSTALLED, RELEASES, all_releases, in_release
+from tests.runs import cell, failed, unsupported
 from zodbshootout.results.releases import originals_of, series_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
 from zodbshootout.results.verdicts import pairs_to_compare
-
-RELEASES = ("4.0.0", "4.1.0", "4.2.0", "4.10.0")
-INSTALLED = "4.3.0"
-IN_ORDER = ["4.0.0", "4.1.0", "4.2.0", INSTALLED, "4.10.0"]
-
-
-def name_of(release: str, contender: str = "pg") -> str:
-    return contender if release == INSTALLED else f"{contender}@relstorage=={release}"
-
-
-def in_release(
-    release: str,
-    seconds: float = 0.1,
-    *,
-    benchmark: str = "update",
-    contender: str = "pg",
-    rounds: Sequence[int] = range(10),
-    noise: float = 0.01,
-    **metadata: Any,
-) -> CellResult:
-    """Return the result of a release in rounds in which the machine is more or less fast."""
-    chance = random.Random(f"{release} {benchmark} {contender}")
-    result = CellResult(cell(benchmark, name_of(release, contender)))
-    facts = {"version_RelStorage": release, "slices": "0 1 2", **metadata}
-    if release != INSTALLED:
-        facts["variant_of"] = contender
-    for number in rounds:
-        machine = random.Random(number).uniform(1, 2)
-        values = [seconds * machine * math.exp(chance.gauss(0, noise)) for _ in range(3)]
-        result = result.with_run(run(*values, round=f"r-{number}", **facts))
-    return result
-
-
-def all_releases(**seconds: float) -> list[CellResult]:
-    """Return results of all releases; *seconds* are those from a release on, as in ``v4_1_0=1``."""
-    results, time = {}, 0.1
-    for release in IN_ORDER:
-        time = seconds.get(f"v{release.replace('.', '_')}", time)
-        results[release] = in_release(release, time)
-    return [results[INSTALLED], *(results[release] for release in RELEASES)]
 
 
 def significant(steps: Sequence[Step]) -> list[tuple[str, str]]:

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.runs import cell, failed, measured, run
+from tests.runs import cell, failed, in_rounds, measured, noisy, run
 from zodbshootout.errors import UserError
 from zodbshootout.model.costs import BY_NAME
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, compare, ratio_of, rounds_needed
-
-
-def in_rounds(
-    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add", **more: Any
-) -> CellResult:
-    """Return a result whose runs were made in rounds numbered from 0, with slices in order."""
-    result = CellResult(cell(benchmark, contender))
-    for number, values in enumerate(rounds):
-        slices = " ".join(map(str, range(len(values))))
-        result = result.with_run(run(*values, round=f"r-{number}", slices=slices, **more))
-    return result
-
-
-def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) -> list[list[float]]:
-    """Return values of runs on a machine that is half as fast in some rounds as in others."""
-    chance, machine = random.Random(seed), random.Random(0)
-    return [
-        [speed * slower * math.exp(chance.gauss(0, noise)) for _ in range(10)]
-        for speed in (machine.choice([1.0, 2.0]) for _ in range(runs))
-    ]
 
 
 def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from benchmarks.histories import Simulated, drift, packages, simulated, step
 
-from tests.results.test_verdicts import in_rounds, noisy
+from tests.results.points import FIRST, with_trips
+from tests.runs import in_rounds, noisy
 from zodbshootout.results.anchor import Accepted
 from zodbshootout.results.drift import FEWEST_POINTS, drift_of
 from zodbshootout.results.history import (
@@ -41,8 +42,6 @@ from zodbshootout.results.watching import (
     findings_of,
     smallest_change,
 )
-
-FIRST = "zeo: benchmark0"
 
 
 def names_of(findings: Sequence[Finding], base: str = PREVIOUS) -> list[tuple[str, bool]]:
@@ -162,11 +161,6 @@ def test_other_parameters_begin_a_new_series_and_are_named() -> None:
     cell = replace(point.cells[0], name=f"{FIRST} processes-4", parameters={"clients": 4})
     history.points[-1] = replace(point, cells=[cell])
     assert history.history.new_series == [f"{FIRST} processes-4 begins a new series: clients - → 4"]
-
-
-def with_trips(point: Point, **trips: Sequence[float]) -> Point:
-    first, *others = point.cells
-    return replace(point, cells=[replace(first, costs={"trips": trips}), *others])
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.clients import USE
 from tests.servers.conftest import MakeServer
-from tests.servers.test_zeo_server import USE
 from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.servers import address

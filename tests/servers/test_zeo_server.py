@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.clients import USE
 from tests.servers.conftest import MakeServer
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import Interpreter
@@ -17,10 +18,6 @@ PLAIN = (
     "%import ZEO\n%import relstorage\n%import zc.zlibstorage\n%define size 5\n"
     "<zeoserver it>\n<settings>\ninvalidation-queue-size $size\nauthentication-database $$x\n"
     f"</settings>\n{STORAGE}</zeoserver>\n"
-)
-USE = (
-    "<zodb one>\n<clientstorage>\nserver $it\n<ssl>\ncertificate $it_certificate\nkey $it_key\n"
-    "authenticate $it_authority\n</ssl>\n</clientstorage>\n</zodb>\n"
 )
 
 

@@ -24,7 +24,7 @@ from tests.fakes import (
     parameters,
     plan,
 )
-from tests.truth.test_rates import SERVICE, mean_response, serving
+from tests.truth.queueing import SERVICE, mean_response, serving
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.data.objects import Item, pickled
 from zodbshootout.client.database import Database

@@ -13,11 +13,7 @@ from tests.fakes import (
     CHECK,
     COMMIT,
     LOAD,
-    NEW_OID,
-    POLL,
-    PREFETCH,
     STORE,
-    SYNC,
     TPC_FINISH,
     FakeClock,
     FakeStorage,
@@ -27,6 +23,7 @@ from tests.fakes import (
     measure,
     parameters,
 )
+from tests.truth.expected import BEGIN, EXPECTED, HALF, MAPPING, N
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
@@ -37,38 +34,10 @@ from zodbshootout.crews.crew import Sample
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.specification import MappingType, Parameters
 
-N = 10
-HALF = 5
-MAPPING = 1
-READ_AGAIN = 1
-"""Further loads of the mapping: Connection.get loads its record, and so does the mapping."""
-BEGIN = SYNC + POLL
 LOCK = 2.0**32
 MANY = 400
 """Iterations of 8 clients in which points of their progress are dropped."""
 
-EXPECTED = {
-    "add": BEGIN + N * NEW_OID + (N + MAPPING) * STORE + COMMIT,
-    "update": BEGIN + N * STORE + COMMIT,
-    "warm": BEGIN + (N + MAPPING + READ_AGAIN) * LOAD,
-    "cold": BEGIN + (N + MAPPING + READ_AGAIN) * LOAD,
-    "prefetch_cold": BEGIN + PREFETCH + (N + MAPPING + READ_AGAIN) * LOAD,
-    "hot": (N + MAPPING) * LOAD,
-    "steamin": 0.0,
-    "load": LOAD,
-    "load_before": LOAD,
-    "history": 0.0,
-    "store": N * STORE + COMMIT,
-    "tpc": COMMIT,
-    "ex_commit": BEGIN,
-    "im_commit": POLL,
-    "readCurrent": BEGIN + N * CHECK + COMMIT,
-    "new_oid": N * NEW_OID,
-    "conflicts": BEGIN + HALF * STORE + COMMIT,
-    # So small a BTree is one record, which contains its only bucket.
-    "conflicts_map": BEGIN + (HALF + MAPPING) * STORE + COMMIT,
-    "readCurrent_conflicts": BEGIN + N * STORE + N * CHECK + COMMIT,
-}
 CONFLICTING = {"conflicts", "conflicts_map", "readCurrent_conflicts"}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
 from tests.runs import cell_with, run
-from tests.truth.test_exact_times import EXPECTED
+from tests.truth.expected import EXPECTED
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.results.result import CellResult, OverTime

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
+from tests.truth.queueing import SERVICE, mean_response, serving
 from zodbshootout.client.benchmarks.benchmark import Nothing
 from zodbshootout.client.session import POLL_INTERVAL, PacedStretchTimer
 from zodbshootout.crews.crew import Crew, Sample
@@ -22,19 +23,6 @@ from zodbshootout.scheduling.calibration import loops_at_rate
 from zodbshootout.workers.histograms import histogram
 from zodbshootout.workers.measuring import Measuring
 from zodbshootout.workers.summary import summarize
-
-SERVICE = 0.01
-"""Seconds that the server takes for each request, one at a time."""
-
-
-def serving(clock: FakeClock, serve: Callable[[], None]) -> type[Nothing]:
-    """Return a benchmark whose iterations are requests to a server."""
-
-    class Request(Nothing):
-        def run(self) -> None:
-            serve()
-
-    return Request
 
 
 def measure_requests(
@@ -50,12 +38,6 @@ def measure_requests(
 
 def constantly(clock: FakeClock) -> None:
     clock.spend(SERVICE)
-
-
-def mean_response(rate: float) -> float:
-    """Return the mean response time, by the Pollaczek-Khinchine formula."""
-    utilization = rate * SERVICE
-    return SERVICE + utilization * SERVICE / (2 * (1 - utilization))
 
 
 def quantile_of_response(rate: float, fraction: float) -> float:

@@ -5,26 +5,14 @@ from typing import Any
 import pytest
 import ZODB
 from transaction import TransactionManager
-from ZODB.MappingStorage import MappingStorage
 from ZODB.utils import u64
 
+from tests.client.data.counting import CountingStorage
 from tests.fakes import parameters
 from zodbshootout.client.data import filler
 from zodbshootout.client.data.datasets import TOP
 from zodbshootout.client.data.filler import fill_up, filled
 from zodbshootout.client.data.objects import Item
-
-
-class CountingStorage(MappingStorage):  # type: ignore[misc]
-    """A storage that counts the records that each transaction stores."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stored: list[int] = []
-
-    def tpc_finish(self, transaction: Any, func: Any = lambda tid: None) -> Any:
-        self.stored.append(len(self._tdata))
-        return super().tpc_finish(transaction, func)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import ZODB
 from transaction import TransactionManager
 
-from tests.client.data.test_filler import CountingStorage
+from tests.client.data.counting import CountingStorage
 from tests.fakes import parameters
 from zodbshootout.client.data import grown
 from zodbshootout.client.data.btrees import btree_class

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ZODB.blob import Blob
 
-from tests.client.storage_types.test_wrappers import FS, MAPPING, blobs, demo, zlib
+from tests.client.storage_types.sections import FS, MAPPING, blobs, demo, zlib
 from zodbshootout.client.database import Database
 from zodbshootout.client.storage_types.relstorage_servers import POSTGRESQL, size_of_product
 from zodbshootout.config.configuration import parse

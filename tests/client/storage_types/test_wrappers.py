@@ -15,6 +15,7 @@ from transaction import TransactionManager
 from ZODB.POSException import StateLoadError
 from ZODB.utils import u64
 
+from tests.client.storage_types.sections import FILE, FS, MAPPING, blobs, demo, in_, zlib
 from zodbshootout.client.database import Database, NotZapped
 from zodbshootout.client.storage_types import StorageType
 from zodbshootout.config.configuration import parse
@@ -23,11 +24,8 @@ from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.model.storage_facts import CacheUse, Sharing
 
 IMPORTS = "%import relstorage\n%import zc.zlibstorage\n%import foreign\n"
-FILE = "<filestorage {name}>\npath $scratch/{name}x.fs\n</filestorage>\n"
-FS = FILE.replace(" {name}", "").replace("{name}", "")
 CHANGES = FILE.replace("{name}", "changes")
 SQLITE = "<relstorage>\n<sqlite3>\ndata-dir $scratch/s\n</sqlite3>\n</relstorage>\n"
-MAPPING = "<mappingstorage/>\n"
 FS_CLASS = "ZODB.FileStorage.FileStorage.FileStorage"
 MAPPING_CLASS = "ZODB.MappingStorage.MappingStorage"
 
@@ -41,22 +39,6 @@ class Tally(Persistent):  # type: ignore[misc]
 
     def _p_resolveConflict(self, old: Any, saved: Any, new: Any) -> Any:  # noqa: N802
         return {**new, "count": saved["count"] + new["count"] - old.get("count", 0)}
-
-
-def in_(section: str, *inner: str) -> str:
-    return f"<{section}>\n{''.join(inner)}</{section}>\n"
-
-
-def zlib(inner: str) -> str:
-    return in_("zlibstorage", inner)
-
-
-def blobs(inner: str) -> str:
-    return in_("blobstorage", "blob-dir $scratch/blobs\n", inner)
-
-
-def demo(*inner: str) -> str:
-    return in_("demostorage", *inner)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,47 @@
+"""Results whose figures change with time."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.runs import cell, measured_for
+from zodbshootout.results.result import CellResult
+
+SLOWING = [3.3, 6.1, 9.2, 11.6, 14.4, 17.0, 19.9]
+"""The means of runs of a FileStorage that takes longer for each megabyte of its file."""
+
+
+def values(
+    means: Sequence[float], seed: int = 1, noise: float = 0.02, within: float = 1.0
+) -> list[list[float]]:
+    """Return runs of six noisy values; their last is *within* times as long as their first."""
+    chance = random.Random(seed)
+    return [
+        [mean * math.exp(chance.gauss(0, noise)) * within ** (turn / 5) for turn in range(6)]
+        for mean in means
+    ]
+
+
+RUNS = 40
+
+
+def for_a_time(
+    contender: str,
+    rise: float = 1.0,
+    seed: int = 1,
+    noise: float = 0.01,
+    each: Callable[[int], Mapping[str, Any]] = lambda _: {},
+) -> CellResult:
+    """Return a result whose runs share their clients, at the end *rise* times as long.
+
+    Half of the noise of a run is still in the next one.
+    """
+    chance, log, runs = random.Random(seed), 0.0, []
+    for number in range(RUNS):
+        log = log / 2 + chance.gauss(0, noise)
+        mean = math.exp(log) * (1 + (rise - 1) * number / (RUNS - 1))
+        runs.append([mean * math.exp(chance.gauss(0, noise)) for _ in range(4)])
+    return measured_for(cell("update", contender), runs, each=each)

@@ -27,7 +27,7 @@ from ZODB.utils import z64
 
 from tests.integration.command import Done, cells, run
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.datasets import TOP, Dataset, contents, find, grown_tree
+from zodbshootout.client.data.datasets import TOP, Dataset, contents, find_objects, grown_tree
 from zodbshootout.client.data.filler import CHUNK, CHUNKS_AT_ONCE
 from zodbshootout.client.data.objects import Item
 from zodbshootout.model.specification import CrewShape, MappingType, Parameters
@@ -143,7 +143,9 @@ def outcomes(place: Path, benchmark: str) -> dict[str, tuple[str, str]]:
 
 def added(connection: Any, contender: str, like: Parameters) -> Any:
     """Return a mapping that ``add`` has filled with objects."""
-    mappings = find(connection.root(), Dataset.ADD, replace(like, owner=contender), 0).values()
+    mappings = find_objects(
+        connection.root(), Dataset.ADD, replace(like, owner=contender), 0
+    ).values()
     return next(mapping for mapping in mappings if mapping)
 
 
@@ -153,7 +155,7 @@ def files_of(connection: Any, contender: str, dataset: Dataset) -> list[bytes]:
         documents = added(connection, contender, LIKE).values()
     else:
         owned = replace(LIKE, owner=contender)
-        documents = find(connection.root(), dataset, owned, 0).values()
+        documents = find_objects(connection.root(), dataset, owned, 0).values()
     return [Path(document.blob.committed()).read_bytes() for document in documents]
 
 
@@ -219,7 +221,7 @@ def with_btrees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def updated(connection: Any, contender: str, like: Parameters) -> Any:
     """Return the mapping whose objects ``update`` has changed."""
-    return find(connection.root(), Dataset.UPDATE, replace(like, owner=contender), 0)
+    return find_objects(connection.root(), Dataset.UPDATE, replace(like, owner=contender), 0)
 
 
 def leaves(btree: Any) -> Iterator[list[Any]]:

@@ -13,7 +13,7 @@ from tests.client.data.counting import CountingStorage
 from tests.fakes import parameters
 from zodbshootout.client.data import grown
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.datasets import Dataset, find, grown_tree, make
+from zodbshootout.client.data.datasets import Dataset, find_objects, grown_tree, make
 from zodbshootout.client.data.filler import fill_up, filled
 from zodbshootout.client.data.grown import ODD_KEYS, GrownTree
 from zodbshootout.model.specification import MappingType, Parameters
@@ -105,7 +105,9 @@ def test_a_dataset_is_between_the_objects_of_the_tree(kind: MappingType, connect
     manager.commit()
     connection.cacheMinimize()
     manager.begin()
-    parts = [find(connection.root(), Dataset.READ, like(1000, kind), 0, n) for n in range(3)]
+    parts = [
+        find_objects(connection.root(), Dataset.READ, like(1000, kind), 0, n) for n in range(3)
+    ]
     contents = [item.content for part in parts for item in part.values()]
     assert len(set(contents)) == 90
     assert len(grown_tree(connection.root(), like(0, kind)).tree) == 1090

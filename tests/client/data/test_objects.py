@@ -8,7 +8,7 @@ import ZODB
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.data.datasets import Dataset, contents, find, key_at, make
+from zodbshootout.client.data.datasets import Dataset, contents, find_objects, key_at, make
 from zodbshootout.client.data.objects import content_size, record_size, smallest_record
 from zodbshootout.model.specification import CrewShape, MappingType, Parameters
 
@@ -25,7 +25,7 @@ def test_trap_7_stored_records_have_the_requested_size_on_average(size: int) -> 
     with db.transaction() as connection:
         make(connection.root(), Dataset.READ, parameters, client=0)
     with db.transaction() as connection:
-        mapping = find(connection.root(), Dataset.READ, parameters, client=0)
+        mapping = find_objects(connection.root(), Dataset.READ, parameters, client=0)
         sizes = [len(connection._storage.load(item._p_oid)[0]) for item in mapping.values()]
     db.close()
     assert statistics.fmean(sizes) == pytest.approx(size, rel=0.05)
@@ -48,7 +48,7 @@ def test_a_mapping_holds_its_objects_in_the_order_of_contents() -> None:
     parameters = Parameters(CrewShape(1), objects=5)
     root: dict[str, object] = {}
     make(root, Dataset.READ, parameters, client=0)
-    items = find(root, Dataset.READ, parameters, client=0).values()
+    items = find_objects(root, Dataset.READ, parameters, client=0).values()
     assert [item.content for item in items] == contents(Dataset.READ, parameters, 0, revision=0)
 
 
@@ -57,7 +57,7 @@ def test_a_tree_that_lost_objects_is_made_again() -> None:
     root: dict[str, object] = {}
     assert make(root, Dataset.READ, parameters, client=0)
     assert not make(root, Dataset.READ, parameters, client=0)
-    find(root, Dataset.READ, parameters, client=0).popitem()
+    find_objects(root, Dataset.READ, parameters, client=0).popitem()
     assert make(root, Dataset.READ, parameters, client=0)
-    assert len(find(root, Dataset.READ, parameters, client=0)) == 5
+    assert len(find_objects(root, Dataset.READ, parameters, client=0)) == 5
     transaction.abort()

@@ -63,7 +63,9 @@ class Add(Benchmark):
     def _new_mappings(self, count: int) -> list[Any]:
         with self.client.transactions:
             root = self.client.connection.root()
-            parent = datasets.find(root, self.dataset, self.client.parameters, self.client.index)
+            parent = datasets.find_objects(
+                root, self.dataset, self.client.parameters, self.client.index
+            )
             mappings = datasets.add_empty_mappings(
                 parent, self.client.parameters, self.client.index, count
             )

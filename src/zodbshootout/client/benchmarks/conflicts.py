@@ -48,7 +48,7 @@ class Conflicting(Benchmark):
         return self.dataset.mappings(self.client.parameters.crew.size)
 
     def find(self, root: Any, number: int) -> Any:
-        return datasets.find(root, self.dataset, self.client.parameters, number)
+        return datasets.find_objects(root, self.dataset, self.client.parameters, number)
 
     def set_up(self) -> None:
         # No client changes anything before all clients are set up.

@@ -22,7 +22,9 @@ class ReadCurrent(Benchmark):
         client = self.client
         client.disconnect()
         root = client.connect().root()
-        self.mapping: Any = datasets.find(root, self.dataset, client.parameters, client.index)
+        self.mapping: Any = datasets.find_objects(
+            root, self.dataset, client.parameters, client.index
+        )
         self.between = None if client.keeps_loaded(client.parameters.objects) else self._load
         client.catch_up()
         self._load()

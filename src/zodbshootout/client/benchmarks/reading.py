@@ -110,7 +110,7 @@ class Reading(Benchmark):
 
     def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index
-        mapping = datasets.find(connection.root(), self.dataset, parameters, index, number)
+        mapping = datasets.find_objects(connection.root(), self.dataset, parameters, index, number)
         if parameters.grown:  # sets share nodes of the tree, so these exist already
             connection.cacheMinimize()
         mapping._p_activate()

@@ -50,7 +50,7 @@ class Revised(Benchmark):
     def set_up(self) -> None:
         parameters, index = self.client.parameters, self.client.index
         root = self.client.connect().root()
-        mapping: Any = datasets.find(root, self.dataset, parameters, index)
+        mapping: Any = datasets.find_objects(root, self.dataset, parameters, index)
         self.mapping_oid = mapping._p_oid
         items = list(mapping.values())
         self.serials = [self._write(items, number) for number in range(self.revisions)]

@@ -31,13 +31,13 @@ class Update(Benchmark):
         self.revision = 0
         with self.client.second_connection() as connection:
             parameters, index = self.client.parameters, self.client.index
-            mapping = datasets.find(connection.root(), self.dataset, parameters, index)
+            mapping = datasets.find_objects(connection.root(), self.dataset, parameters, index)
             connection.prefetch(mapping.values())  # faster than one by one
 
     def prepare(self) -> None:
         self.client.disconnect()
         root = self.client.connect().root()
-        self.mapping: Any = datasets.find(
+        self.mapping: Any = datasets.find_objects(
             root, self.dataset, self.client.parameters, self.client.index
         )
         objects = self.client.parameters.objects

@@ -135,8 +135,10 @@ def mapping_name(parameters: Parameters) -> str:
     return mapping
 
 
-def find(root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> Any:
-    """Return a client's set *number*.
+def find_objects(
+    root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0
+) -> Any:
+    """Return the mapping that holds a client's set *number*.
 
     :raises CheckFailed: if it is missing
     """

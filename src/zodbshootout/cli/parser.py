@@ -88,7 +88,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--workload PATH", type=values.workload,
-            help="replay the workload recorded in PATH, a directory or a file, or an installed one, "
+            help="replay the workload recorded in PATH, a directory, a file or an installed one, "
             "such as plone; alone, or in addition to the benchmarks that are named",
         ),
         option(

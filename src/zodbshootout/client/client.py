@@ -65,18 +65,32 @@ class Client:
     ) -> None:
         """Create client number *index* (from 0) of a crew; *neighbours* share its DB."""
         self.index = index
+        """Its number in the crew, from 0."""
         self.parameters = parameters
+        """The parameters of the cell."""
         self.database = database
+        """The DB, which neighbours share."""
         self.neighbours = neighbours or Neighbours(1, index)
+        """The clients that share its DB.
+
+        ``neighbours.together(action)`` waits for all of them, has one of them call *action*, and
+        returns the result to each.
+        """
         self.payload = payload(parameters, index)
+        """The content of its objects: ``payload.contents(objects, revision)`` returns a list."""
         self.transactions = TransactionManager(explicit=True)
+        """Its transaction manager, in explicit mode."""
         self.connection: Any = None
+        """The open connection, or ``None``."""
         self.commit_log: CommitLog | None = None
         """The commits of its connections, if they will be looked for later."""
         self._loads = self._stores = 0
 
     def connect(self) -> Any:
-        """Open a connection and begin a transaction; return the connection."""
+        """Open a connection and begin a transaction; return the connection.
+
+        That transaction has to end before the next one begins.
+        """
         self.connection = self.database.db.open(self.transactions)
         if self.commit_log is not None:
             self.commit_log.watch(self.connection._storage)
@@ -143,7 +157,7 @@ class Client:
         return self.second_connection()
 
     def auditing_connection(self) -> AbstractContextManager[Any]:
-        """Open another connection that sees what all clients have committed.
+        """Open another connection that sees what all clients have committed, for an audit.
 
         All clients of the DB wait meanwhile, and have returned their connections.
         """

@@ -165,6 +165,9 @@ class Database:
     Close all its connections before closing or reopening it.
     """
 
+    db: Any
+    """The open ``ZODB.DB``."""
+
     def __init__(self, storage: Storage, open_db: Callable[[Storage], Any] = open_db) -> None:
         """Open *storage* with *open_db*; exceptions of ZConfig, ZODB and the storage propagate."""
         self.specification = storage

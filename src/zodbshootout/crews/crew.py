@@ -212,6 +212,7 @@ class Sample:
     taken: float = 0.0
     """Seconds in which these iterations were done, summed over the clients."""
     counts: Counter[str] = field(default_factory=Counter)
+    """Loads, stores and so on of these iterations, as their benchmark counts them."""
     cleared: tuple[str, ...] = ()
     used: Used = field(default_factory=Used)
     """The use of the machine by the clients, including uncounted iterations."""

@@ -93,8 +93,11 @@ class ClientKind(enum.Enum):
     """The unit of execution in which a client runs."""
 
     PROCESS = "process"
+    """A process for each client."""
     THREAD = "thread"
+    """A thread for each client, in one process."""
     GREENLET = "greenlet"
+    """A greenlet of gevent for each client, in one process."""
 
     @property
     def plural(self) -> str:
@@ -134,7 +137,9 @@ class CrewShape:
     """How many clients run at once, of which kind, where, and whether they share one DB."""
 
     size: int
+    """The number of clients."""
     client_kind: ClientKind = ClientKind.PROCESS
+    """The unit of execution that each client has."""
     shared: bool = False
     """Whether the clients of one host share one DB."""
     hosts: int = 0
@@ -276,11 +281,13 @@ class Parameters:
     """The parameters that make up a cell, together with its benchmark and its contender."""
 
     crew: CrewShape
+    """The clients."""
     objects: int = 1000
     """Objects that each client writes or reads per iteration; 0 if it uses none."""
     object_size: int = 300
     """Bytes per stored object record."""
     mapping: MappingType = MappingType.PERSISTENT_MAPPING
+    """The type of the mapping that holds the objects."""
     leaf_size: int = 0
     """Keys per leaf of the mapping, if that is a BTree; 0 means BTrees' default."""
     internal_size: int = 0

@@ -15,8 +15,11 @@ class Sharing(enum.Enum):
     """How many DBs can share the data of a storage, from most to fewest."""
 
     CONCURRENT = "any number of DBs at once"
+    """As those of a server."""
     EXCLUSIVE = "one DB at a time"
+    """As those of a FileStorage."""
     VOLATILE = "one DB, until it is closed"
+    """As those of a MappingStorage."""
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
@@ -30,9 +33,11 @@ class Durability(enum.Enum):
     SYNCED = "synced"
     """Nothing: each commit waits until the disk has its data."""
     MAY_LOSE = "may lose the last commits"
+    """Some of the last are lost: a commit does not wait for the disk."""
     IN_MEMORY = "in memory"
     """All are lost, at the end of the process at the latest."""
     UNKNOWN = "unknown"
+    """It cannot be told."""
 
 
 Promise = tuple[Durability, str]
@@ -72,8 +77,9 @@ class CacheUse:
     """Hits and misses of a storage's own cache since it started counting."""
 
     hits: int
+    """Loads that it has served."""
     misses: int | None
-    """``None`` if the storage does not count them."""
+    """Loads that it could not serve; ``None`` if the storage does not count them."""
     per_opening: int = 0
     """The maximum number of hits from opening a connection without loading a record."""
 
@@ -133,6 +139,7 @@ class Limit:
     reason: str
     """The reason, followed by the option to use instead."""
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
+    """The kinds of clients to which it applies."""
     databases: int = 1
     """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
     of_process: bool = False
@@ -164,6 +171,7 @@ class Advice:
     pattern: str
     """A regular expression that matches the cause of the failure."""
     text: str
+    """What to write instead."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +185,7 @@ class StorageInfo:
     """The class of the outermost storage, followed by those inside transparent wrappers."""
     sharing: Sharing = Sharing.CONCURRENT
     promise: Promise = (Durability.UNKNOWN, "")
+    """The durability of commits, and the settings that decide it."""
     server_place: Place | None = None
     """The place of its servers; ``None`` if it has none."""
     limits: tuple[Limit, ...] = ()
@@ -188,6 +197,7 @@ class StorageInfo:
     stores_blobs: bool | None = None
     """Whether it can store blobs; ``None`` if that is not known."""
     read_only: bool = False
+    """Whether it accepts no writes."""
     retry_flaw: str | None = None
     """The reason why a transaction cannot be retried after a conflict."""
     resolution_flaw: str | None = None

@@ -26,9 +26,11 @@ class Entry:
     """The content of a row in one column of a table."""
 
     text: str = ""
+    """The figure as it is printed, or words."""
     value: float | None = None
     """The number that the text shows, if it shows one."""
     style: Style = Style.PLAIN
+    """The emphasis, in formats that can show it."""
     within: str = ""
     """The interval of the number, if it is known, as in ``± 2%``."""
     note: int = 0
@@ -52,6 +54,7 @@ class Row:
     """One line of a table."""
 
     title: str
+    """The heading of the row."""
     entries: Sequence[Entry]
     """One for each column."""
     long_title: str = ""
@@ -68,8 +71,11 @@ class Table:
     """Rows under one caption."""
 
     caption: str
+    """The line above it."""
     columns: Sequence[str]
+    """The headings of its columns, without that of the row titles."""
     rows: Sequence[Row]
+    """Its rows, from top to bottom."""
     title: str = "Benchmark"
     """The heading of the column of row titles."""
     words: frozenset[str] = frozenset()
@@ -215,7 +221,9 @@ class Listing:
     """Text that is shown verbatim."""
 
     caption: str
+    """The line above it."""
     text: str
+    """Its lines."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +231,9 @@ class Report:
     """Tables, notes, and everything that is known about each cell."""
 
     tables: Sequence[Table] = ()
+    """Its tables, in the order in which they are shown."""
     notes: Sequence[str] = ()
+    """The lines below the tables."""
     records: Sequence[Mapping[str, Any]] = ()
     """One for each cell, all with the same keys.  Times are in seconds, sizes in bytes; unknown
     values are ``None``."""
@@ -234,6 +244,7 @@ class Report:
     charts: Sequence[Chart] = ()
     """Pictures.  All of their figures are in tables too, for formats without pictures."""
     listings: Sequence[Listing] = ()
+    """Texts that are shown verbatim."""
     sides: tuple[str, ...] = ()
     """The titles of the two columns, if the report compares two."""
     facts: Sequence[str] = ()

@@ -162,7 +162,9 @@ class ServerDirectory:
 
     def __init__(self, path: Path, *, kept: bool) -> None:
         self.path = path
+        """Its path."""
         self.kept = kept
+        """Whether it outlives the run."""
         self._account: Account | None = None
         self._log: IO[bytes] | None = None
 

@@ -63,14 +63,21 @@ class ServerContext:
 class Server(ABC):
     """The server that a section describes; subclasses prepare it and return its command.
 
-    All their methods may raise :class:`ServerFailed` with a predicate as the message, such as ``has
-    no program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.
+    It gets a directory and a log; its end is that of the run.  If it is not ready in time, its log
+    is quoted.
+
+    All methods may raise :class:`ServerFailed` with a predicate as its message, such as ``has no
+    program postgres``; the server's name is put before it.  A mistake in the section is raised in
+    ``__init__``, as :meth:`mistake`, so that nothing is measured.
     """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
-    """Settings reserved for the run, which the section must not contain."""
+    """Settings that only the run sets, with ``_`` for ``-``; they are an error in the section."""
     system_accounts: ClassVar[Sequence[str] | None] = None
-    """Users that root may run it as: the first one that exists; ``None`` if root itself may."""
+    """Users as which root may run it, who have to be able to execute its program.
+
+    The first that exists does, unless the section has ``run-as``; ``None`` if root itself may.
+    """
     error_mark: ClassVar[str] = ""
     """Text that marks the errors in its log; empty if errors have no mark."""
     orderly: ClassVar[Ending] = GENTLE
@@ -87,15 +94,21 @@ class Server(ABC):
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Check a section and the operating system's limits; start nothing."""
         self.name = section.name
+        """The section's name."""
         self.section = section
+        """The section that describes it."""
         self.context = context
         self.host = context.names[f"{self.name}_host"]
+        """The host at which clients reach it."""
         self.port = int(context.names[f"{self.name}_port"])
+        """The port at which clients reach it."""
         self.password = context.names[f"{self.name}_password"]
+        """A password that is made for the run; contenders call it ``$NAME_password``."""
         kept = Path(section.directory).absolute() if section.directory else None
         self.directory = ServerDirectory(
             kept or context.directory / f"server-{self.name}", kept=kept is not None
         )
+        """The directory of its files, which is removed with the run unless the section names it."""
         self._process: Child | None = None
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
@@ -112,6 +125,7 @@ class Server(ABC):
 
     @property
     def connections(self) -> int:
+        """The number of connections that it has to accept at a time."""
         return max(self.default_connections, CONNECTIONS_PER_CLIENT * self.context.clients)
 
     def _raise_limit(self) -> None:
@@ -136,7 +150,10 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> Sequence[str]:
-        """Return the command that starts the server."""
+        """Return the command that starts the server.
+
+        It has to stay in the foreground and in its process group.
+        """
 
     def environment(self) -> dict[str, str]:
         """Return its environment variables, in case it runs as the user of the run."""
@@ -148,7 +165,10 @@ class Server(ABC):
         return {}
 
     def is_ready(self) -> bool:
-        """Return whether the server, whose process is running, accepts requests."""
+        """Return whether the server, whose process is running, accepts requests.
+
+        By default that is whether it accepts connections at its port.
+        """
         return accepts((self.host, self.port))
 
     def start(self) -> None:
@@ -273,18 +293,24 @@ class Server(ABC):
 
 
 class DatabaseServer(Server):
-    """A server with a data directory, and with the databases and users that its section names."""
+    """A server with a data directory, and with the databases and users that its section names.
+
+    Its section type extends ``zodbshootout.databaseserver``.
+    """
 
     @property
     def data(self) -> Path:
+        """The directory of its data."""
         return self.directory.path / _DATA
 
     @property
     def databases(self) -> list[str]:
+        """The names of the databases that it has to have."""
         return list(self.section.config.database)
 
     @property
     def users(self) -> list[str]:
+        """The names of the users who may do everything in these databases."""
         return list(self.section.config.user)
 
     def prepare(self) -> None:

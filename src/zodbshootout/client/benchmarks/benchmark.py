@@ -50,29 +50,46 @@ class Benchmark:
     """
 
     name: ClassVar[str]
-    """Its name on the command line."""
+    """Its name on the command line, in its row of the table and in files of results; one of another
+    package replaces ours of that name."""
     title: ClassVar[str]
-    """See :class:`~zodbshootout.model.specification.BenchmarkWords`, like the next three."""
+    """Its title in charts; ``{objects}`` stands for the number of objects.
+
+    Titles, legends, topics and what is counted are stored with the results, so that reports can
+    show results of a benchmark that is not installed.
+    """
     legend: ClassVar[str] = ""
+    """A few words for the line below the table: the work on the clock, or what it reads from."""
     topic: ClassVar[str] = "other work"
+    """The kind of work by which a summary sorts benchmarks; empty if it asks nothing of the
+    storage."""
     counted: ClassVar[str] = "objects"
+    """A noun for what its figures count, such as ``transactions``; see :meth:`work`."""
     dataset: ClassVar[Dataset | None]
     """The objects that the database must contain; ``None`` if it needs none."""
     writes: ClassVar[bool] = True
-    """Whether its iterations write to the storage."""
+    """Whether its iterations write to the storage; if not, it may read a database of others."""
     cold: ClassVar[bool] = False
-    """Whether its reads must miss every cache."""
+    """Whether its reads must miss every cache; caches that cannot be emptied are reported."""
     obstructs: ClassVar[bool] = False
-    """Whether a running client can keep the others from finishing their iterations."""
+    """Whether a running client can keep the others from finishing their iterations.
+
+    Its clients then keep up the load for no more iterations than they are measured for.
+    """
 
     alone: ClassVar[str] = ""
     """The reason why only a single client may use the database meanwhile; empty if there is none.
 
-    ``all`` does not include benchmarks with such a reason.
+    ``all`` does not include such a benchmark, and contenders that share a database are measured
+    one after the other.
     """
 
     empties: ClassVar[bool] = False
-    """Whether it destroys all data of the database, as ``--zap`` does."""
+    """Whether it destroys all data of the database, as ``--zap`` does.
+
+    It is measured before other benchmarks.  If the database has data of others, ``--zap`` must name
+    the contender.
+    """
 
     lengthy: ClassVar[bool] = False
     """Whether each iteration takes long, and its preparation even longer.
@@ -85,7 +102,7 @@ class Benchmark:
     limit; for upkeep, whose duration is unknown and whose databases may have to be filled first."""
 
     numbered: ClassVar[bool] = False
-    """Whether the work of an iteration depends on its number.
+    """Whether the work of an iteration depends on its number, which :attr:`first` has.
 
     In slices with the same number, all contenders then do the same iterations.
     """
@@ -93,11 +110,13 @@ class Benchmark:
     between: Callable[[], None] | None = None
     """Do work between two iterations: short, unavoidable, and without effect on other clients.
 
-    Its time is reported as a pause.
+    Its time is reported as a pause, which lowers the figure.  Work that could be done in
+    :meth:`supply` does not belong here.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        """The client that runs it."""
         self.counts: Counter[str] = Counter()
         """Numbers of loads, stores and so on in the stretch."""
         self.timed = False
@@ -136,7 +155,12 @@ class Benchmark:
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
-        """Return why a storage cannot run it with these parameters, or ``None``."""
+        """Return why a storage cannot run it with these parameters, or ``None``.
+
+        An override otherwise returns ``super().refusal(info, parameters)``, which refuses storages
+        that are read only if it writes, several clients if it runs :attr:`alone`, and what
+        :meth:`rate_refusal` refuses.
+        """
         if cls.writes and info.read_only:
             return (
                 f"{info.storage_name} is read-only as configured here; leave out the "
@@ -191,20 +215,34 @@ class Benchmark:
         return False
 
     def set_up(self) -> None:
-        """Look up in the database what :meth:`run` and the checks need."""
+        """Look up in the database what :meth:`run` and the checks need.
+
+        :raises Unsupported: if only the open database shows that the contender cannot run it
+        """
 
     def prepare(self) -> None:
-        """Create the state in which the first iteration of a stretch starts."""
+        """Create the state in which the first iteration of a stretch starts.
+
+        If this empties caches, :attr:`cleared` has to name them.
+        """
 
     def supply(self, iterations: int) -> int:
         """Create what *iterations* more iterations consume; return the number that it suffices for.
 
-        Other clients may be measured meanwhile.
+        It is called again when a client that keeps up the load for others has used that up.  Other
+        clients may be measured meanwhile, so only the first call of a stretch may commit; a later
+        one returns 0 if it cannot create more, and the client then waits.
+
+        At its end, the first call drops its loads and stores by ``self.client.transfers()``, so
+        that :meth:`count_transfers` does not count them; a later call must not do that.
         """
         return iterations
 
     def run(self) -> None:
-        """Do one iteration of the work that is measured."""
+        """Do one iteration of the work that is measured: one transaction on ``objects`` objects.
+
+        If it commits, it also begins the transaction.
+        """
         raise NotImplementedError
 
     def check(self, done: int) -> None:
@@ -236,7 +274,7 @@ class Benchmark:
             self.client.database.close()
 
     def count(self, **numbers: int) -> None:
-        """Add numbers to the counts."""
+        """Add numbers to the counts in the metadata: ``self.count(loads=5)``."""
         self.counts.update(numbers)
 
     def note_use(self) -> None:

@@ -43,15 +43,26 @@ class Dataset(enum.Enum):
     """A set of objects that several benchmarks share."""
 
     READ = "read"
-    """Objects that no client changes, in several mappings for each client."""
+    """Objects that no client may change, in several mappings for each client; see
+    :func:`sets_to_read`."""
     ADD = "add"
-    """For each client, an object that refers to the mappings that the client adds."""
+    """For each client, a BTree that refers to the mappings which the client adds; see
+    :func:`add_empty_mappings`."""
     UPDATE = "update"
-    """Objects that one client changes, in a mapping for each client."""
+    """Objects that one client changes, in a mapping for each client.
+
+    A change is an assignment to ``content`` or, with ``--blobs``, a call of ``rewrite(content)``.
+    """
     CONFLICTS = "conflicts"
-    """Objects that all clients change, in one mapping."""
+    """Objects that all clients change, in one mapping, that of client 0.
+
+    They have a ``count`` as well, and resolve conflicts by adding up their counts.
+    """
     NEIGHBOURS = "neighbours"
-    """Objects that one client changes and its neighbour reads, in a mapping for each client."""
+    """Objects that one client changes and its neighbour reads, in a mapping for each client.
+
+    They count like those of :attr:`CONFLICTS`; there are mappings for at least two clients.
+    """
     WORKLOAD = "workload"
     """The objects of a recorded workload; see :mod:`~zodbshootout.client.data.workload_objects`."""
 
@@ -211,7 +222,7 @@ def grown_tree(root: Root, parameters: Parameters) -> GrownTree:
 
 
 def add_empty_mappings(parent: Any, parameters: Parameters, client: int, count: int) -> list[Any]:
-    """Replace the mappings in *parent*, a client's holder, by *count* new ones; return these.
+    """Replace the mappings in *parent*, a client's BTree, by *count* new ones; return these.
 
     The caller commits.
     """

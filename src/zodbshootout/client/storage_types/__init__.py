@@ -58,7 +58,11 @@ PRIVATE_DSN = (
 
 @dataclass(frozen=True)
 class PrivateSection:
-    """How ``--private`` changes sections so that they open new data and otherwise stay the same."""
+    """How ``--private`` changes sections so that they open new data and otherwise stay the same.
+
+    Keys are spelled as in the file.  A section in which any other key has a value with a slash is
+    refused: that may be a place of the original.
+    """
 
     types: tuple[str, ...]
     paths: tuple[str, ...] = ()
@@ -87,21 +91,30 @@ class StorageType:
     """A type of storage: class methods read a section, and an instance has one open storage."""
 
     storage_class: ClassVar[str] = ""
-    """``module.Class`` of the storage."""
+    """``module.Class`` of the storage: a text, so that its package is imported only if used."""
     section_classes: ClassVar[tuple[str, ...]] = ()
     """``module.Class`` of the ZConfig sections that open it."""
     wraps: ClassVar[tuple[str, ...]] = ("base",)
     """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether it delegates all other methods to the storage that it wraps."""
+    """Whether it delegates to the one storage that it wraps whatever it does not do itself."""
     of_connection: ClassVar[bool] = False
-    """Whether it is a connection's part of a storage, with its own cache."""
+    """Whether it is a connection's part of a storage, with its own cache.
+
+    :meth:`empty_caches` and :meth:`cache_use` are then called for each connection, besides those of
+    the storage.
+    """
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
+    """The number of DBs that can share its data; the narrowest in a stack applies to the stack."""
     durability: ClassVar[Durability] = Durability.UNKNOWN
     """The durability of all storages of the type; a wrapper's is that of the storage it wraps."""
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object; storages with their own MVCC need
-    not support that."""
+    not support that.
+
+    A storage with MVCC of its own need not support that, as each connection has another object.
+    One without, which cannot serve several threads, also needs a limit with ``sharers=2``.
+    """
     copies_blobs: ClassVar[bool] = True
     """Whether its ``copyTransactionsFrom`` copies the files of blobs."""
     zap_obstacle: ClassVar[str | None] = None
@@ -109,7 +122,8 @@ class StorageType:
     private: ClassVar[tuple[PrivateSection, ...]] = ()
     """How ``--private`` changes its section and sections in it; it refuses all other sections."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
-    """The names that :meth:`caches_left` returns; ``None`` if its caches are not known."""
+    """The names that :meth:`caches_left` returns; ``()`` if it has no cache, ``None`` if its caches
+    are not known."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
@@ -117,7 +131,10 @@ class StorageType:
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
-        """Return the inner sections whose storages receive what is written to this one."""
+        """Return the inner sections whose storages receive what is written to this one.
+
+        They tell the durability of a private ZEO server's storages, which its clients cannot.
+        """
         return inner_sections(section)
 
     @classmethod
@@ -127,7 +144,10 @@ class StorageType:
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
-        """Return the first words of a wrong line that ZConfig accepts, and its error."""
+        """Return the first words of a wrong line that ZConfig accepts, and its error.
+
+        The run ends with this message before it starts anything.
+        """
         return None
 
     @classmethod
@@ -149,12 +169,20 @@ class StorageType:
 
     @classmethod
     def reroute(cls, section: Any, route: Route) -> None:
-        """Replace each address of a server in *section* by what *route* returns for it."""
+        """Replace each address of a server in *section* by what *route* returns for it.
+
+        An address is a pair of host and port, or the path of a socket: ``section.config.server =
+        route(section.config.server)``.  Round trips are then counted, unless it also connects to
+        other addresses, and ``--rtt`` puts a distance before the server.  Traffic with a server
+        that only caches what a database has is counted apart, given ``route(address,
+        is_cache=True)``.
+        """
 
     # Methods of the open storage, which ZODB's interfaces lack.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
+        """The open storage."""
         wrapped = (getattr(storage, name, None) for name in self.wraps)
         # An empty storage is false, so do not test its truth.
         self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
@@ -182,7 +210,11 @@ class StorageType:
         return self.inner
 
     def promise(self) -> Promise:
-        """Return the durability of a commit; a wrapper's is that of what it wraps."""
+        """Return the durability of a commit; a wrapper's is that of what it wraps.
+
+        For example ``(Durability.MAY_LOSE, "fsync off")``: read them from the open storage or its
+        server.  A wrapper's durability is that of what it wraps.
+        """
         if type(self) is StorageType:
             return self.durability, self.name  # a wrapper may delay the inner commit
         keepers = self.keepers()
@@ -208,10 +240,17 @@ class StorageType:
         return ()
 
     def empty_caches(self) -> None:
-        """Empty the caches of :meth:`own_caches`."""
+        """Empty the caches of :meth:`own_caches`, so that no persistent file fills them again.
+
+        If any storage of a stack has no type, the DB is closed and opened again instead.
+        """
 
     def caches_left(self) -> tuple[str, ...]:
-        """Return the names of its caches that still hold records after :meth:`empty_caches`."""
+        """Return the names of its caches that still hold records after :meth:`empty_caches`.
+
+        They are those of servers and files, such as :data:`OPERATING_SYSTEM` and
+        ``server_cache("Acme")``.
+        """
         unknown = (f"unknown: {qualified(type(self.storage))}",)
         return unknown if self.lasting_caches is None else self.lasting_caches
 
@@ -227,7 +266,11 @@ class StorageType:
         return wrapped.existing(oids)
 
     def cache_use(self) -> CacheUse | None:
-        """Return the use of its cache so far, or ``None`` if it has no cache or does not count."""
+        """Return the use of its cache so far, or ``None`` if it has no cache or does not count.
+
+        ``cold`` checks by it that the cache served nothing; for ``hot``, ``prefetch_cold`` and
+        ``warm`` a line below the table says which share of the loads it served.
+        """
         return None
 
     def combined_cache_use(self) -> CacheUse | None:
@@ -289,7 +332,10 @@ class StorageType:
         return ()
 
     def pack_flaw(self) -> str | None:
-        """Return why it cannot be packed, or ``None`` if no reason is known."""
+        """Return why it cannot be packed, or ``None`` if no reason is known.
+
+        ``--pack`` and ``--during pack`` are then not supported.
+        """
         return None
 
     def vacuum_flaw(self) -> str | None:
@@ -297,18 +343,31 @@ class StorageType:
         return "no way to vacuum its database is known"
 
     def vacuum(self) -> None:
-        """Have its database reclaim the space of removed rows."""
+        """Have its database take back the room of rows that were removed from it.
+
+        Exceptions of its driver may propagate.
+        """
 
     def retry_flaw(self) -> str | None:
-        """Return the bug that prevents retrying a refused transaction, or ``None``."""
+        """Return the bug by which a refused transaction cannot be retried, or ``None``.
+
+        ``readCurrent_conflicts`` is then not supported.
+        """
         return None
 
     def resolution_flaw(self) -> str | None:
-        """Return the bug that makes resolved conflicts corrupt its data, or ``None``."""
+        """Return the bug by which resolved conflicts corrupt its data, or ``None``.
+
+        ``conflicts`` and ``conflicts_map`` are then not supported.
+        """
         return None
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
-        """Close *db* and destroy all data except blob files; return ``False`` if it cannot."""
+        """Close *db* and destroy all data, except for files of blobs, or return ``False``.
+
+        Files in its blob directory are removed afterwards.  If it returns ``False``, ``--zap``
+        removes everything from the root and packs, unless there is a :attr:`zap_obstacle`.
+        """
         return False
 
     def run_sql(self, statements: Sequence[str]) -> bool:  # noqa: ARG002

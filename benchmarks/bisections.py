@@ -1,8 +1,8 @@
 """Simulated searches for a commit, and how often they name the right one.
 
 A search has sixteen commits after the good one.  One of them makes a benchmark slower, and three
-others cannot be built: neither that one nor the one before it, because no search could tell those
-apart.  git chooses the commits, in a repository of empty ones; the rounds are those of
+others cannot be built, but not the one before the slow one: no search could tell those two apart.
+git chooses the commits, in a repository of empty ones; the rounds are those of
 :mod:`benchmarks.error_rates`.  The command's own code decides.
 """
 

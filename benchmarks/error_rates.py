@@ -241,7 +241,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
 
 
 def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
-    """Compare contenders one of which is 5 % slower, to within 2 % or up to 400 rounds."""
+    """Compare contenders one of which is 5 % slower, until known within 2 %, up to 400 rounds."""
     detected, known, wrong, cells, rounds = 0, 0, 0, 0, []
     of_the_rest: list[bool] = []
     for storage in _alternating(comparisons):

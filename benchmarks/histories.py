@@ -74,8 +74,9 @@ class Simulated:
     ) -> Point:
         """Measure another point.
 
-        *canary* is the logarithm of the speed of the anchor's twin.  *gap* is that of the former
-        anchor's gain since the previous point.  *new_anchor* makes the candidate the anchor.
+        *canary* is the logarithm of the speed of the anchor's twin.  *gap* is the logarithm of the
+        former anchor's gain in speed since the previous point.  *new_anchor* makes the candidate
+        the anchor.
         """
         number = len(self.points)
         former = self.anchor

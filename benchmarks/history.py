@@ -1,8 +1,8 @@
 """A history of zodbshootout itself: ``python -m benchmarks history DIR``, in the checkout.
 
-It adds a point, for which the source as it is now, that of the previous point's commit and that of
-the anchor (the first commit, or ``--anchor COMMIT``) take turns, in shuffled order.  Each runs the
-same commands in separate processes.  The figures are processor seconds of whole commands, which
+It adds a point, for which three versions of the source take turns, in shuffled order: the current
+one, the previous point's and the anchor's (the first commit, or ``--anchor COMMIT``).  Each runs
+the same commands in separate processes.  The figures are processor seconds of whole commands, which
 include the engine, its imports and its reports, and the time on the clock of iterations that do not
 use a disk.  ``zodbshootout history DIR`` prints the history.
 """

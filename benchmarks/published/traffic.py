@@ -43,7 +43,7 @@ def _entry(results: Sequence[CellResult], cost: str) -> str:
 
 
 def _figure(result: CellResult, cost: str) -> str:
-    """Return a cost of an iteration, followed by a plus and that of cache servers, if any."""
+    """Return a cost per iteration, followed by a plus and the cost of cache servers, if any."""
     kinds = (BY_NAME[cost], BY_NAME[f"cache_{cost}"])
     counted = (result.with_cost(kind) for kind in kinds)
     return " + ".join(_range(figure) for figure in counted if figure) or DASH

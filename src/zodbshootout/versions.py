@@ -19,7 +19,7 @@ GIT_TIMEOUT = 5.0
 
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions, by name, of those of the named distributions that are installed.
+    """Return the versions of distributions by name, leaving out those that are not installed.
 
     The version of a distribution that was installed from a repository or a checkout includes the
     commit, and ``modified`` if files were changed: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.

@@ -81,7 +81,7 @@ def _parts(secret: str) -> Iterator[str]:
     while match := _MARKED.search(secret):
         yield match["value"]
         secret = f"{secret[: match.start()]}{match['value']}{secret[match.end() :]}"
-    if BEGIN in secret or END in secret:  # a part of a value
+    if BEGIN in secret or END in secret:  # the secret is a part of a value
         yield from re.split(f"[{BEGIN}{END}]", secret)
 
 

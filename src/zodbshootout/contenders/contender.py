@@ -99,7 +99,7 @@ class Contender:
     variant: str = ""
     """The variant whose ``$scratch`` and servers it uses, if there are several variants."""
     variant_of: str = ""
-    """The variant of the same section that it is compared to; empty if it is that variant."""
+    """The variant of its section to compare it to; empty if others are compared to this one."""
     definitions: Mapping[str, str] = field(default_factory=dict)
     """The values of the ``--define`` names that it uses, if several values are measured."""
     text: str = ""
@@ -320,7 +320,7 @@ def _distances(
 ) -> Iterator[Distance]:
     """Yield the distances of servers with a key ``rtt``, if their addresses are *known*.
 
-    Other addresses are those of servers behind servers, unless no address is known.
+    Unknown addresses belong to servers behind servers, unless no address at all is known.
     """
     for server in servers:
         if server.rtt is not None:
@@ -339,7 +339,7 @@ def _is_movable(
 
 
 def _check_distances(contenders: Sequence[Contender], configuration: Configuration) -> None:
-    """Check that a contender connects to each server with a key ``rtt``, not only other servers."""
+    """Check that a contender connects directly to each server with a key ``rtt``."""
     kept = {distance.server for one in contenders for distance in one.storage.distances}
     needed = {name for contender in contenders for name in contender.servers}
     for server in configuration.servers:

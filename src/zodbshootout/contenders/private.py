@@ -248,7 +248,7 @@ class _Change:
         return server, database
 
     def _cache(self, section: Section) -> str:
-        """Return the name that replaces that of a ZEO client's cache, which is a file below var."""
+        """Return the new name for a ZEO client's cache, which is a file below var."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
         return self._path("/".join(names)).rpartition("/")[2] if names else ""
 

@@ -23,7 +23,7 @@ class Sharing(enum.Enum):
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
-    """Return the narrowest of *sharings*, which is that of a stack of such storages."""
+    """Return the narrowest of *sharings*, to which a stack of such storages is limited."""
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 

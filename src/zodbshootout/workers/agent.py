@@ -161,7 +161,7 @@ def hosts_crew(
 def equipment(
     names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
 ) -> Equipment:
-    """Return what a cluster's hosts need; *names* are those of paths of the run's files."""
+    """Return what a cluster's hosts need; *names* map to paths of the run's files."""
     if cluster.here:
         return Equipment(variables)
     paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}

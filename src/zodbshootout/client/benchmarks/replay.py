@@ -150,7 +150,7 @@ class Replay(Benchmark):
         self.next = 0
         """The number of the next iteration."""
         self.revisions: dict[bytes, bytes] = {}
-        """The latest known revision of objects, by OID: of those that an application would
+        """The latest known revisions, by OID, of the objects that an application would
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
         """Pairs of a pass and the number of an object: created objects that exist, and changing
@@ -305,7 +305,7 @@ class Replay(Benchmark):
                 self.storage.prefetch(oids)
 
     def _load_once(self, oids: Sequence[bytes]) -> None:
-        """Load objects, except those that an earlier attempt loaded and that have not changed."""
+        """Load objects, unless an earlier attempt has loaded them and they are unchanged."""
         loaded = len(self.sizes) - self.loads_before
         repeated = min(len(oids), max(0, loaded - self.loads_of_attempt))
         self.loads_of_attempt += len(oids)

@@ -94,7 +94,7 @@ MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""The maximum size of sets of which each client has at least :data:`MIN_SETS`."""
+"""The maximum size of a set that each client has at least :data:`MIN_SETS` of."""
 
 
 def sets_to_read(parameters: Parameters) -> int:

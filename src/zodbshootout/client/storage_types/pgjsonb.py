@@ -70,8 +70,8 @@ class PGJsonbStorageType(StorageType):
     def limits(self) -> Sequence[Limit]:
         most = self.storage._instance_pool.max_size
         reason = (
-            f"{self.name}: the pool-max-size of {most} connections is too small for the two that "
-            "each thread sharing the DB keeps; set pool-max-size"
+            f"{self.name}: a pool-max-size of {most} is too small, because each thread that shares "
+            "the DB keeps two connections; set pool-max-size"
         )
         return [Limit(reason, sharers=most // 2 + 1)]
 

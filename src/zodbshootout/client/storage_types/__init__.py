@@ -109,11 +109,10 @@ class StorageType:
     durability: ClassVar[Durability] = Durability.UNKNOWN
     """The durability of all storages of the type; a wrapper's is that of the storage it wraps."""
     serves_threads: ClassVar[bool] = True
-    """Whether several threads can use one storage object; storages with their own MVCC need
-    not support that.
+    """Whether several threads can use one storage object.
 
-    A storage with MVCC of its own need not support that, as each connection has another object.
-    One without, which cannot serve several threads, also needs a limit with ``sharers=2``.
+    A storage with its own MVCC need not support that, because each connection has another object.
+    One without MVCC that cannot serve several threads also needs a limit with ``sharers=2``.
     """
     copies_blobs: ClassVar[bool] = True
     """Whether its ``copyTransactionsFrom`` copies the files of blobs."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests import generated
+from tests.install_servers import REQUIREMENTS, advice
 
-LONG = {"integration", "faults", "browser", "truth"}
-"""Directories of tests that start processes and take seconds each."""
+OF_SERVERS = {Path(__file__).parent / name for name in ("faults", "integration")}
+"""The directories of tests that run the command with its servers and workers."""
+MODULES = {"MySQLdb": "mysql", "playwright": "browser"}
+"""Modules that an extra other than ``dev`` installs, with its name."""
 WITH_WHEELS = 900
 """Seconds that a test may take in which wheels are fetched or built."""
 
@@ -19,6 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true",
         help="generate as much input as for the results in the documentation; this takes hours",
+    )  # fmt: skip
+    parser.addoption(
+        "--skip-none", action="store_true",
+        help="fail instead of skipping a test if a server, browser or package is missing",
     )  # fmt: skip
 
 
@@ -47,25 +59,53 @@ def unopened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
+    settings.register_profile("any machine", deadline=None)
+    settings.load_profile("any machine")
     # A shell's background job ignores SIGINT, and every command that a test starts would inherit
     # that and miss the interrupts of the test.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects tests by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run long tests first, so that all CPUs are busy until the end.
+    """Mark tests, and run those with servers first, so that all CPUs are busy until the end.
 
-    Those that need wheels come after the other long ones, and may wait until these are fetched.
+    Those that need wheels come after the others with servers, and may wait until these are fetched.
     """
     for item in items:
+        if item.path.parent in OF_SERVERS:
+            item.add_marker(pytest.mark.servers)
         if item.get_closest_marker("network") is not None:
             item.add_marker(pytest.mark.timeout(WITH_WHEELS))
     items.sort(
         key=lambda item: (
-            item.path.parent.name not in LONG, item.get_closest_marker("network") is not None
+            item.get_closest_marker("servers") is None,
+            item.get_closest_marker("network") is not None,
         )
-    )  # fmt: skip
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test if something is missing that its marker names, or fail with ``--skip-none``."""
+    names = {name for mark in item.iter_markers("servers") for name in mark.args}
+    if "root" in names and os.geteuid() != 0:
+        pytest.skip("run it as root")
+    reasons = [reason for name in sorted(names - {"root"}) if (reason := missing(name))]
+    if reasons:
+        fails = item.config.getoption("--skip-none")
+        (pytest.fail if fails else pytest.skip)("; ".join(reasons))
+
+
+@functools.cache
+def missing(name: str) -> str | None:
+    """Return what to install for a name in a marker, ``None`` if it is there."""
+    if name in MODULES:
+        if importlib.util.find_spec(name) is not None:
+            return None
+        return f"install {name}: pip install -e '.[dev,{MODULES[name]}]'"
+    (requirement,) = (one for one in REQUIREMENTS if one.name == name)
+    return None if requirement.is_met() else f"install {name}: {advice(requirement)}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

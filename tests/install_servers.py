@@ -68,13 +68,13 @@ def has_compiler() -> bool:
 
 REQUIREMENTS = (
     Requirement(
-        "PostgreSQL's server",
+        "PostgreSQL",
         lambda: has_programs(POSTGRESQL, "postgres", "initdb"),
         POSTGRESQL.packages,
         "brew install postgresql@17",
     ),
     Requirement(
-        "MariaDB's server",
+        "MariaDB",
         lambda: has_programs(MYSQL, "mariadbd", "mariadb-install-db", "my_print_defaults"),
         MYSQL.packages,
         "brew install mariadb",

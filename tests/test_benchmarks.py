@@ -15,6 +15,8 @@ from benchmarks.figure import at_least, at_most, info
 from benchmarks.limited import commits
 from benchmarks.precision import hodges_lehmann, log_ratios
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[1]
 
 

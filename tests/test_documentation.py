@@ -201,6 +201,7 @@ def run_tests(*tests: Path, cwd: Path, modules: Sequence[Path]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.servers
 def test_the_examples_that_entry_points_register_pass_their_tests(tmp_path: Path) -> None:
     lines = (EXAMPLES / "pyproject.toml").read_text(encoding="utf-8").splitlines()
     starts = [number for number, line in enumerate(lines) if GROUP.fullmatch(line)]
@@ -248,6 +249,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.servers
 def test_the_example_server_passes_its_test(tree: Path) -> None:
     package = tree / "src" / "zodbshootout"
     shutil.copy(EXAMPLES / "webserver.py", package / "servers")

@@ -25,6 +25,8 @@ from zodbshootout.guardian import (
     last_lines,
 )  # fmt: skip
 
+pytestmark = pytest.mark.servers
+
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 IGNORING_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 STUBBORN = [sys.executable, "-c", f"{IGNORING_SIGTERM}; print(flush=True); time.sleep(600)"]

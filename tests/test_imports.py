@@ -40,6 +40,7 @@ def check_contracts(home: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("module", "line"),
     [
@@ -95,6 +96,7 @@ def test_importing_the_client_loads_no_unneeded_package() -> None:
     assert loaded_after(*modules_in("client")) & (unwanted | storages) == set()
 
 
+@pytest.mark.servers
 def test_showing_results_loads_no_zodb(tmp_path: Path) -> None:
     file, page = str(ROOT / "docs/results/data/tutorial.json.gz"), str(tmp_path / "page")
     commands = [["report", file, "-o", page, "--format", "html"]]

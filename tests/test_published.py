@@ -185,6 +185,7 @@ def test_a_quick_run_measures_few_objects_once(
     ]  # fmt: skip
 
 
+@pytest.mark.servers
 def test_the_committed_pages_match_the_committed_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks.histories import Simulated, step
-from playwright.sync_api import Browser
 
-from tests.browser.test_page import DESKTOP, PHONE, browser, opened, pytestmark
+from tests.browser.pages import DESKTOP, PHONE, needs_browser, opened
 from zodbshootout.cli.report import write_report
 from zodbshootout.reports import format_named
 from zodbshootout.reports.history_report import history_report
 
-__all__ = ["browser", "pytestmark"]
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.pages import DESKTOP, PHONE, needs_browser, opened
+from tests.reports.at_a_rate import result as at_a_rate
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.swept import CLIENTS, SWEPT, swept
-from tests.reports.test_rates import result as at_a_rate
-from tests.results.test_verdicts import in_rounds, noisy
-from tests.runs import cell, failed, unsupported
+from tests.runs import cell, failed, in_rounds, noisy, unsupported
 from zodbshootout.cli.report import write_report
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.reports import format_named
@@ -27,66 +23,13 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.result import CellResult
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-DESKTOP, PHONE = (1280, 900), (390, 844)
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 MAX_BYTES = 3_000_000
 HOSTILE = "<script>document.title='run'</script>"
 
-pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None and not os.environ.get("CI"), reason="Chromium is not installed"
-    ),
-    pytest.mark.xdist_group("browser"),  # the browser and the pages are shared
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Chromium's sandbox does not work for root in a container.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@dataclass
-class OpenPage:
-    """An open page, its console messages and its requests."""
-
-    page: Page
-    console: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def draw_all(self) -> int:
-        """Open all folds, scroll to each chart, wait for it, and return how many there are."""
-        folds = "document.querySelectorAll('.part, .inner')"
-        self.page.evaluate(f"{folds}.forEach((fold) => {{ fold.open = true }})")
-        charts = self.page.locator("[data-chart]:visible")
-        for number in range(charts.count()):
-            charts.nth(number).scroll_into_view_if_needed()
-            charts.nth(number).locator("svg").wait_for()
-        drawn = self.page.locator("[data-drawn]:visible")
-        for number in range(charts.count()):
-            drawn.nth(number).wait_for()
-        return charts.count()
-
-
-@contextmanager
-def opened(
-    browser: Browser, path: Path, size: tuple[int, int] = DESKTOP, *, dark: bool = False
-) -> Iterator[OpenPage]:
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme="dark" if dark else "light",
-        offline=True,
-    )
-    shown = OpenPage(context.new_page())
-    shown.page.on("console", lambda message: shown.console.append(message.text))
-    shown.page.on("pageerror", lambda error: shown.console.append(str(error)))
-    shown.page.on("request", lambda request: shown.requests.append(request.url))
-    shown.page.goto(path.as_uri())
-    yield shown
-    context.close()
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +92,8 @@ def small(page_of: Callable[..., Path]) -> Path:
 def test_a_page_has_no_accessibility_violations(
     browser: Browser, small: Path, size: tuple[int, int], dark: bool
 ) -> None:
+    from axe_core_python.sync_playwright import Axe
+
     with opened(browser, small, size, dark=dark) as shown:
         assert shown.draw_all() > 0
         report = Axe().run(shown.page)

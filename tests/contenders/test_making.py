@@ -18,6 +18,8 @@ from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.specification import Interpreter, variables_for
 
+pytestmark = pytest.mark.servers
+
 
 class Making:
     """A maker, and the messages that it prints."""

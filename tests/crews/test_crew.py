@@ -369,6 +369,7 @@ class Ticking(FakeClock):
         self.time = max(self.time, instant)
 
 
+@pytest.mark.servers
 def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
     peaks, sizes = [], []
     nothing = plan(Nothing, FakeStorage(FakeClock()), parameters(), Ticking())

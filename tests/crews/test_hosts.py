@@ -408,6 +408,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return not alive
 
 
+@pytest.mark.servers
 @shares_cluster
 @pytest.mark.parametrize(
     ("benchmark", "shape"),
@@ -443,6 +444,7 @@ def at_work(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[Any, list[psutil
         yield crew, ours()
 
 
+@pytest.mark.servers
 @shares_cluster
 def test_local_hosts_are_process_groups_of_one_session_with_equal_addresses(
     cluster: Cluster, tmp_path: Path
@@ -459,6 +461,7 @@ def test_local_hosts_are_process_groups_of_one_session_with_equal_addresses(
     assert len(addresses) == (1 if clusters.fixed_addresses() else 2)
 
 
+@pytest.mark.servers
 @shares_cluster
 def test_a_process_killed_on_a_host_fails_the_cell(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(Failed) as failed, at_work(cluster, tmp_path) as (crew, processes):
@@ -469,6 +472,7 @@ def test_a_process_killed_on_a_host_fails_the_cell(cluster: Cluster, tmp_path: P
     assert gone(processes)
 
 
+@pytest.mark.servers
 @shares_cluster
 def test_clients_end_if_the_process_that_holds_the_crew_is_interrupted(
     cluster: Cluster, tmp_path: Path
@@ -482,6 +486,7 @@ def test_clients_end_if_the_process_that_holds_the_crew_is_interrupted(
     assert gone(processes)
 
 
+@pytest.mark.servers
 @shares_cluster
 def test_clients_on_hosts_get_the_environment_variables(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -498,6 +503,7 @@ def test_clients_on_hosts_get_the_environment_variables(
         crew.verify()
 
 
+@pytest.mark.servers
 @shares_cluster
 def test_hosts_that_share_no_files_have_directories_of_their_own(
     cluster: Cluster, tmp_path: Path

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyperf
+import pytest
 
+from tests.faults.disks import small_disk
 from tests.faults.runs import GOOD, check_failed, faulty, measure, outcomes
 from tests.integration.command import OBJECTS, QUICK, left_behind, run
 
-
-@contextmanager
-def small_disk(place: Path, size: str) -> Iterator[Path]:
-    """Mount a file system of a limited size."""
-    disk = place / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+pytestmark = pytest.mark.servers("root")
 
 
 def test_a_storage_on_a_full_disk_fails_its_cells(tmp_path: Path) -> None:

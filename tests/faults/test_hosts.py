@@ -132,6 +132,7 @@ def test_no_client_keeps_running_after_an_interrupt(tmp_path: Path, two_hosts: D
     check_gone(two_hosts, tmp_path)
 
 
+@pytest.mark.servers("root")
 def test_clocks_that_differ_between_hosts_do_not_distort_times(tmp_path: Path) -> None:
     ahead = ("unshare", "--fork", "--kill-child", "--time", "--monotonic", str(OFFSET))
     with dask_cluster(tmp_path, {"alpha": (), "beta": ahead}) as cluster:

@@ -9,8 +9,8 @@ import pyperf
 import pytest
 
 from tests.clusters import dask_cluster
+from tests.faults.disks import small_disk
 from tests.faults.runs import check_failed, faulty, measure, outcomes
-from tests.faults.test_disks import small_disk
 from tests.integration.command import QUICK, left_behind, processes_in, run, start, wait_until
 
 ZEO = "<zeoclient>\nserver ${}\n</zeoclient>\n"
@@ -69,6 +69,7 @@ def test_no_relay_is_left_on_hosts_if_the_command_is_killed(tmp_path: Path) -> N
         wait_until(lambda: list((tmp_path / "tmp").iterdir()) == [])
 
 
+@pytest.mark.servers("root")
 def test_no_relay_is_left_if_the_disk_fills_up(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(SERVERS + FAR)
     with small_disk(tmp_path, "36k") as disk:

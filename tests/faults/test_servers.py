@@ -47,7 +47,10 @@ STORAGES = {
 """The server of each contender, and a storage that it serves."""
 IMPORTS = "%import faulty\n%import relstorage\n%import zodbshootout.mysql\n"
 
-pytestmark = pytest.mark.xdist_group("faulty servers")
+pytestmark = [
+    pytest.mark.servers("PostgreSQL", "MariaDB"),
+    pytest.mark.xdist_group("faulty servers"),
+]
 
 
 @pytest.fixture

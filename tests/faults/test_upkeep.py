@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import ZODB
 
+from tests.faults.disks import small_disk
 from tests.faults.runs import GOOD, faulty, outcomes
-from tests.faults.test_disks import small_disk
 from tests.integration.command import QUICK, left_behind, run, start, wait_until
 
 DURING = ("--rate", "50", "--object-counts", "5", "--threads", "-c", "1", "-p", "1")
@@ -93,6 +93,7 @@ def failures_of(place: Path, *words: str, **variables: str) -> set[str]:
     return {reason for _, reason in states.values()}
 
 
+@pytest.mark.servers("root")
 @pytest.mark.parametrize(
     "words", [("pack", "-c", "1", *QUICK), ("load", "--during", "pack", *DURING)]
 )
@@ -109,6 +110,7 @@ def test_a_disk_that_a_pack_fills_loses_no_data(words: tuple[str, ...], tmp_path
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.servers("root")
 def test_a_disk_that_a_copy_fills_fails_its_cell(tmp_path: Path) -> None:
     with small_disk(tmp_path, "200k") as disk:
         section = f"<zodb bad>\n<filestorage>\npath {disk}/a.fs\n</filestorage>\n</zodb>\n"
@@ -119,6 +121,7 @@ def test_a_disk_that_a_copy_fills_fails_its_cell(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.servers("root")
 def test_a_disk_that_the_copy_of_a_live_database_fills_is_left_empty(tmp_path: Path) -> None:
     section = make_library(tmp_path / "Data.fs", 3_000_000)
     (tmp_path / "x.conf").write_text(f"<zodb app>\n{section}</zodb>\n")

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contenders.test_making import git
 from tests.integration.command import left_behind, run, start
 from tests.integration.planted import ONE_MORE_QUERY, relstorage
 from tests.integration.sections import POSTGRESQL, POSTGRESQL_SERVER, RELSTORAGE, contender
+from tests.repositories import git
+
+pytestmark = pytest.mark.servers("PostgreSQL")
 
 OFFLINE = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1"}
 BISECT = (

@@ -9,6 +9,8 @@ import pytest
 
 from tests.integration.command import cells, left_behind, metadata_of, run
 
+pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB", "memcached", "MySQLdb")
+
 OBJECTS = 2
 BRIEF = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "2")
 

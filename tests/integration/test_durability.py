@@ -14,6 +14,8 @@ from tests.integration import committing
 from tests.integration.command import TESTS, environment
 from tests.integration.committing import COMMITS
 
+pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB", "strace")
+
 POSTGRESQL = (
     "<postgresql>\ndsn dbname='{}' user='zodbshootout' host='$pg_host' port='$pg_port' "
     "password='$pg_password'{}\n</postgresql>\n"

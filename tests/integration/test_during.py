@@ -31,6 +31,8 @@ from tests.integration.sections import (
     zeo,
 )
 
+pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB")
+
 CONF = (
     f"{RELSTORAGE}{ZEO_SERVER}{POSTGRESQL_SERVER}{contender('zeo', zeo())}"
     f"{contender('postgresql', POSTGRESQL)}{contender('fs', filestorage('$scratch/fs.fs'))}"

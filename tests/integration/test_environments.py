@@ -14,7 +14,6 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from tests.contenders.test_making import git, repository
 from tests.fetch_wheels import (
     NEWT,
     OLD,
@@ -35,6 +34,7 @@ from tests.integration.command import (
     run,
     shown_table,
 )
+from tests.repositories import git, repository
 from zodbshootout.client.benchmarks import benchmarks
 
 SQLITE = """
@@ -305,9 +305,7 @@ def test_a_cell_fails_if_the_python_of_its_environment_exits_when_serving(place:
 
 
 @pytest.mark.network
-@pytest.mark.skipif(
-    shutil.which("pypy3") is None and not os.environ.get("CI"), reason="PyPy is not installed"
-)
+@pytest.mark.servers("PyPy")
 def test_pypy_is_measured_next_to_this_python(place: Path) -> None:
     environment = "<environment other>\npython pypy3\nrequirements ZODB\n</environment>\n"
     (place / "x.conf").write_text(f"{environment}{OURS}{ELSEWHERE}")

@@ -11,7 +11,10 @@ import pytest
 from tests.instances import Instance, instance, manifest
 from zodbshootout.errors import ALL_MEASURED
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="strace exists for Linux only")
+pytestmark = [
+    pytest.mark.servers("strace"),
+    pytest.mark.skipif(sys.platform != "linux", reason="strace exists for Linux only"),
+]
 NAMES = (
     "zope2instance/filestorage.conf", "zope2instance/zeo.conf", "zope2instance/postgresql.conf",
 )  # fmt: skip

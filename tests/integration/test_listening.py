@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.command import cells, left_behind, open_directory, run
+
+pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB")
 
 CONFIGURATION = """
 %import ZEO

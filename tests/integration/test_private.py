@@ -14,7 +14,10 @@ from tests.instances import instance
 from tests.integration.command import OBJECTS, cells
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="strace exists for Linux only")
+pytestmark = [
+    pytest.mark.servers("strace"),
+    pytest.mark.skipif(sys.platform != "linux", reason="strace exists for Linux only"),
+]
 
 WITH_BLOBS = {
     "cookiecutter/convert-export.conf": ("source", "destination"),

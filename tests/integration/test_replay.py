@@ -25,6 +25,8 @@ from zodbshootout.client.data.sized_records import record_size
 from zodbshootout.recording import record
 from zodbshootout.recording.chunks import Kind
 
+pytestmark = pytest.mark.servers("PostgreSQL")
+
 TRANSACTIONS = 60
 """The number of transactions of each thread of the application."""
 FILESTORAGE = (

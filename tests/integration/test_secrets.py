@@ -16,6 +16,8 @@ import pytest
 from tests.integration.command import QUICK, Done, left_behind, names_in, open_directory, run
 from tests.secret_ways import SPELLINGS, WAYS, Files, Place, bare_in_dsn, leaks
 
+pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB", "MySQLdb")
+
 PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 FEW = 1
 """The number of passwords tried; the full suite tries ALL of them, a BATCH in each run."""

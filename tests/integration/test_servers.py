@@ -36,6 +36,8 @@ from tests.integration.command import (
     wait_until,
 )
 
+pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB", "memcached", "MySQLdb")
+
 HOST = "127.0.0.1"
 ONCE = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "2")
 shares_serving = pytest.mark.xdist_group("a run that serves")

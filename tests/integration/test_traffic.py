@@ -23,7 +23,11 @@ from zodbshootout.servers.address import HOST
 from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
 
 # The runs are shared by the tests of the module.
-pytestmark = [pytest.mark.xdist_group("traffic"), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.servers("PostgreSQL", "MariaDB", "memcached", "MySQLdb"),
+    pytest.mark.xdist_group("traffic"),
+    pytest.mark.timeout(900),
+]
 
 OBJECTS, SIZE = 10, 300
 BRIEF = ("update", "--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "1", "-o", "a.json")

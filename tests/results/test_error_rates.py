@@ -53,11 +53,16 @@ def figures_of(part: str) -> dict[str, Figure]:
     return {figure.name.partition(": ")[2]: figure for figure in made}
 
 
+def marks_of(part: str) -> list[pytest.MarkDecorator]:
+    takes_long = [pytest.mark.servers] if part == "comparisons" else []
+    return [pytest.mark.xdist_group(f"error rates of {part}"), *takes_long]
+
+
 @pytest.mark.timeout(900)  # the first test of a part simulates all of it
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        pytest.param(part, name, marks=pytest.mark.xdist_group(f"error rates of {part}"))
+        pytest.param(part, name, marks=marks_of(part))
         for part, names in GOALS.items()
         for name in names
     ],

@@ -40,6 +40,7 @@ def test_there_is_no_cluster_if_no_hosts_are_given(tmp_path: Path) -> None:
         assert cluster is None
 
 
+@pytest.mark.servers
 @shares_scheduler
 def test_a_running_scheduler_reports_its_workers(scheduler: str, tmp_path: Path) -> None:
     with cluster_for(scheduler, NO_GUARDIAN, tmp_path) as cluster:
@@ -48,6 +49,7 @@ def test_a_running_scheduler_reports_its_workers(scheduler: str, tmp_path: Path)
         assert len(cluster.workers) == 2
 
 
+@pytest.mark.servers
 @shares_scheduler
 @pytest.mark.parametrize(
     "text", ["scheduler-address: {}\n", '{{"type": "Scheduler", "address": "{}"}}']

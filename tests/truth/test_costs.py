@@ -14,6 +14,8 @@ from tests.integration.command import open_directory, run
 from zodbshootout.model.costs import BY_NAME
 from zodbshootout.results.files import read_results
 
+pytestmark = pytest.mark.servers
+
 SPENDING = {"plain": "", "busy": "cpu-milliseconds 20\n", "keeping": "megabytes 100\n"}
 """The settings of the storage behind each contender's server."""
 SERVED = "%import faulty\n" + "".join(
@@ -118,6 +120,7 @@ def test_what_a_client_uses_is_found_within_a_tenth(local: tuple[Path, Costs]) -
     assert ("plain", "add", "server_cpu") not in costs
 
 
+@pytest.mark.servers("PostgreSQL", "MariaDB")
 def test_records_blobs_and_the_log_of_a_server_grow_by_what_is_stored() -> None:
     words = ("add", "-s", "8192", "--compressibility", "0", "-c", "1", "-p", "1")
     with open_directory() as place:

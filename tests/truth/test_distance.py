@@ -11,6 +11,8 @@ import pytest
 from tests.integration.command import left_behind, open_directory, run
 from zodbshootout.results.files import read_results
 
+pytestmark = pytest.mark.servers("PostgreSQL")
+
 RELSTORAGE = """<relstorage>
 keep-history false
 <postgresql>

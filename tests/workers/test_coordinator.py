@@ -54,6 +54,8 @@ from zodbshootout.workers.coordinator import (
 )
 from zodbshootout.workers.measuring import Measure
 
+pytestmark = pytest.mark.servers
+
 MEMORY = Specification(
     Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"),
     "tpc",

@@ -19,7 +19,9 @@ class ByOID(Benchmark):
     def set_up(self) -> None:
         parameters = self.client.parameters
         with self.client.second_connection() as connection:
-            mapping = datasets.find_objects(connection.root(), self.dataset, parameters, self.client.index)
+            mapping = datasets.find_objects(
+                connection.root(), self.dataset, parameters, self.client.index
+            )
             self.oids = [item._p_oid for item in mapping.values()]
         self.records = len(self.oids) * records_each(parameters)
         self.contents = self.client.payload.contents(parameters.objects, revision=0)

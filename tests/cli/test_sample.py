@@ -44,7 +44,7 @@ def test_a_workload_is_printed_byte_by_byte() -> None:
     for name, path in workloads().items():
         printed = io.TextIOWrapper(io.BytesIO())
         assert main(["sample", name], printed) == 0
-        assert printed.detach().getvalue() == path.read_bytes()  # type: ignore[attr-defined]
+        assert printed.detach().getvalue() == path.read_bytes()
 
 
 class Terminal(io.StringIO):

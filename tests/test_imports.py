@@ -116,7 +116,7 @@ def test_showing_results_loads_no_zodb(tmp_path: Path) -> None:
 
 def test_a_fork_server_loads_only_pyperf_besides_what_clients_need() -> None:
     code = "import sys; sys.modules['psutil'] = None  # pyperf would use it"
-    unwanted = {"rich", "hdrh", "objgraph", "platformdirs", "scipy", "distributed", "gevent"}
+    unwanted = {"rich", "hdrh", "objgraph", "platformdirs", "distributed", "gevent"}
     loaded = loaded_after("zodbshootout.workers.fork_server", before=code)
     assert "pyperf" in loaded
     assert loaded & unwanted == set()

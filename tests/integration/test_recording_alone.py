@@ -31,7 +31,7 @@ CONFIGURATION = """
 """
 NEEDED = {"zodb", "zodbshootout"}
 """The packages that are installed in addition to ZODB's requirements."""
-OTHERS = {"pyperf", "rich", "zeo", "relstorage", "psutil", "scipy", "hdrhistogram", "platformdirs"}
+OTHERS = {"pyperf", "rich", "zeo", "relstorage", "psutil", "hdrhistogram", "platformdirs"}
 
 
 def source_in(place: Path) -> Path:

@@ -160,9 +160,6 @@ def status_of(code: object) -> int:
 
 def load() -> None:
     """Import what most commands import, also late."""
-    import scipy.special
-    import scipy.stats  # noqa: F401
-
     from zodbshootout.cli import compare, report, run, show  # noqa: F401
 
     gc.freeze()
@@ -170,6 +167,5 @@ def load() -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads had better not fork
     load()
     serve(socket.socket(fileno=os.dup(0)))

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from zodbshootout.results.probabilities import t_quantile, t_tail
+
 CONFIDENCE = 0.95
 """The fraction of intervals that contain the true mean."""
 BATCHES = 8
@@ -45,9 +47,7 @@ class Estimate:
             return 1.0
         if not self.variance:
             return 0.0 if self.mean else 1.0
-        from scipy.special import stdtr
-
-        return float(2 * stdtr(self.df, -abs(self.mean) / math.sqrt(self.variance)))
+        return 2 * t_tail(self.df, abs(self.mean) / math.sqrt(self.variance))
 
     def __sub__(self, other: Estimate) -> Estimate:
         """Return the difference of two independent means (Welch's t-test)."""
@@ -132,6 +132,4 @@ def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
 
 def _quantile(df: float) -> float:
     """Return the half width of an interval as a multiple of the standard error."""
-    from scipy.special import stdtrit  # the import takes a third of a second
-
-    return float(stdtrit(df, (1 + CONFIDENCE) / 2))
+    return t_quantile(df, (1 - CONFIDENCE) / 2)

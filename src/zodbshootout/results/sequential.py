@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zodbshootout.results.probabilities import t_quantile
 from zodbshootout.results.verdicts import Ratio
 
 LOOKS = (8, 16, 32, 64, 128, 256, 512)
@@ -50,9 +51,7 @@ class Rule:
     def _half_width(self, ratio: Ratio) -> float:
         if not ratio.log.variance:
             return 0.0
-        from scipy.special import stdtrit  # the import takes a third of a second
-
-        quantile = float(stdtrit(ratio.log.df, 1 - self.error / len(self.looks)))
+        quantile = t_quantile(ratio.log.df, self.error / len(self.looks))
         return quantile * math.sqrt(ratio.log.variance)
 
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from zodbshootout.results.estimate import Estimate, joined, mean_of
+from zodbshootout.results.probabilities import corrected, t_quantile
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
@@ -184,9 +185,7 @@ class _Course:
 
     def smallest(self, level: float) -> float:
         """Return the smallest rise that would be detected in 95 of 100 cases."""
-        from scipy.special import stdtrit
-
-        quantiles = sum(float(stdtrit(self.slope.df, 1 - part)) for part in (level, 0.05))
+        quantiles = sum(t_quantile(self.slope.df, part) for part in (level, 0.05))
         flat = [1.0] * len(self.times)
         half = (len(flat) - 1) / 2
         slope = min(quantiles * math.sqrt(self.slope.variance), 0.99 / half)
@@ -210,7 +209,7 @@ def find_shared_trends(
     falls = [1.0 if course.rises else 1 - course.p_value for _, _, course in courses]
     changes: list[dict[int, Change]] = [{} for _ in rows]
     for (number, key, course), rise, fall in zip(
-        courses, _corrected(rises, level), _corrected(falls, level), strict=True
+        courses, corrected(rises, level), corrected(falls, level), strict=True
     ):
         low, high = (_rise(course.times, end) for end in course.slope.interval)
         is_slower = rise <= level and course.rise >= NOTEWORTHY_SHARED
@@ -305,7 +304,7 @@ def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[
         for key in MEMORIES
         if len(sizes := _settled(result, key)) >= FEWEST_SHARED
     ]
-    p_values = _corrected([_p_of_rise(steps) for _, _, _, steps in tested], level)
+    p_values = corrected([_p_of_rise(steps) for _, _, _, steps in tested], level)
     growths: dict[int, list[tuple[str, float]]] = {}
     for (number, key, sizes, steps), p_value in zip(tested, p_values, strict=True):
         result = results[number]
@@ -334,16 +333,6 @@ def _stalls(result: CellResult) -> Iterator[Stall]:
             yield Stall(start - starts[0], seconds)
 
 
-def _corrected(p_values: Sequence[float], level: float) -> list[float]:
-    """Correct p-values for their number (Benjamini and Hochberg) if any is within *level*."""
-    if min(p_values, default=1.0) > level:
-        return list(p_values)
-    from scipy.stats import false_discovery_control  # the import takes a second
-
-    corrected: list[float] = false_discovery_control(p_values).tolist()
-    return corrected
-
-
 def _logarithms(result: CellResult) -> Rounds:
     return {
         name: {number: math.log(value) for number, value in values.items() if value > 0}
@@ -364,7 +353,7 @@ def find_trends(
         for key in row
         if (trend := _tested(row[key], [row[other] for other in row if other != key])) is not None
     ]
-    p_values = _corrected([trend.p_value for _, _, trend in tested], level)
+    p_values = corrected([trend.p_value for _, _, trend in tested], level)
     trends: list[dict[int, Trend]] = [{} for _ in rows]
     for (number, key, trend), p_value in zip(tested, p_values, strict=True):
         if p_value <= level:

@@ -24,6 +24,7 @@ from zodbshootout.results.estimate import (
     runs_needed,
 )
 from zodbshootout.results.names import long_name
+from zodbshootout.results.probabilities import corrected
 from zodbshootout.results.releases import originals_of
 from zodbshootout.results.result import WATCHED, CellResult, averaged
 
@@ -265,16 +266,8 @@ def differing(base: Cell, new: Cell) -> set[str]:
 
 
 def verdicts(ratios: Sequence[Ratio]) -> list[Verdict]:
-    """Return verdicts by Student's t-test, corrected for the number of comparisons.
-
-    The correction limits the false discovery rate (Benjamini and Hochberg, Journal of the Royal
-    Statistical Society B 57, 1995).
-    """
-    p_values = [ratio.log.p_value for ratio in ratios]
-    if min(p_values, default=1.0) <= FALSE_CALLS:  # the correction does not lower a p-value
-        from scipy.stats import false_discovery_control  # the import takes a second
-
-        p_values = false_discovery_control(p_values).tolist()
+    """Return the verdicts of Student's t-test, corrected for the number of comparisons."""
+    p_values = corrected([ratio.log.p_value for ratio in ratios], FALSE_CALLS)
     return [_verdict(ratio, p_value) for ratio, p_value in zip(ratios, p_values, strict=True)]
 
 

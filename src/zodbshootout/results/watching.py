@@ -23,6 +23,7 @@ from zodbshootout.results.history import (
     Point,
     PointCell,
 )
+from zodbshootout.results.probabilities import t_quantile
 from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
@@ -162,12 +163,10 @@ def smallest_change(ratio: Ratio, tested: int) -> float | None:
 
     *tested* ratios share the limit of false discoveries.  ``None`` if there were too few runs.
     """
-    from scipy.special import stdtrit
-
     if ratio.log.df <= 0:
         return None
     levels = (FALSE_CALLS / 2 / max(1, tested), 1 - DETECTED)
-    quantiles = sum(float(stdtrit(ratio.log.df, 1 - level)) for level in levels)
+    quantiles = sum(t_quantile(ratio.log.df, level) for level in levels)
     return math.exp(quantiles * math.sqrt(ratio.log.variance))
 
 

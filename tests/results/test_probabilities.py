@@ -1,0 +1,47 @@
+"""Student's t distribution and the correction of p-values, compared with those of scipy."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import stdtr, stdtrit
+from scipy.stats import false_discovery_control
+
+from zodbshootout.results.probabilities import corrected, t_quantile, t_tail
+
+DF = st.one_of(st.integers(1, 2000).map(float), st.floats(1, 60), st.floats(1, 1e6))
+"""Degrees of freedom; those of Welch's test are fractions."""
+TAILS = st.one_of(
+    st.sampled_from([0.025, 0.05, 0.005]), st.floats(-12, -0.5).map(lambda power: 10.0**power)
+)
+
+
+@given(DF, st.one_of(st.floats(0.01, 5), st.floats(-4, 6).map(lambda power: 10.0**power)))
+def test_a_tail_is_that_of_scipy(df: float, t: float) -> None:
+    expected = float(stdtr(df, -t))
+    if expected > 1e-300:
+        assert t_tail(df, t) == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+@given(DF, TAILS)
+def test_a_quantile_is_that_of_scipy(df: float, tail: float) -> None:
+    assert t_quantile(df, tail) == pytest.approx(-float(stdtrit(df, tail)), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("tail", [1e-12, 0.001, 0.025, 0.4999])
+def test_the_tail_beyond_a_quantile_is_what_it_was_asked_for(tail: float) -> None:
+    for df in (0.5, 1, 2, 2.5, 7.3, 40, 299.5, 300.5, 1e5):
+        assert t_tail(df, t_quantile(df, tail)) == pytest.approx(tail, rel=1e-10, abs=0)
+
+
+@given(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.02, 1.0])), min_size=1))
+def test_p_values_are_corrected_as_by_scipy(p_values: list[float]) -> None:
+    assert corrected(p_values, level=1.0) == pytest.approx(
+        false_discovery_control(p_values).tolist(), rel=1e-9, abs=0
+    )
+
+
+def test_p_values_above_the_level_need_no_correction() -> None:
+    assert corrected([0.2, 0.02, 0.5], level=0.01) == [0.2, 0.02, 0.5]
+    assert corrected([], level=0.01) == []

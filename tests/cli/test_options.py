@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -290,6 +291,12 @@ def test_zap_asks_unless_it_has_a_value() -> None:
     assert parse(["--zap", "zeo://localhost:8100"]).zap == "ask"
     assert parse(["x.conf", "--zap", "force"]).zap == "force"
     assert parse(["x.conf", "--zap", "a,B"]).zap == "a,B"
+
+
+def test_leaks_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "objgraph", None)
+    with pytest.raises(UserError, match=r"^--leaks: .* pip install 'zodbshootout\[leaks\]'$"):
+        parse(["x.conf", "--threads", "--leaks"])
 
 
 def test_pack_leaks_profile_and_fail_fast_apply_to_the_run() -> None:

@@ -195,8 +195,7 @@ def _check_combinations(given: argparse.Namespace) -> None:
     _only_one({"-o": given.output, "--append": given.append, "--resume": given.resume})
     _only_one(memory)
     _check_btrees(given)
-    if given.gevent and importlib.util.find_spec("gevent") is None:
-        raise UserError("--gevent: gevent is not installed; install it: pip install gevent")
+    _check_packages({"gevent": given.gevent, "leaks": given.leaks})
     if not (given.threads or given.gevent):
         _refuse(
             {"--leaks": given.leaks},
@@ -217,6 +216,16 @@ def _check_combinations(given: argparse.Namespace) -> None:
         here = {"--profile": given.profiles, "--against": given.against}
         here |= {"--affinity": given.affinity, "--hook": given.hooks, **_of_this_python(given)}
         _refuse(here, "applies to this host only; leave it out with --hosts")
+
+
+def _check_packages(given: Mapping[str, bool]) -> None:
+    """Refuse the options whose extras, which have the same names, are not installed."""
+    for name, package in {"gevent": "gevent", "leaks": "objgraph"}.items():
+        if given[name] and importlib.util.find_spec(package) is None:
+            raise UserError(
+                f"--{name}: {package} is not installed; "
+                f"install it: pip install 'zodbshootout[{name}]'"
+            )
 
 
 def _of_this_python(given: argparse.Namespace) -> dict[str, bool]:

@@ -8,6 +8,12 @@ copyright = "The zodbshootout contributors"
 release = installed_version("zodbshootout")
 version = release
 
+extensions = ["sphinx.ext.autodoc"]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+# Docstrings and annotations also name what the page of plug-ins does not promise.
+nitpick_ignore_regex = [("py:.*", ".*")]
+
 exclude_patterns = ["_build", "results/made"]
 nitpicky = True
 highlight_language = "none"

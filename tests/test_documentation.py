@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from configparser import ConfigParser
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import server_of
 from zodbshootout.servers.server import ServerContext
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
@@ -48,7 +54,6 @@ EXAMPLE_BENCHMARK = "by_oid"
 
 CONSOLE = re.compile(r"\.\. code-block:: console")
 LITERAL = re.compile(r"(?!\.\.).*::|( *)::")
-GROUP = re.compile(r'\[project\.entry-points\."(?P<name>[\w.]+)"\]')
 COMMAND = re.compile(
     r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*?|)(?: > \S+)?"
 )
@@ -190,77 +195,37 @@ def test_the_page_of_a_server_mentions_every_key_of_its_section(product: str) ->
     assert [key for key in sorted(keys) if f"``{key}" not in page] == []
 
 
-def run_tests(*tests: Path, cwd: Path, modules: Sequence[Path]) -> None:
-    """Run *tests* in a new interpreter that searches the directories *modules* first."""
-    path = os.pathsep.join([*map(str, modules), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)],
-        check=False, capture_output=True, text=True, timeout=200, cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+class Installed:
+    """A Python that has the examples of plug-ins with their entry points."""
 
+    def __init__(self, directory: Path) -> None:
+        """Install them for programs that run in this *directory*."""
+        self.directory = directory
+        project = tomllib.loads((EXAMPLES / "pyproject.toml").read_text(encoding="utf-8"))
+        self.groups: dict[str, dict[str, str]] = project["project"]["entry-points"]
+        information = directory / "examples-1.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: examples\nVersion: 1\n")
+        entry_points = ConfigParser()
+        entry_points.read_dict(self.groups)
+        with (information / "entry_points.txt").open("w") as file:
+            entry_points.write(file)
 
-@pytest.mark.servers
-def test_the_examples_that_entry_points_register_pass_their_tests(tmp_path: Path) -> None:
-    lines = (EXAMPLES / "pyproject.toml").read_text(encoding="utf-8").splitlines()
-    starts = [number for number, line in enumerate(lines) if GROUP.fullmatch(line)]
-    assert len(starts) == 3
-    installed = tmp_path / "examples-1.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: examples\nVersion: 1\n")
-    registered = [GROUP.sub(r"[\g<name>]", line) for n in starts for line in lines[n : n + 2]]
-    (installed / "entry_points.txt").write_text("\n".join(registered).replace('"', ""))
-    tests = [EXAMPLES / f"test_{name}.py" for name in ("by_oid", "acme", "tsv")]
-    run_tests(*tests, cwd=tmp_path, modules=[tmp_path, EXAMPLES])
-
-
-def code_block(beginning: str) -> str:
-    """Return the only code block of extending.rst that begins with *beginning*."""
-    examples = [
-        text
-        for _, text in blocks(DOCS / "extending.rst", re.compile(r"\.\. code-block:: \w+"))
-        if text.startswith(beginning)
-    ]
-    assert len(examples) == 1
-    return examples[0]
-
-
-def insert(path: Path, before: str, text: str) -> None:
-    """Insert a text before the line that begins with *before*, indented like that line."""
-    whole = path.read_text(encoding="utf-8")
-    line = re.search(rf"^( *){re.escape(before)}", whole, re.MULTILINE)
-    assert line is not None
-    added = textwrap.indent(text, line[1]) + "\n"
-    path.write_text(whole[: line.start()] + added + whole[line.start() :], encoding="utf-8")
+    def output_of(self, module: str, *arguments: object) -> str:
+        """Run a module as a program that succeeds; return its output."""
+        path = os.pathsep.join([str(self.directory), str(EXAMPLES), *filter(None, sys.path)])
+        done = subprocess.run(
+            [sys.executable, "-m", module, *map(str, arguments)],
+            check=False, capture_output=True, text=True, timeout=200, cwd=self.directory,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """Return a copy of the source tree with the fixtures of the tests of servers."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        ROOT / "src" / "zodbshootout", tmp_path / "src" / "zodbshootout", ignore=ignored
-    )
-    for folder in ("tests", "tests/servers"):
-        (tmp_path / folder).mkdir()
-        shutil.copy(ROOT / folder / "__init__.py", tmp_path / folder)
-    shutil.copy(ROOT / "tests/servers/conftest.py", tmp_path / "tests/servers")
-    return tmp_path
-
-
-@pytest.mark.servers
-def test_the_example_server_passes_its_test(tree: Path) -> None:
-    package = tree / "src" / "zodbshootout"
-    shutil.copy(EXAMPLES / "webserver.py", package / "servers")
-    test = shutil.copy(EXAMPLES / "test_webserver.py", tree / "tests" / "servers")
-    insert(
-        package / "config" / "component.xml", '<sectiontype name="zeo', code_block("<sectiontype")
-    )
-    running = package / "servers" / "running.py"
-    insert(running, '"zeoserver":', code_block('"webserver"'))
-    insert(running, "from zodbshootout", "from zodbshootout.servers.webserver import WebServer")
-    run_tests(Path(test), cwd=tree, modules=[package.parent, tree])
+def installed(tmp_path: Path) -> Installed:
+    return Installed(tmp_path)
 
 
 def test_each_link_of_the_readme_leads_to_a_page_or_a_file_from_wherever_it_is_shown() -> None:
@@ -280,3 +245,23 @@ def test_each_link_of_the_readme_leads_to_a_page_or_a_file_from_wherever_it_is_s
         elif "github" in link:
             assert (ROOT / link.removeprefix(files).removeprefix(raw)).is_file(), link
     assert len(links) > 15
+
+
+@pytest.mark.servers
+def test_the_example_plugins_pass_their_tests(installed: Installed) -> None:
+    names = [name for points in installed.groups.values() for name in points]
+    tests = [EXAMPLES / f"test_{name}.py" for name in names]
+    installed.output_of("pytest", "-q", "-p", "no:cacheprovider", *tests)
+
+
+@pytest.mark.servers
+def test_one_run_uses_all_example_plugins(installed: Installed, tmp_path: Path) -> None:
+    (tmp_path / "my.conf").write_text(
+        "%import acme\n%import webserver\n<webserver web/>\n"
+        "<acme speedy>\npath $scratch/$web_port\n</acme>\n"
+    )
+    words = shlex.split("my.conf by_oid --object-counts 10 -c 1 -p 1 -n 1 -l 1 -o out.json")
+    installed.output_of("zodbshootout", *words)
+    shown = installed.output_of("zodbshootout", "show", "out.json", "--format", "tsv")
+    assert "\tspeedy\n" in shown
+    assert "unknown: " not in shown

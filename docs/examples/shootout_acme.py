@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.storage_types import StorageType
-from zodbshootout.model.storage_facts import OPERATING_SYSTEM, CacheUse, Durability, Sharing
+from zodbshootout.api.storages import (
+    OPERATING_SYSTEM,
+    CacheUse,
+    Durability,
+    PrivateSection,
+    Sharing,
+    StorageType,
+)
 
 
 class AcmeStorageType(StorageType):
@@ -14,6 +20,7 @@ class AcmeStorageType(StorageType):
     sharing = Sharing.EXCLUSIVE
     durability = Durability.SYNCED
     distributions = ("acme-storage",)
+    private = (PrivateSection(("acme",), paths=("path",)),)
 
     def own_caches(self) -> tuple[str, ...]:
         return ("Acme cache",)

@@ -1,10 +1,14 @@
 """Read objects by their OIDs, with no mapping in between."""
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
-from zodbshootout.client.data import datasets
-from zodbshootout.client.data.datasets import Dataset
-from zodbshootout.client.data.objects import records_each
-from zodbshootout.model.storage_facts import PICKLE_CACHE
+from zodbshootout.api.benchmarks import (
+    FROM_CACHE,
+    PICKLE_CACHE,
+    Benchmark,
+    CheckFailed,
+    Dataset,
+    find_objects,
+    records_each,
+)
 
 
 class ByOID(Benchmark):
@@ -13,15 +17,14 @@ class ByOID(Benchmark):
     name = "by_oid"
     title = "Read {objects} Objects by OID"
     legend = "from the storage's cache"
+    topic = FROM_CACHE
     writes = False
     dataset = Dataset.READ
 
     def set_up(self) -> None:
         parameters = self.client.parameters
         with self.client.second_connection() as connection:
-            mapping = datasets.find_objects(
-                connection.root(), self.dataset, parameters, self.client.index
-            )
+            mapping = find_objects(connection.root(), self.dataset, parameters, self.client.index)
             self.oids = [item._p_oid for item in mapping.values()]
         self.records = len(self.oids) * records_each(parameters)
         self.contents = self.client.payload.contents(parameters.objects, revision=0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from zodbshootout.reports.elements import Report
+    from zodbshootout.api.formats import Report
 
 
 def write(report: Report, console: Console) -> None:

@@ -1,14 +1,12 @@
 from pathlib import Path
 
-from zodbshootout.client.database import Database
-from zodbshootout.model.specification import Storage
-from zodbshootout.model.storage_facts import Durability
-
-SECTION = "%import acme\n<zodb acme>\n<acme>\npath $here/acme.fs\n</acme>\n</zodb>\n"
+from zodbshootout.api.storages import Durability
+from zodbshootout.api.testing import opened
 
 
 def test_the_cache_is_emptied_and_counts_its_misses(tmp_path: Path) -> None:
-    with Database(Storage(SECTION, names={"here": str(tmp_path)})) as database:
+    section = f"<acme>\npath {tmp_path}/acme.fs\n</acme>\n"
+    with opened(f"%import acme\n<zodb acme>\n{section}</zodb>\n") as database:
         assert database.knows_caches
         assert database.info().promise == (Durability.SYNCED, "")
         assert "Acme cache" in database.own_caches()

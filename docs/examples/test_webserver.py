@@ -1,10 +1,14 @@
+from pathlib import Path
 from urllib.request import urlopen
 
-from tests.servers.conftest import MakeServer
+from webserver import WebServer
+
+from zodbshootout.api.testing import started
 
 
-def test_the_web_server_starts_and_answers(make_server: MakeServer) -> None:
-    server = make_server("<webserver web/>\n")
-    server.start()
-    with urlopen(f"http://{server.host}:{server.port}/index.html") as page:
+def test_the_web_server_starts_and_answers(tmp_path: Path) -> None:
+    with (
+        started(WebServer, "%import webserver\n<webserver web/>\n", tmp_path) as server,
+        urlopen(f"http://{server.host}:{server.port}/index.html") as page,
+    ):
         assert page.read() == b"It works.\n"

@@ -9,6 +9,11 @@ from typing import Any
 
 from zodbshootout.model.outcome import describe
 
+API_VERSION = (1, 0)
+"""The major and the minor version of :mod:`zodbshootout.api`, those of the release.
+
+Clients in other Pythons have our modules, but not the metadata that would tell the version."""
+
 
 class BrokenPlugin(Exception):  # noqa: N818
     """The object that an entry point refers to cannot be imported."""
@@ -44,7 +49,11 @@ def load_plugin(entry: EntryPoint) -> Any:
     try:
         return entry.load()
     except Exception as error:
+        remedy = "repair or uninstall the package that registers it"
+        if isinstance(error, ImportError) and (error.name or "").startswith("zodbshootout."):
+            version = ".".join(map(str, API_VERSION))
+            remedy = f"install a release of its package for zodbshootout {version}, or uninstall it"
         raise BrokenPlugin(
             f"cannot import {entry.value}, the entry point {entry.name} of {entry.group}: "
-            f"{describe(error)}; repair or uninstall the package that registers it"
+            f"{describe(error)}; {remedy}"
         ) from error

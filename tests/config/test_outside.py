@@ -17,6 +17,7 @@ SECTION = (
     "<newtdb Far>\n  environment OLD\n  <zodb>\n    # $nothing\n    <relstorage>\n"
     "      dsn $base/x\n      password $main_password\n    </relstorage>\n  </zodb>\n</newtdb>\n"
 )
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 HERE = "<zodb near>\n<mappingstorage/>\n</zodb>\n"
 NAMES = {"scratch": "/tmp/x", "main": "127.0.0.1:7", "main_password": "top", "main_port": "7"}
 
@@ -115,6 +116,18 @@ def test_a_section_ends_where_zconfig_says(before: str) -> None:
     configuration = read(f"%define base x\n{ENVIRONMENT}{before}{SECTION}{HERE}")
     assert [outside.name for outside in outside_of(configuration)] == ["far"]
     assert configuration.contenders[-1][1].name == "near"
+
+
+def test_a_section_for_another_python_has_no_imports_of_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    configuration = read(
+        f"%import webserver\n%import only_there\n{ENVIRONMENT}<webserver main/>\n"
+        "<zodb far>\nenvironment old\n<there>\n</there>\n</zodb>\n"
+    )
+    (outside,) = outside_of(configuration)
+    assert [item.line.text for item in outside.all_imports] == ["%import only_there"]
 
 
 def test_a_section_can_define_names_and_refer_to_its_environment_by_a_name() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.source import Source
+from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 from zodbshootout.servers import ServerFailed, running
 from zodbshootout.servers.address import given_names
@@ -228,3 +229,17 @@ def test_the_versions_of_all_servers_that_a_contender_needs_are_its_own(
     result = start()
     assert result.versions("through_one") == {"base": "6", "inner": "6"}
     assert result.versions("alone") == {}
+
+
+def test_a_server_whose_class_no_package_registers_is_an_error_in_its_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs" / "examples"))
+    source = Source(tmp_path / "x.conf", "%import webserver\n<webserver web/>\n")
+    (section,) = configuration_of(source, tmp_path).servers
+    message = (
+        r"x\.conf:2: no installed package has an entry point webserver of zodbshootout\.servers; "
+        r"reinstall the one that defines the section$"
+    )
+    with pytest.raises(UserError, match=message):
+        running.server_of(section, mock.Mock(spec=ServerContext))

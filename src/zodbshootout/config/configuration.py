@@ -48,7 +48,9 @@ class ServerSection:
 
     def __init__(self, section: Any) -> None:
         self.config = section
+        """What ZConfig makes of the section: its keys are attributes, with ``_`` for ``-``."""
         self.name: str = section.getSectionName()
+        """The section's name."""
         self.kind: str = section.getSectionType()
         """The section's type, such as ``zeoserver``."""
         self.text = NO_SECTION
@@ -193,8 +195,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         elif is_known or not self.of_zope:
             database = self._as_database(section)
             matcher = self._add_section(root, database)
-            types = [inner.type for inner in database.walk()]
-            used = {self._imported_by.get(type_) for type_ in types}
+            used = self._imports_of(database)
             imports = tuple(item for item in self._imports if item in used)
             database = replace(database, imports=imports)
             self.sections[matcher] = database
@@ -220,11 +221,19 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         return name
 
     def _keep_for_other_python(self, section: Section) -> None:
-        database = replace(self._as_database(section), imports=tuple(self._imports))
+        database = self._as_database(section)
+        # Only this Python may have what an import for servers needs.
+        unused = {*self._imported_by.values()} - self._imports_of(database)
+        imports = tuple(item for item in self._imports if item not in unused)
+        database = replace(database, imports=imports)
         for inner in database.walk():
             for key in inner.keys:
                 self._value(key)
         self.outermost.append((database, None))
+
+    def _imports_of(self, section: Section) -> set[Import | None]:
+        """Return the imports that define the types of a section and of those in it."""
+        return {self._imported_by.get(inner.type) for inner in section.walk()}
 
     def _as_database(self, section: Section) -> Section:
         """Return an outermost section as a database of the schema: Zope's, or one for a storage."""

@@ -27,6 +27,9 @@ from zodbshootout.model.specification import Interpreter, for_another_python, va
 
 CARRIED = (
     "__init__.py",
+    "api/__init__.py",
+    "api/benchmarks.py",
+    "api/storages.py",
     "client",
     "crews",
     "errors.py",
@@ -190,6 +193,7 @@ def carry_to(directory: Path) -> Path:
         if (package / name).is_dir():
             shutil.copytree(package / name, target / name, ignore=ignored)
         else:
+            (target / name).parent.mkdir(exist_ok=True)
             shutil.copy(package / name, target / name)
     pyperf = distribution("pyperf")
     shutil.copytree(str(pyperf.locate_file("pyperf")), directory / "pyperf", ignore=ignored)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from zodbshootout.config.configuration import Configuration, ServerSection
+from zodbshootout.plugins import entries, load_plugin
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.address import servers_of
 from zodbshootout.servers.memcached import MemcachedServer
@@ -23,10 +24,25 @@ _SERVERS: Mapping[str, type[Server]] = {
     "postgresqlserver": PostgreSQLServer,
     "zeoserver": ZEOServer,
 }
+ENTRY_POINTS = "zodbshootout.servers"
+"""The group of entry points with which other packages register servers by their section types."""
 
 
 def server_of(section: ServerSection, context: ServerContext) -> Server:
-    """Return the server that a section describes, not yet started."""
+    """Return the server that a section describes, not yet started.
+
+    :raises BrokenPlugin: if the package that registers it cannot be imported
+    :raises UserError: if no package registers its type, or the section is wrong
+    """
+    registered = {entry.name: entry for entry in entries(ENTRY_POINTS)}
+    if section.kind in registered:
+        server: Server = load_plugin(registered[section.kind])(section, context)
+        return server
+    if section.kind not in _SERVERS:
+        raise section.text.mistake(
+            f"no installed package has an entry point {section.kind} of {ENTRY_POINTS}; reinstall "
+            "the one that defines the section"
+        )
     return _SERVERS[section.kind](section, context)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from zodbshootout.servers.server import Server
+from zodbshootout.api.servers import Server
 
 
 class WebServer(Server):

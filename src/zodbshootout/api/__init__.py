@@ -1,0 +1,8 @@
+"""The names that plug-ins import: a module for each group of entry points, and one for their tests.
+
+``docs/api.rst`` lists and promises them.
+"""
+
+from zodbshootout.plugins import API_VERSION as VERSION
+
+__all__ = ["VERSION"]

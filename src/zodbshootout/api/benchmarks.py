@@ -1,0 +1,33 @@
+"""The names that a benchmark needs, in any Python that a client runs in."""
+
+from zodbshootout.client.benchmarks.benchmark import (
+    BARE,
+    FROM_CACHE,
+    FROM_DATABASE,
+    UPKEEP,
+    WRITING,
+    Benchmark,
+)
+from zodbshootout.client.client import Client
+from zodbshootout.client.data.datasets import (
+    Dataset,
+    add_empty_mappings,
+    contents,
+    find_objects,
+    key_at,
+    new_item,
+    sets_to_read,
+)
+from zodbshootout.client.data.objects import records_each
+from zodbshootout.client.database import Database
+from zodbshootout.model.outcome import CheckFailed, Unsupported
+from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.storage_facts import PICKLE_CACHE, StorageInfo
+
+__all__ = [
+    "BARE", "FROM_CACHE", "FROM_DATABASE", "PICKLE_CACHE", "UPKEEP", "WRITING",
+    "Benchmark", "CheckFailed", "Client", "CrewShape", "Database", "Dataset", "Parameters",
+    "StorageInfo", "Unsupported",
+    "add_empty_mappings", "contents", "find_objects", "key_at", "new_item", "records_each",
+    "sets_to_read",
+]  # fmt: skip

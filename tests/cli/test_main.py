@@ -272,7 +272,7 @@ def test_a_defect_in_a_command_that_reads_files_has_the_same_status(
 
 def test_one_client_is_the_default_if_two_processes_cannot_open_a_storage() -> None:
     line = (
-        "zodbshootout: 1 client instead of 2: FileStorage: one DB at a time can open it; "
+        "zodbshootout: 1 client instead of 2: FileStorage: only one DB at a time can open it; "
         "use --threads shared, or -c 1\n"
     )
     status, out, err = outcome("x.conf", "add", "--list")

@@ -103,7 +103,7 @@ def test_a_contender_refuses_crews_that_its_storage_cannot_serve(tmp_path: Path)
             opened(storage, tmp_path) for storage in (FS, MAPPING, SQLITE, client_of(address))
         ]
     assert refusal(filestorage, PROCESSES) == (
-        "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
+        "FileStorage: only one DB at a time can open it; use --threads shared, or -c 1"
     )
     assert refusal(memory, PROCESSES) == (
         "MappingStorage: its data exists in one DB only; use --threads shared, or -c 1"
@@ -124,7 +124,9 @@ def test_opening_a_contender_can_reveal_reasons_to_refuse_parameters(tmp_path: P
         "X stores no blobs as configured here; see blob-dir"
     )
     exclusive = sqlite.opened(StorageInfo("X", sharing=Sharing.EXCLUSIVE))
-    assert str(refusal(exclusive, PROCESSES)).startswith("X: one DB at a time can open it; use")
+    assert str(refusal(exclusive, PROCESSES)).startswith(
+        "X: only one DB at a time can open it; use"
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_a_wrapper_of_a_storage_for_one_db_refuses_several_processes(
 ) -> None:
     compressed = wrap("zlibstorage", blobs(FS.replace("x.fs", "z.fs")))
     assert refusal(opened(compressed, tmp_path), PROCESSES) == (
-        "ZlibStorage over BlobStorage over FileStorage: one DB at a time can open it; "
+        "ZlibStorage over BlobStorage over FileStorage: only one DB at a time can open it; "
         "use --threads shared, or -c 1"
     )
     assert refusal(opened(wrap("demostorage", FS), tmp_path), PROCESSES) == (
@@ -255,7 +257,7 @@ def test_a_server_on_another_host_comes_without_a_command_for_it(
     )
     foreign = "server zeo1.invalid:8100\n"
     assert contender(wrap("zeoclient", foreign), tmp_path).missing_server() == (
-        "no ZEO server at zeo1.invalid:8100; start one there, or name another one"
+        "no ZEO server at zeo1.invalid:8100; start one there, or name another"
     )
     for here in ("localhost", "127.0.1.1", socket.gethostname().lower()):
         zeo = contender(wrap("zeoclient", foreign, f"server {here}:8100\n"), tmp_path)

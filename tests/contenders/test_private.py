@@ -312,7 +312,10 @@ def test_a_private_server_of_the_file_keeps_no_directory_and_no_data_of_others()
 @pytest.mark.parametrize(
     ("section", "reason"),
     [
-        ("<oracle>\n</oracle>", "x.conf:4: --private: it is not known how to give <oracle> data"),
+        (
+            "<oracle>\n</oracle>",
+            "x.conf:4: --private: it is not known how to give <oracle> new data",
+        ),
         (
             "<postgresql>\nsslrootdir /etc/x\n</postgresql>",
             "x.conf:5: --private: sslrootdir of <postgresql> may refer to the original's data",

@@ -272,14 +272,14 @@ def test_an_error_says_why_contenders_are_unavailable(
 def test_a_server_that_keeps_its_data_cannot_have_variants(read: Read, tmp_path: Path) -> None:
     server = f"<postgresqlserver main>\ndirectory {tmp_path}/data\n</postgresqlserver>\n"
     assert names(read(server + FILE).contenders()) == ["file"]
-    with pytest.raises(UserError, match=f"server main keeps its data in {tmp_path}/data, and"):
+    with pytest.raises(UserError, match=f"server main keeps its data in {tmp_path}/data, but"):
         read(server + FILE, NEW)
 
 
 def test_a_file_serves_one_variant_unless_it_is_read_only(read: Read, tmp_path: Path) -> None:
     fixed = SERVER.replace("$scratch", str(tmp_path))
     assert names(read(fixed + ZEO).contenders()) == ["zeo"]
-    with pytest.raises(UserError, match=f"server main keeps its data in {tmp_path}/main.fs, and"):
+    with pytest.raises(UserError, match=f"server main keeps its data in {tmp_path}/main.fs, but"):
         read(fixed + ZEO, NEW)
     with pytest.raises(UserError, match="--define: server main keeps its data"):
         read(fixed + CACHED, cache=["1MB", "2MB"])
@@ -413,7 +413,7 @@ def test_a_definition_in_an_included_file_is_replaced(read: Read, tmp_path: Path
             {"cache": ["1$MB"]},
             r"--define: the value of cache is invalid; write a literal \$ as",
         ),
-        ({"cache": ["1${"]}, "--define: the value of cache cannot be used"),
+        ({"cache": ["1${"]}, "--define: the value of cache is invalid"),
     ],
 )
 def test_an_unused_reserved_or_invalid_definition_is_refused(

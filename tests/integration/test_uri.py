@@ -16,7 +16,7 @@ from tests.integration.command import QUICK, cells, left_behind, metadata_of, na
 from zodbshootout.client.reachability import accepts
 from zodbshootout.servers.address import HOST, reserved_port
 
-REFUSED = "FileStorage: one DB at a time can open it; use --threads shared, or -c 1"
+REFUSED = "FileStorage: only one DB at a time can open it; use --threads shared, or -c 1"
 
 
 @pytest.fixture

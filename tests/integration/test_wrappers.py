@@ -228,9 +228,9 @@ def test_wrapped_storages_are_measured_by_processes_if_those_can_share_them(
         expected={
             **{(contender, "cold"): f"its data exists in one DB only{advice}"
                for contender in VOLATILE},
-            **{(contender, "cold"): f"Storage: one DB at a time can open it{advice}"
+            **{(contender, "cold"): f"Storage: only one DB at a time can open it{advice}"
                for contender in EXCLUSIVE - {"demo_changes"}},
-            ("demo_changes", "cold"): f"DemoStorage: one DB at a time can open it{advice}",
+            ("demo_changes", "cold"): f"DemoStorage: only one DB at a time can open it{advice}",
         },
     )  # fmt: skip
     assert rest == {}

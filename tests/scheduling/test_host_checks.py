@@ -140,7 +140,7 @@ POSTGRESQL = """
 """
 LISTEN = "listen 203.0.113.1"
 SHARED = "use --threads shared, or -c 1"
-EXCLUSIVE = f"FileStorage: one DB at a time can open it; leave out --hosts, and {SHARED}"
+EXCLUSIVE = f"FileStorage: only one DB at a time can open it; leave out --hosts, and {SHARED}"
 
 
 @pytest.mark.parametrize(

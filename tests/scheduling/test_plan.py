@@ -64,7 +64,7 @@ def test_a_cell_fails_if_its_storage_refuses_it_or_could_not_be_opened() -> None
     failures = {cell.contender: plan.failure(cell) for cell in plan.cells}
     assert (failures["a"], failures["c"]) == (None, missing)
     assert failures["b"] == Failure(
-        "FileStorage: one DB at a time can open it; use --threads shared, or -c 1",
+        "FileStorage: only one DB at a time can open it; use --threads shared, or -c 1",
         state=State.UNSUPPORTED,
     )
     assert plan.limit == 8.0

@@ -452,8 +452,8 @@ def test_the_first_and_the_last_lines_of_a_long_output_are_kept(tmp_path: Path) 
     shown = sum(len(line) + 1 for line in first)
     assert MAX_RELAYED <= shown <= MAX_RELAYED + PIECE
     assert note == (
-        f"a worker has printed at least {14 * len(lines):,} bytes; only the first {shown:,} of "
-        "them are shown"
+        f"a worker has printed at least {14 * len(lines):,} bytes; only the first {shown:,} are "
+        "shown"
     )
 
 

@@ -362,5 +362,5 @@ def test_all_tables_of_mysql_are_optimized_and_its_refusal_is_reported() -> None
 
 
 def test_a_database_whose_vacuum_is_not_known_says_so() -> None:
-    assert vacuum_flaw(vacuumed("OracleAdapter")) == "no vacuum of Oracle is known"
+    assert vacuum_flaw(vacuumed("OracleAdapter")) == "no way to vacuum Oracle is known"
     assert vacuum_flaw(SimpleNamespace()) == "no way to vacuum its database is known"

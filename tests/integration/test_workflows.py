@@ -125,7 +125,7 @@ class Runner:
             "GITHUB_SERVER_URL": self.server.as_uri(), "GITHUB_REPOSITORY": REPOSITORY,
             "GITHUB_RUN_ID": "42", "GITHUB_STEP_SUMMARY": str(self.place / "summary.md"),
             **variables,
-            "ZODBSHOOTOUT": wheel.as_uri(),
+            "ZODBSHOOTOUT": f" @ {wheel.as_uri()}",
         }  # fmt: skip
         done = subprocess.run(
             ["bash", "-e", "-c", step],

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.test_repository import ROOT, project
-from zodbshootout.config.source import samples
+from zodbshootout.config.sample_files import samples
 from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
 
 CONTAINER = ROOT / "docs" / "examples" / "container" / "Dockerfile"

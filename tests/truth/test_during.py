@@ -239,7 +239,9 @@ def test_a_copy_with_another_file_of_a_blob_is_found_out(scratch: Path, tmp_path
     (copy,) = scratch.glob("*/blobs/**/*.blob")
     copy.chmod(0o600)
     copy.write_bytes(b"Content")
-    with pytest.raises(CheckFailed, match=r"the file of revision \w+ of object \w+ was copied with"):
+    with pytest.raises(
+        CheckFailed, match=r"the file of revision \w+ of object \w+ was copied with"
+    ):
         operating.finish_operation()
     database.close()
 

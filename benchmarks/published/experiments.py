@@ -73,7 +73,7 @@ RESULTS_PAGE = Experiment(
         Run(
             "sample",
             "Six benchmarks, two processes",
-            "etc/sample.conf",
+            "sample",
             f"{_FIVE} steamin -c 2 -s 128 --at-most 8",
             [
                 Published(
@@ -195,13 +195,13 @@ RELEASES = Experiment(
         Run(
             "releases-relstorage",
             "RelStorage 4.0 to 4.3",
-            "etc/website-sample.conf",
+            "website-sample",
             f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 14",
         ),
         Run(
             "releases-zodb",
             "ZODB 5.8 to 6.4",
-            "etc/fs-sample.conf",
+            "fs-sample",
             f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 8",
         ),
     ],
@@ -260,21 +260,21 @@ NEWT = Experiment(
         Run(
             "newt-1000",
             "1000 objects, two processes",
-            "etc/newt-sample.conf",
+            "newt-sample",
             "add update cold -c 2 -s 96 --at-most 6",
             _newt(1000),
         ),
         Run(
             "newt-10",
             "10 objects, four to sixteen processes",
-            "etc/newt-sample.conf",
+            "newt-sample",
             "add update cold -c 4,8,16 --object-counts 10 -s 96,999 --at-most 15",
             _newt(10),
         ),
     ],
 )
 
-_REPLAY = "--workload etc/workloads/plone.workload -c 1"
+_REPLAY = "--workload plone -c 1"
 _WARM = "warm --object-counts 5000 -c 1 --threads shared"
 _ZEO = "--only zeo --define zeo_cache=1MB,3MB,10MB"
 _RELSTORAGE = "--only postgresql --define cache_local_mb=1,3,10"
@@ -309,7 +309,7 @@ EXAMPLES = Experiment(
         Run(
             "website",
             "ZEO, PostgreSQL and MariaDB",
-            "etc/website-sample.conf",
+            "website-sample",
             "-c 4 --threads --at-most 8",
             compared=[("zeo", "postgresql"), ("zeo", "mysql")],
             terminal=True,
@@ -318,7 +318,7 @@ EXAMPLES = Experiment(
             Run(
                 f"website-distance{suffix}",
                 f"ZEO, PostgreSQL and MariaDB at a distance, {clients}",
-                "etc/website-sample.conf",
+                "website-sample",
                 f"{words} --rtt 0,0.5ms,2ms --at-most {minutes}",
                 costs=True,
             )
@@ -336,7 +336,7 @@ EXAMPLES = Experiment(
         Run(
             "upkeep",
             "Packing, opening and copying",
-            "etc/website-sample.conf",
+            "website-sample",
             "pack open copy --min-objects 100k --garbage 30% --revisions 3 -p 6",
             compared=[("zeo", "postgresql"), ("zeo", "mysql")],
             costs=True,
@@ -345,7 +345,7 @@ EXAMPLES = Experiment(
         Run(
             "upkeep-open",
             "Opening with and without a cache",
-            "etc/website-sample.conf",
+            "website-sample",
             "open open_cold open_stale --object-counts 10000 -c 1 --at-most 8",
             costs=True,
             seconds=True,
@@ -353,15 +353,29 @@ EXAMPLES = Experiment(
         Run(
             "tutorial",
             "Two contenders",
-            "etc/website-sample.conf",
+            "website-sample",
             "add cold hot --only zeo,postgresql -c 4 --threads --at-most 4",
             compared=[("zeo", "postgresql")],
+            costs=True,
+        ),
+        Run(
+            "during",
+            "A Plone site while its database is packed",
+            "website-sample",
+            "--workload plone --threads -c 2 --rate 20 --min-objects 100k --garbage 30% "
+            "--revisions 3 --during pack -p 3",
+        ),
+        Run(
+            "hours",
+            "Half an hour of updates",
+            f"{CONFIGURATIONS}/hours.conf",
+            "update -c 2 --threads --object-counts 10 --rate 20 --for 30min",
         ),
         Run(
             "application",
             "A Plone site, replayed",
             "docs/examples/application.conf",
-            "--workload etc/workloads/plone.workload -c 1 --at-most 4",
+            "--workload plone -c 1 --at-most 4",
             compared=[("zeo", "postgresql")],
             workload="etc/workloads/plone.workload",
         ),
@@ -374,13 +388,13 @@ EXAMPLES = Experiment(
         Run(
             "hosts",
             "Eight clients on two hosts",
-            "etc/zeo.conf",
+            "zeo",
             "add cold hot --hosts local:2 -c 8 --at-most 3",
         ),
         Run(
             "rates",
             "Latency at a rate",
-            "etc/sample.conf",
+            "sample",
             "update -c 8 --object-counts 10 --rate 20..200 --at-most 15",
         ),
         *_SETTINGS,

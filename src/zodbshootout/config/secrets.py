@@ -64,7 +64,7 @@ def of_configuration(
         for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
             secrets.update(_of_setting(name, form, follow=False))
         secrets.update(_with_parts(name, replaced(resolved, by_value), follow=follow))
-    return secrets - {f"${{{name}}}" for name in names}  # as sections' texts show names
+    return secrets - {f"${{{name}}}" for name in names}  # names as sections show them
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:

@@ -25,7 +25,7 @@ NOTICE_PER_CLIENT = 0.0002
 MAX_LATENESS = 0.25
 """The maximum number of seconds by which lateness extends the notice; longer stalls are rare."""
 LATENESS_KEPT = 0.95
-"""The fraction of the lateness added to one notice that is added to the next one."""
+"""The factor by which the lateness in a notice shrinks until the next notice."""
 EMPTY_ITERATIONS = 5000
 """Iterations per client with which :meth:`Crew.sendable_rate` measures."""
 

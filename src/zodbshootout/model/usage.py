@@ -19,7 +19,7 @@ class Usage:
     helpers: float = 0.0
     """Seconds of processor time of the processes that it started."""
     written: int = 0
-    """Bytes that it and those processes had written to disks."""
+    """Bytes that it and those processes caused to be written to disks."""
     memory: int = 0
     """Its peak memory in bytes."""
 

@@ -25,7 +25,7 @@ CLOSE_ENOUGH = LEAST_TOLERANCE / 2
 MOST_EARLY = 200e-6
 """The maximum correction in seconds; longer delays have another cause."""
 SECONDS = 0.6
-"""The seconds that the echoes of a try take, unless there are fewer than :data:`LEAST_ECHOES`."""
+"""The intended duration of a try, in seconds."""
 LEAST_ECHOES, MOST_ECHOES = 60, 300
 
 

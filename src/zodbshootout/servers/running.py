@@ -101,7 +101,7 @@ class RunningServers:
         return dict(chain.from_iterable(all_of_them))
 
     def halt_for(self, contender: str, *, by_force: bool) -> None:
-        """Stop or kill the servers that a contender needs, until :meth:`resume_for`."""
+        """Stop or kill the servers that a contender needs; :meth:`resume_for` restarts them."""
         for server in reversed(self._needed_by(contender)):
             (server.kill if by_force else server.halt)()
 

@@ -49,7 +49,7 @@ class ServerContext:
     """Facts that concern all servers of a run."""
 
     directory: Path
-    """A directory with one for each server, except those whose section names one to keep."""
+    """The directory that contains each server's own, unless its section names one to keep."""
     source: Source
     names: Mapping[str, str]
     """The names that the run defines for the source; see :func:`~.address.given_names`."""
@@ -179,12 +179,12 @@ class Server(ABC):
             self._launch()
 
     def halt(self) -> None:
-        """Stop the server until :meth:`resume`, and wait for its end."""
+        """Stop the server and wait for its end; :meth:`resume` restarts it."""
         # Always orderly: a server that recovers its data would read them into its caches.
         self._stop(self.orderly)
 
     def kill(self) -> None:
-        """Kill the server and all processes that it started, until :meth:`resume`."""
+        """Kill the server and all processes that it started; :meth:`resume` restarts it."""
         if self.pid is not None:
             kill_tree(self.pid)
         self._stop(_BY_FORCE)

@@ -23,7 +23,7 @@ class ServerUsage:
     cpu: float = 0.0
     """Seconds of processor time, including that of processes that have ended."""
     written: int = 0
-    """Bytes that they had written to disks."""
+    """Bytes that they caused to be written to disks."""
 
     def __add__(self, other: ServerUsage) -> ServerUsage:
         return ServerUsage(self.cpu + other.cpu, self.written + other.written)

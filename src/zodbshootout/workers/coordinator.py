@@ -229,7 +229,7 @@ class ForkServer:
     ) -> AbstractContextManager[Worker]:
         """Start a worker that answers calls to :class:`~zodbshootout.client.operation.Operation`.
 
-        It is as far from its servers as clients on this host.
+        The worker is as far from its servers as clients on this host.
         """
         call = Call("operate", (operation.storage, calibrations.get("", {})))
         return self._worker(call, self._launcher.working, f"the process of {operation.benchmark}")

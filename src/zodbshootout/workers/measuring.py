@@ -255,7 +255,7 @@ class Measuring(Operation):
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return a slice's number of iterations, the number of its first, and the rate."""
+        """Return a slice's number of iterations, the number of the first one, and the rate."""
         search, rate = self._search, self._rate
         paced = self.loops if self._is_phase else self.loops + lead(self.loops)
         if not self._limit.percentile:

@@ -227,7 +227,7 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* more iterations consume; return the number that it suffices for.
+        """Create what *iterations* more iterations consume; return how many it suffices for.
 
         It is called again when a client that keeps up the load for others has used that up.  Other
         clients may be measured meanwhile, so only the first call of a stretch may commit; a later

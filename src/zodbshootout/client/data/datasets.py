@@ -94,7 +94,7 @@ MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""The maximum size of a set that each client has at least :data:`MIN_SETS` of."""
+"""Clients have at least :data:`MIN_SETS` sets up to this size, or :data:`MIN_LARGE_SETS`."""
 
 
 def sets_to_read(parameters: Parameters) -> int:
@@ -106,7 +106,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many sets a client is timed reading; the rest keep the load up afterwards."""
+    """Return how many sets a client reads on the clock; the rest keep the load up afterwards."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 

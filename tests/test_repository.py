@@ -114,7 +114,7 @@ def test_workflows_run_environments_that_tox_has() -> None:
         for environment in environments.split(",")
     }
     known = {section.removeprefix("testenv:") for section in tox().sections()}
-    assert {"py", "lint", "docs"} <= run <= {"py", *known}
+    assert {"py", "oldest", "lint", "docs"} <= run <= {"py", *known}
 
 
 def test_workflows_use_all_supported_pythons() -> None:

@@ -262,7 +262,7 @@ def test_an_anchor_is_read_as_it_was_written(directory: Path) -> None:
     ("words", "reason"),
     [(["--fail-above", "5%"], "--fail-above cannot be combined with --history; its gate is"),
      (["--for", "5"], "--for cannot be combined with --history: each point is one"),
-     (["--append", "x.json"], "--append cannot be combined with --history, whose points are runs"),
+     (["--append", "x.json"], "--append cannot be combined with --history: each point is one"),
      (["--track-memory", "--threads"], "leave it out with --history"),
      (["--rtt", "0,2ms"], "--rtt has several times; give one with --against or --history")],
 )  # fmt: skip

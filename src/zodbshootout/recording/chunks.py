@@ -1,6 +1,6 @@
 """The format of a recorded workload: a header, and chunks of events that can be read separately.
 
-``docs/recording.rst`` describes it.
+``docs/formats.rst`` describes it.
 """
 
 from __future__ import annotations

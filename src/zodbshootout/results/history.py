@@ -1,7 +1,7 @@
 """A history: points, each of which is a run in which a candidate and its baselines took turns.
 
 A point is a JSON file in the directory of the history.  Its format has a number, and
-``docs/history.rst`` documents every field, so that later versions can read all files.
+``docs/formats.rst`` documents every field, so that later versions can read all files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Record two small applications: one with sessions and counters, and an import.
 
-    python3 docs/examples/record_applications.py DIRECTORY
+    python3 record_applications.py DIRECTORY
 
 records into DIRECTORY/sessions.workload and DIRECTORY/import.workload.  Both applications need
 ZODB alone.

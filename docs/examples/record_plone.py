@@ -1,12 +1,12 @@
 """Record a Plone site while four threads read and edit it.
 
-    python3 docs/examples/record_plone.py DIRECTORY
+    python3 record_plone.py DIRECTORY
 
 makes a virtual environment with Plone, an instance and a site in DIRECTORY, and records into
 DIRECTORY/plone.workload what the threads do.  It takes Python 3.12 or later: with 3.11, templates
 cannot be compiled in several threads.
 
-    python3 docs/examples/record_plone.py DIRECTORY --cost
+    python3 record_plone.py DIRECTORY --cost
 
 measures instead by how much recording increases the processor time of the process.  With
 ``--cache-size NUMBER`` the pickle cache of each connection holds that many objects.
@@ -28,8 +28,8 @@ from functools import partial
 from pathlib import Path
 
 PACKAGES = ("Products.CMFPlone>=6.1,<6.2", "WebTest", "setuptools<81")
-SOURCES = Path(__file__).resolve().parents[2]
-"""The checkout of zodbshootout, of which the instance needs the recording alone."""
+RECORDING = "zodbshootout>=1.0"
+"""The package with the recording, which needs nothing of what that package requires."""
 THREADS = 4
 REQUESTS = 100
 """Requests of each thread."""
@@ -135,7 +135,7 @@ def make_environment(place: Path) -> Path:
     venv.create(place, with_pip=True)
     python = place / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    alone = ["-m", "pip", "install", "--quiet", "--no-deps", SOURCES]
+    alone = ["-m", "pip", "install", "--quiet", "--no-deps", RECORDING]
     subprocess.run([python, *alone], check=True)
     return python
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -33,6 +34,13 @@ SHADES = (0.5, 2.0)
 """The binary logarithms of ratios from which the second and the third shade is used."""
 
 
+@functools.cache
+def _libraries() -> str:
+    """Return the libraries with which a browser draws charts; to bundle them takes seconds."""
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", r"<\/script")
+
+
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
     views = [report, *report.alternatives]
@@ -45,7 +53,6 @@ def write(report: Report, console: Console) -> None:
     # Each chart is a separate document.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     environment = Environment(
         loader=PackageLoader("zodbshootout.reports", "page"),
         autoescape=True,
@@ -74,7 +81,7 @@ def write(report: Report, console: Console) -> None:
         charts=drawn,
         light=LIGHT,
         dark=DARK,
-        bundle=bundle.replace("</script", r"<\/script"),
+        bundle=_libraries(),
     )
     console.file.write(page)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,13 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests import generated
-from tests.install_servers import REQUIREMENTS, advice
+from tests import generated, missing
 
 OF_SERVERS = {Path(__file__).parent / name for name in ("faults", "integration")}
 """The directories of tests that run the command with its servers and workers."""
-MODULES = {"MySQLdb": "mysql", "playwright": "browser"}
-"""Modules that an extra other than ``dev`` installs, with its name."""
 WITH_WHEELS = 900
 """Seconds that a test may take in which wheels are fetched or built."""
 
@@ -59,6 +53,7 @@ def unopened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
+    missing.skips = not config.getoption("--skip-none")
     settings.register_profile("any machine", deadline=None)
     settings.load_profile("any machine")
     # A shell's background job ignores SIGINT, and every command that a test starts would inherit
@@ -87,25 +82,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test if something is missing that its marker names, or fail with ``--skip-none``."""
-    names = {name for mark in item.iter_markers("servers") for name in mark.args}
-    if "root" in names and os.geteuid() != 0:
-        pytest.skip("run it as root")
-    reasons = [reason for name in sorted(names - {"root"}) if (reason := missing(name))]
-    if reasons:
-        fails = item.config.getoption("--skip-none")
-        (pytest.fail if fails else pytest.skip)("; ".join(reasons))
-
-
-@functools.cache
-def missing(name: str) -> str | None:
-    """Return what to install for a name in a marker, ``None`` if it is there."""
-    if name in MODULES:
-        if importlib.util.find_spec(name) is not None:
-            return None
-        return f"install {name}: pip install -e '.[dev,{MODULES[name]}]'"
-    (requirement,) = (one for one in REQUIREMENTS if one.name == name)
-    return None if requirement.is_met() else f"install {name}: {advice(requirement)}"
+    """Skip a test if something is missing that its marker names."""
+    missing.skip_without({name for mark in item.iter_markers("servers") for name in mark.args})
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

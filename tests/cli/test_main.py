@@ -115,6 +115,7 @@ def test_a_defect_has_its_own_status_and_asks_for_a_report(
         assert line.endswith("/issues with the lines above")
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("words", [[], ["--against", sys.executable]])
 @pytest.mark.parametrize("what", ["zodbshootout-", "workers", "modules"])
 def test_a_full_temporary_directory_is_reported_in_one_line(
@@ -225,6 +226,7 @@ def test_only_the_beginning_of_a_file_tells_whether_it_is_a_configuration() -> N
     assert (status, err) == (2, "zodbshootout: endless is not a regular file\n")
 
 
+@pytest.mark.servers
 def test_a_configuration_can_come_from_a_pipe() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"<zodb a>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
@@ -270,6 +272,7 @@ def test_a_defect_in_a_command_that_reads_files_has_the_same_status(
     assert "OddError: odd (test_main.py:" in err
 
 
+@pytest.mark.servers
 def test_one_client_is_the_default_if_two_processes_cannot_open_a_storage() -> None:
     line = (
         "zodbshootout: 1 client instead of 2: FileStorage: only one DB at a time can open it; "
@@ -281,6 +284,7 @@ def test_one_client_is_the_default_if_two_processes_cannot_open_a_storage() -> N
     assert "n/a" not in out
 
 
+@pytest.mark.servers
 def test_one_client_is_the_default_if_a_benchmark_leaves_the_database_to_one() -> None:
     Path("x.conf").write_text(SQLITE)
     status, out, err = outcome("x.conf", "add", "pack", "--list")
@@ -295,6 +299,7 @@ def test_one_client_is_the_default_if_a_benchmark_leaves_the_database_to_one() -
     assert (err, f"{reason}; use -c 1" in out) == ("", True)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("words", [["-c", "2"], ["--threads"], ["-c", "1"]])
 def test_no_note_is_printed_if_the_number_or_kind_of_clients_is_given(words: list[str]) -> None:
     status, _, err = outcome("x.conf", "add", "--list", *words)
@@ -308,6 +313,7 @@ SQLITE = (
 NO_SERVER = "<zodb b>\n<zeoclient>\nserver localhost:1\n</zeoclient>\n</zodb>\n"
 
 
+@pytest.mark.servers
 def test_two_clients_are_the_default_if_any_contender_supports_them() -> None:
     Path("x.conf").write_text(f"{FILESTORAGE}{SQLITE}")
     status, out, err = outcome("x.conf", "add", "--list")
@@ -316,6 +322,7 @@ def test_two_clients_are_the_default_if_any_contender_supports_them() -> None:
     assert out.splitlines()[4].split() == ["add", "n/a", "[1]", "yes"]
 
 
+@pytest.mark.servers
 def test_a_listing_names_what_cannot_be_opened_and_fails() -> None:
     Path("x.conf").write_text(f"{FILESTORAGE}{NO_SERVER}")
     status, out, err = outcome("x.conf", "add", "--list")
@@ -327,6 +334,7 @@ def test_a_listing_names_what_cannot_be_opened_and_fails() -> None:
     assert err.startswith("zodbshootout: 1 client instead of 2: FileStorage: one DB")
 
 
+@pytest.mark.servers
 def test_a_listing_asks_nothing_and_leaves_no_results(tmp_path: Path) -> None:
     path = tmp_path / "kept.fs"
     Path("x.conf").write_text(FILESTORAGE.replace("$scratch/a.fs", str(path)))
@@ -339,6 +347,7 @@ def test_a_listing_asks_nothing_and_leaves_no_results(tmp_path: Path) -> None:
     assert (status, "x.conf exists" in err) == (2, True)
 
 
+@pytest.mark.servers
 def test_the_error_of_a_failed_pyperf_command_is_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -34,6 +33,7 @@ from tests.integration.command import (
     run,
     shown_table,
 )
+from tests.missing import skip
 from tests.repositories import git, repository
 from zodbshootout.client.benchmarks import benchmarks
 
@@ -71,15 +71,13 @@ ONE_CLIENT = ("-c", "1", *QUICK)
 def wheels(wheel_set: WheelSet) -> dict[str, str]:
     """Return the variables with which uv finds only these wheels.
 
-    Skip the test if they cannot be fetched, except in CI.
+    Skip the test if they cannot be fetched.
     """
     if not wheel_set.is_there():
         try:
             wheel_set.fetch()
         except (OSError, subprocess.CalledProcessError) as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(f"the wheels of {wheel_set.name} cannot be fetched: {error}")
+            skip(f"the wheels of {wheel_set.name} cannot be fetched: {error}")
     return {
         **OFFLINE,
         "UV_FIND_LINKS": str(wheel_set.directory),

@@ -8,8 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator
 from configparser import ConfigParser
 from contextlib import nullcontext
 from pathlib import Path
@@ -22,6 +20,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from packaging.version import Version
 
+from tests.documented import DOCS, LITERAL, PAGES, ROOT, blocks, commands
 from zodbshootout.cli import options
 from zodbshootout.cli.main import command_in, parser_of
 from zodbshootout.cli.output import project_url
@@ -42,36 +41,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
 SCHEMA = ROOT / "src" / "zodbshootout" / "config" / "schema.xml"
-PAGES = [ROOT / "README.rst", *sorted(DOCS.glob("*.rst")), *sorted(DOCS.glob("results/*.rst"))]
 DATA_DIRECTORY = "/var/bench"
 """The directory for data that the pages assume."""
 EXAMPLE_BENCHMARK = "by_oid"
 """A benchmark that a page shows how to add."""
-
-CONSOLE = re.compile(r"\.\. code-block:: console")
-LITERAL = re.compile(r"(?!\.\.).*::|( *)::")
-COMMAND = re.compile(
-    r"(?:\$ )?(?:[A-Z]+=\S+ )?(?:\.venv/bin/)?zodbshootout(?P<words> [^[]*?|)(?: > \S+)?"
-)
-"""A line that runs zodbshootout; a synopsis, which has brackets, does not match."""
-
-
-def blocks(page: Path, introduction: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield the place and the text of each indented block after a line such as *introduction*."""
-    lines = page.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, 1):
-        if introduction.fullmatch(line.strip()):
-            indent = len(line) - len(line.lstrip())
-            end = re.compile(rf" {{0,{indent}}}\S")
-            inside = (
-                n for n, candidate in enumerate(lines) if n >= number and end.match(candidate)
-            )
-            block = "\n".join(lines[number : next(inside, None)])
-            yield f"{page.name}:{number}", textwrap.dedent(block).strip("\n")
 
 
 def configurations() -> list[Any]:
@@ -83,17 +58,6 @@ def configurations() -> list[Any]:
     ] + [
         pytest.param(path.read_text(encoding="utf-8"), id=path.name)
         for path in sorted(EXAMPLES.glob("*.conf"))
-    ]
-
-
-def commands() -> list[Any]:
-    return [
-        pytest.param(match["words"], id=place)
-        for page in PAGES
-        for introduction in (CONSOLE, LITERAL)
-        for place, text in blocks(page, introduction)
-        for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines()
-        if (match := COMMAND.fullmatch(line))
     ]
 
 
@@ -120,7 +84,9 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
     assert unused == []
 
 
-@pytest.mark.parametrize("words", commands())
+@pytest.mark.parametrize(
+    "words", [pytest.param(command.words, id=command.place) for command in commands()]
+)
 def test_every_command_line_can_be_parsed(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

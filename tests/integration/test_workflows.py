@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -21,7 +20,7 @@ import ZEO
 
 from tests.integration.command import open_directory
 from tests.repositories import git
-from tests.wheel import build_wheel
+from tests.wheel import build_wheel, make_python
 from zodbshootout.cli import options
 from zodbshootout.config.sample_files import samples
 
@@ -163,26 +162,11 @@ def server() -> Iterator[Path]:
         yield place
 
 
-def make_python(directory: Path) -> None:
-    """Make a virtual environment with all that is installed for the tests but what steps install.
-
-    uv sees only metadata that are in the environment itself, as a directory.
-    """
-    venv.create(directory, with_pip=False, symlinks=True)
-    (packages,) = directory.glob("lib/*/site-packages")
-    for place in (Path(path) for path in sys.path if path.endswith("site-packages")):
-        for path in place.iterdir():
-            if path.name.endswith("-info") and not OURS.search(path.name):
-                shutil.copytree(path, packages / path.name)
-            elif not OURS.search(path.name):
-                (packages / path.name).symlink_to(path)
-
-
 def runner(server: Path, name: str, change: str = "") -> Runner:
     """Return a fresh directory with a checkout of the repository, or of a change merged into it."""
     place = server / name
     place.mkdir()
-    make_python(place / "python")
+    make_python(place / "python", left_out=OURS)
     git(server, "clone", "-q", str(server / REPOSITORY), str(place / "head"))
     if change:
         client = place / "head" / "ZEO" / "ClientStorage.py"

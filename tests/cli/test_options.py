@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -293,12 +292,6 @@ def test_zap_asks_unless_it_has_a_value() -> None:
     assert parse(["x.conf", "--zap", "a,B"]).zap == "a,B"
 
 
-def test_leaks_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "objgraph", None)
-    with pytest.raises(UserError, match=r"^--leaks: .* pip install 'zodbshootout\[leaks\]'$"):
-        parse(["x.conf", "--threads", "--leaks"])
-
-
 def test_pack_leaks_profile_and_fail_fast_apply_to_the_run() -> None:
     run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
     assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
@@ -474,12 +467,13 @@ def test_an_error_in_a_logging_file_is_reported_with_its_line() -> None:
         parse(["--log", "log.conf", "x.conf"])
 
 
-def test_gevent_is_refused_with_advice_if_it_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("option", "package"), [("gevent", "gevent"), ("leaks", "objgraph")])
+def test_an_option_whose_package_is_not_installed_is_refused_with_advice(
+    option: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install gevent"):
-        parse(["--gevent"])
+    with pytest.raises(UserError, match=rf"^--{option}: {package} .* 'zodbshootout\[{option}\]'$"):
+        parse([f"--{option}"])
 
 
 def test_a_python_without_zodbshootout_is_refused_before_measuring(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_history_fails_if_a_revision_is_missing(storage: FakeStorage) -> None:
 def test_history_fails_if_the_newest_revision_is_another(storage: FakeStorage) -> None:
     history = storage.history
     storage.history = lambda oid, size: history(oid, 9)[1 : size + 1]
-    assert "are not the 3 that were committed last" in failure_on(storage, "history", revisions=3)
+    assert "but not the 3 that were committed last" in failure_on(storage, "history", revisions=3)
 
 
 def test_load_before_loads_each_old_revision_once(storage: FakeStorage) -> None:
@@ -503,7 +503,7 @@ def test_copy_fails_if_a_record_is_left_out(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copying(monkeypatch, lambda at, data: None if at == number else data)
-    with pytest.raises(Failed, match=r"revision \w+ of object \w+ was (not copied|copied as)"):
+    with pytest.raises(Failed, match=r"revision \w+ of object \w+ was (not copied|copied with)"):
         copied(tmp_path, loops=1, objects=20, revisions=2)
 
 

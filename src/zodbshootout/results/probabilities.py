@@ -28,6 +28,8 @@ def t_tail(df: float, t: float) -> float:
     """
     if math.isinf(t):
         return 0.0
+    if math.isinf(df):  # the normal distribution
+        return math.erfc(t / math.sqrt(2)) / 2
     share = df / (df + t * t)
     if share >= (df + 2) / (df + 5):  # the other fraction would converge slowly
         return 0.5 - t * _density(df, t) * _fraction(0.5, df / 2, t * t / (df + t * t))
@@ -41,6 +43,8 @@ def t_quantile(df: float, tail: float) -> float:
     The logarithm of that probability is a concave function of the logarithm of t, for which
     Newton's method converges from any start.
     """
+    if math.isinf(df):
+        return -NormalDist().inv_cdf(tail)
     t = NormalDist().inv_cdf(1 - max(tail, _LEAST_TAIL))
     step = math.inf
     while abs(step) > _LAST_STEP:

@@ -65,6 +65,7 @@ class PrivateSection:
     """
 
     types: tuple[str, ...]
+    """The types of the sections."""
     paths: tuple[str, ...] = ()
     """The keys of files and directories, whose paths it replaces by ones below ``$scratch``."""
     left_out: tuple[str, ...] = ()

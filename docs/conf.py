@@ -21,3 +21,5 @@ smartquotes_action = "q"  # two dashes begin an option
 
 html_theme = "furo"
 html_title = f"zodbshootout {release}"
+
+man_pages = [("manual", "zodbshootout", "measure and compare ZODB storages", author, 1)]

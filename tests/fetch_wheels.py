@@ -70,7 +70,16 @@ class WheelSet:
 
 def python_since(major: int, minor: int) -> str | None:
     """Return a Python of that version or a later one, this one if it is, ``None`` without any."""
-    question = f"import sys; sys.exit(sys.version_info < ({major}, {minor}))"
+    return _python_that(f"sys.version_info >= ({major}, {minor})")
+
+
+def python_with(version: str) -> str | None:
+    """Return a Python of exactly that version, such as ``3.13``, ``None`` if none is installed."""
+    return _python_that(f"'.'.join(map(str, sys.version_info[:2])) == {version!r}")
+
+
+def _python_that(condition: str) -> str | None:
+    question = f"import sys; sys.exit(not ({condition}))"
     for python in _pythons():
         answer = subprocess.run([python, "-c", question], check=False, capture_output=True)
         if answer.returncode == 0:
@@ -80,7 +89,7 @@ def python_since(major: int, minor: int) -> str | None:
 
 def _pythons() -> Iterator[str]:
     yield sys.executable
-    found = (shutil.which(f"python3.{minor}") for minor in range(14, 10, -1))
+    found = (shutil.which(f"python3.{minor}") for minor in range(14, 9, -1))
     yield from filter(None, found)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     yield from map(str, root.glob("versions/3.*/bin/python"))

@@ -177,6 +177,7 @@ def check_damages(name: str, damaged: Path, full: bool) -> None:
             assert 1 <= blamed(str(damaged), complaint) <= len(damage.text.splitlines()), seen
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("name", [*instances.names(), *SAMPLES])
 def test_a_damaged_configuration_is_listed_or_refused_with_a_line(name: str, full: bool) -> None:
     if name in SAMPLES:

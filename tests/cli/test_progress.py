@@ -183,6 +183,7 @@ def test_the_table_is_made_before_the_next_step_and_not_while_that_is_measured(
     assert made == 1
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("rated", [False, True])
 def test_no_figure_is_computed_that_does_not_fit_on_the_screen(
     monkeypatch: pytest.MonkeyPatch, rated: bool

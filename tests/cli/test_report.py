@@ -172,6 +172,7 @@ def test_a_chart_without_figures_is_an_error(tmp_path: Path) -> None:
     assert "gone" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.servers
 def test_an_html_page_is_smaller_than_3_megabytes(tmp_path: Path, out: Path) -> None:
     path = written(tmp_path / "swept.json", *SWEPT)
     assert outcome("report", path, "-o", "page.html")[0] == 0

@@ -167,6 +167,7 @@ def test_writing_benchmarks_reach_exactly_the_capacity_of_a_fair_server(
     assert per_second(sample) == CAPACITY
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("clients", CLIENTS)
 @pytest.mark.parametrize("name", ["add", "update", "store"])
 def test_writing_benchmarks_reach_about_the_capacity_of_an_unfair_server(

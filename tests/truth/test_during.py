@@ -51,6 +51,7 @@ def slices(stalls: dict[int, float], number: int, size: int, *, continues: bool)
         return [crew.measure(size, n * size, 100, continues=continues) for n in range(number)]
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("rate", [50, 80])
 def test_short_slices_that_continue_show_the_queue_of_a_long_one(rate: int) -> None:
     clock = FakeClock()

@@ -59,6 +59,7 @@ def noting(ready: Any, started: Any, iterations: Any) -> type[Benchmark]:
     return Noting
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("unit", "shared"),
     [(ClientKind.PROCESS, False), (ClientKind.THREAD, True), (ClientKind.THREAD, False)],

@@ -19,7 +19,10 @@ TAILS = st.one_of(
 )
 
 
-@given(DF | st.just(math.inf), st.one_of(st.floats(0.01, 5), st.floats(-4, 6).map(lambda power: 10.0**power)))
+@given(
+    DF | st.just(math.inf),
+    st.one_of(st.floats(0.01, 5), st.floats(-4, 6).map(lambda power: 10.0**power)),
+)
 def test_a_tail_is_that_of_scipy(df: float, t: float) -> None:
     expected = float(ndtr(-t) if math.isinf(df) else stdtr(df, -t))
     if expected > 1e-300:

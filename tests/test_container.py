@@ -11,24 +11,15 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.test_repository import ROOT, project
+from tests.repository import ROOT, container_steps, project
 from zodbshootout.config.sample_files import samples
 from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
 
-CONTAINER = ROOT / "docs" / "examples" / "container" / "Dockerfile"
 LISTS = Path("/var/lib/apt/lists")
 
 
-def steps() -> list[tuple[str, str]]:
-    """Return the instructions of the file with their arguments, in order."""
-    lines = CONTAINER.read_text(encoding="utf-8").splitlines()
-    text = "\n".join(line for line in lines if not line.startswith("#"))
-    joined = re.sub(r"\s*\\\n\s*", " ", text)
-    return [(word, rest) for word, _, rest in (line.partition(" ") for line in joined.split("\n"))]
-
-
 def arguments(instruction: str) -> list[str]:
-    return [rest for word, rest in steps() if word == instruction]
+    return [rest for word, rest in container_steps() if word == instruction]
 
 
 def packages() -> list[str]:
@@ -80,7 +71,7 @@ def test_the_command_is_in_the_environment_that_was_made() -> None:
 
 def test_it_runs_as_a_user_without_rights() -> None:
     (made,) = re.findall(r"useradd --create-home (\w+)", str(arguments("RUN")))
-    instructions = [word for word, _ in steps()]
+    instructions = [word for word, _ in container_steps()]
     assert arguments("USER") == [made]
     assert made != "root"
     assert instructions.index("USER") < instructions.index("ENTRYPOINT")

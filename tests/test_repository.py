@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import configparser
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tests.repository import ROOT, project
 
-ROOT = Path(__file__).parents[1]
 OURS = sorted(ROOT.glob(".github/workflows/*.yml"))
 """The workflows of this repository."""
 EXAMPLES = sorted(ROOT.glob("docs/examples/workflows/*.yml"))
@@ -36,10 +31,6 @@ def named(path: Path) -> str:
 
 def content(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
-
-
-def project() -> Any:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def tox() -> configparser.ConfigParser:

@@ -16,19 +16,15 @@ _LAST_STEP = 1e-8
 """The relative size of a step of Newton's method after which the error is about its square."""
 _GAMMA_LIMIT = 300
 """Up to here :func:`math.gamma` does not overflow, and above the asymptotic series is exact."""
-_LEAST_TAIL = 1e-15
-"""Below this, 1 less the tail is hardly a number other than 1."""
 
 
 def t_tail(df: float, t: float) -> float:
     """Return the probability that Student's t exceeds *t*, which is 0 or more.
 
     It is half of the regularized incomplete beta function of ``df / (df + t**2)`` with the
-    parameters ``df / 2`` and one half (DLMF 8.17).
+    parameters ``df / 2`` and one half (DLMF 8.17), or normally distributed if *df* is infinite.
     """
-    if math.isinf(t):
-        return 0.0
-    if math.isinf(df):  # the normal distribution
+    if math.isinf(df) or math.isinf(t):
         return math.erfc(t / math.sqrt(2)) / 2
     share = df / (df + t * t)
     if share >= (df + 2) / (df + 5):  # the other fraction would converge slowly
@@ -41,12 +37,10 @@ def t_quantile(df: float, tail: float) -> float:
     """Return the t that is exceeded with the probability *tail*, between 0 and one half.
 
     The logarithm of that probability is a concave function of the logarithm of t, for which
-    Newton's method converges from any start.
+    Newton's method converges from any start, here from the quantile of the normal distribution.
     """
-    if math.isinf(df):
-        return -NormalDist().inv_cdf(tail)
-    t = NormalDist().inv_cdf(1 - max(tail, _LEAST_TAIL))
-    step = math.inf
+    t = -NormalDist().inv_cdf(tail)
+    step = 0.0 if math.isinf(df) else math.inf
     while abs(step) > _LAST_STEP:
         exceeded = t_tail(df, t)
         step = math.log(exceeded / tail) * exceeded / (t * _density(df, t))

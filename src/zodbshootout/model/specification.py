@@ -319,8 +319,8 @@ class Parameters:
     limit: LatencyLimit = LatencyLimit()
     """The limit on latencies within which to search for the highest rate."""
     during: str = ""
-    """The operation during which iterations at a rate are measured, such as ``pack``; in a cell, it
-    follows one of :data:`PHASES` and a space."""
+    """The operation during which iterations at a rate are measured, such as ``pack``; a cell has
+    one of :data:`PHASES` and a space in front of it."""
     rtt: float | None = None
     """The round-trip time in seconds, if a run measured several: reports keep it here, files in the
     contender's name."""

@@ -12,9 +12,9 @@ differences between successive batches, without the largest one, so that trends 
 bent or a step.  A contender is compared with that other one whose times follow its own most
 closely.
 
-If one contender takes longer relative to another, the other may also take less.  Their own times
-show which is true, unless the machine has changed too much.  Then it is assumed to be the former,
-because storages that get slower with their data are more usual.
+If the ratio of two contenders changes, either one takes longer or the other takes less.  Their own
+times show which is true, unless the machine has changed too much.  Then one is assumed to take
+longer, because storages that get slower with their data are more usual.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ discovery rate if some have."""
 FEWEST_RUNS = 4
 """The minimum number of runs in which a trend can be found."""
 NOTEWORTHY = 1.05
-"""The ratio of the time at the end to that at the start from which there is a trend."""
+"""The smallest ratio of the time at the end to that at the start that counts as a trend."""
 
 BATCHES = 10
 DF = 3.5
@@ -51,7 +51,7 @@ STEPS_OF_LEVELS = 1.5
 """The factor for the variance of a mean step between levels: in a random walk, half of each step is
 also in the next one."""
 FEWEST_SHARED = 2 * BATCHES
-"""The minimum number of such runs, without the first one, in which a trend can be found."""
+"""The minimum number of such runs, besides the first one, in which a trend can be found."""
 NOTEWORTHY_SHARED = 1.02
 GROWTH = 0.01
 """The fraction by which memory has to grow during all runs to be reported."""

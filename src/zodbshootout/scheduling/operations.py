@@ -81,7 +81,7 @@ def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
 
 
 def operation_refusal(contender: Contender, parameters: Parameters) -> str | None:
-    """Return why a contender cannot have the operation of *parameters*, if they have one."""
+    """Return why a contender cannot take the operation in *parameters*; ``None`` if it can."""
     if not parameters.during:
         return None
     if parameters.operation in RESTARTS:
@@ -110,10 +110,10 @@ class RestartableServers(Protocol):
     """Servers that can be stopped and started again."""
 
     def halt_for(self, contender: str, *, by_force: bool) -> None:
-        """Stop the servers that a contender needs for :meth:`resume_for`, or kill them."""
+        """Stop or kill the servers of a contender, which :meth:`resume_for` starts again."""
 
     def resume_for(self, contender: str) -> None:
-        """Start the servers again that a contender needs.
+        """Start the servers of a contender again.
 
         :raises ServerFailed: if one does not come up again
         """

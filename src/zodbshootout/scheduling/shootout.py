@@ -438,7 +438,7 @@ class Shootout:
         number: int,
         stack: ExitStack,
     ) -> Operator:
-        """Return what carries out the *operation* of a cell, which is ``None`` for a restart."""
+        """Return what carries out the *operation* of a cell; ``None`` stands for a restart."""
         if operation is None:
             by_force = cell.parameters.operation == RESTARTS[0]
             restart = Restart(self.servers, cell.contender, worker, by_force=by_force)

@@ -50,8 +50,8 @@ class Benchmark:
     """
 
     name: ClassVar[str]
-    """Its name on the command line, in its row of the table and in files of results; one of another
-    package replaces ours of that name."""
+    """Its name on the command line, in its row of the table and in files of results; a benchmark of
+    another package replaces ours of the same name."""
     title: ClassVar[str]
     """Its title in charts; ``{objects}`` stands for the number of objects.
 
@@ -157,8 +157,8 @@ class Benchmark:
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         """Return why a storage cannot run it with these parameters, or ``None``.
 
-        An override otherwise returns ``super().refusal(info, parameters)``, which refuses storages
-        that are read only if it writes, several clients if it runs :attr:`alone`, and what
+        An override otherwise returns ``super().refusal(info, parameters)``, which refuses a
+        read-only storage if it writes, several clients if it runs :attr:`alone`, and what
         :meth:`rate_refusal` refuses.
         """
         if cls.writes and info.read_only:
@@ -233,8 +233,8 @@ class Benchmark:
         clients may be measured meanwhile, so only the first call of a stretch may commit; a later
         one returns 0 if it cannot create more, and the client then waits.
 
-        At its end, the first call drops its loads and stores by ``self.client.transfers()``, so
-        that :meth:`count_transfers` does not count them; a later call must not do that.
+        The first call has to end with ``self.client.transfers()``, so that its own loads and
+        stores are not in :meth:`count_transfers`; a later call must not do that.
         """
         return iterations
 

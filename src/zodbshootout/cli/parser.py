@@ -94,8 +94,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--speed FACTOR", type=values.speed, default=0.0,
             help="start the transactions of --workload at their recorded times, FACTOR times as "
-            "fast (default: one right after another); the figures are the times until they have "
-            "ended",
+            "fast (default: one right after another); the figures are mean latencies",
         ),
         several(
             "--rate RATE", type=values.rates,
@@ -113,8 +112,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--during OPERATION", choices=OPERATIONS, default="",
             help="measure the latencies at --rate before, during and after an operation: pack (a "
             "database of --min-objects with --revisions and --garbage), copy (the database into a "
-            "FileStorage), vacuum (after a pack, if the database has one), restart (kill private "
-            "servers and start them again) or restart:clean (shut them down before)",
+            "FileStorage), vacuum (after a pack, if the database supports it), restart (kill "
+            "private servers and start them again) or restart:clean (without killing them)",
         ),
         option(
             "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),
@@ -124,7 +123,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
             help="copy the transactions of this FileStorage, or replay --workload on a database "
-            "with all its objects; it is only read (default: made-up objects, for --workload of "
+            "with all its objects; it is only read (default: made-up objects; with --workload, of "
             "the recorded sizes)",
         ),
         several(
@@ -296,8 +295,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--history DIR", type=Path,
-            help="add a point to the history in DIR: measure what is installed in turn with what "
-            "the previous point had, and with an anchor that --against names once for all points; "
+            help="add a point to the history in DIR: compare the installed packages with those of "
+            "the previous point, and with an anchor that --against names once for all points; "
             "see zodbshootout history --help",
         ),
         option(

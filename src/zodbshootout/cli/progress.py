@@ -175,8 +175,8 @@ class LiveTable(_Printed):
     def _update(self) -> None:
         """Render changed results, unless the last rendering was a moment ago.
 
-        A step is noted before its clients start, so that rendering does not disturb measuring.
-        Only a change that came too soon waits for the next refresh.
+        Rendering when a step is noted, before its clients start, does not disturb measuring.  Only
+        a change too soon after the last rendering waits for the next refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:

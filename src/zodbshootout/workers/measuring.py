@@ -48,7 +48,7 @@ SLICE_CALLS = frozenset(
 MAX_SHIFT = 1.03
 """The maximum ratio by which a search begins above or below the result of an earlier run."""
 COARSE_PART = 0.3
-"""The fraction of its iterations that a slice has before a search and while it is coarse."""
+"""The fraction of the usual iterations in slices before a search and in its coarse part."""
 LISTED_CLASSES = 10
 """The maximum number of classes listed after a value, by descending growth."""
 
@@ -310,7 +310,7 @@ class Measuring(Operation):
         self.disk_growth.before()
 
     def size_after_slice(self) -> None:
-        """Ask for it again right after the slice, if it was asked for before."""
+        """Ask for the size again right after the slice, if it was asked for before."""
         assert self._latest is not None
         self.disk_growth.after(self._latest)
 

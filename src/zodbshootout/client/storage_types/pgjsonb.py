@@ -165,7 +165,7 @@ class PGJsonbStorageType(StorageType):
 
 
 class PGJsonbInstanceType(StorageType):
-    """A connection's part of zodb-pgjsonb, with a cache in front of the DB's."""
+    """zodb-pgjsonb's storage of a connection, with a cache in front of the DB's cache."""
 
     storage_class = "zodb_pgjsonb.instance.PGJsonbStorageInstance"
     of_connection = True

@@ -29,7 +29,7 @@ _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
-"""A URL of a file or a checkout, which the name of its package may precede."""
+"""A URL of a file or a checkout, with or without the name of its package."""
 _VERSION = re.compile(r"\d+(\.|$)")
 """The beginning of a version, which would otherwise pass for a package's name."""
 

@@ -48,7 +48,7 @@ class Crew(ABC):
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The numbers of the clients on each other host, by the host's name."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
-        """Return the mean round-trip time, in seconds, of each distance so far."""
+        """Return the mean round-trip time so far, in seconds, for each distance."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""

@@ -50,7 +50,7 @@ def inspect(storage: Storage) -> StorageInfo:
     Exceptions of ZConfig, ZODB and the storage propagate.
 
     :raises CheckFailed: if an SQL statement fails
-    :raises Unsupported: if it cannot be opened as it is configured and for these clients
+    :raises Unsupported: if it cannot be opened with its configuration, or for these clients
     """
     before, others = set(sys.modules), peers()
     try:

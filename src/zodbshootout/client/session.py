@@ -412,8 +412,8 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds by which the schedule is shifted to before the start: the delay at the end of
-        the previous stretch."""
+        """Seconds by which the schedule begins before the start: the delay at the end of the
+        previous stretch."""
         self._schedule = schedule
         self.run = benchmark.run
         """Do an iteration."""

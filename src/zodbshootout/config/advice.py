@@ -76,9 +76,9 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
     "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""The PyPI name of packages that ``%import`` accepts, and types of their sections that files often
-contain without the import.  For other packages no name is suggested: the user may have misspelt it,
-and somebody may have uploaded something under that name."""
+"""PyPI names of packages for ``%import``, and those of their section types that files often contain
+without the import.  For other packages no name is suggested: the user may have misspelt it, and
+somebody may have uploaded something under that name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)

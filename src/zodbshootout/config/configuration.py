@@ -1,7 +1,7 @@
 """Read a configuration file: contenders, servers, environments.
 
 The run defines names in every file: ``$scratch``, a directory that is removed when the run ends,
-and several per server section, such as that of the server's address.
+and several per server section, such as one for the server's address.
 """
 
 from __future__ import annotations

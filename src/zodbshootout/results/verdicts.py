@@ -162,9 +162,9 @@ def pairs_to_compare(
 ) -> list[tuple[str, str]]:
     """Return the pairs of contenders to compare, the base of each comparison first.
 
-    *originals* are the measured contenders in order, each with the contender to compare it with, or
-    with an empty string, which stands for the first contender or its original.  If the user named
-    a *baseline*, all others are compared with that.
+    *originals* are the measured contenders in order, each with the contender to compare it with; an
+    empty string stands for the first contender or its original.  If the user named a *baseline*,
+    all others are compared with that.
     """
     first = next(iter(originals), "")
     first = originals.get(first) or first

@@ -30,8 +30,8 @@ class ForkServers:
     ) -> ForkServer:
         """Return the fork server of a Python in a round, which has imported *modules*.
 
-        All that one Python does in a round shares it, unless it has failed.  Each round has
-        another one, so that every run of a cell has another process, and so another hash seed.
+        All work of one Python in a round shares it, unless it has failed.  Each round has a new
+        one, so that every run of a cell has another process, and so another hash seed.
 
         :raises Failed: if it cannot be started, or ends
         """

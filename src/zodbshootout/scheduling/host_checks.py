@@ -111,7 +111,7 @@ def on_hosts(sweep: Sweep, cluster: Cluster) -> Sweep:
     if cluster.room is not None and most > cluster.room:
         raise UserError(
             f"-c {most}: the Dask workers have room for {cluster.room} clients, according to their "
-            f"resource {ROOM!r} says"
+            f"resource {ROOM!r}"
         )
     crew = replace(sweep.base.crew, hosts=len(cluster.workers))
     return replace(sweep, base=replace(sweep.base, crew=crew))

@@ -63,8 +63,8 @@ class ServerContext:
 class Server(ABC):
     """The server that a section describes; subclasses prepare it and return its command.
 
-    It gets a directory and a log; its end is that of the run.  If it is not ready in time, its log
-    is quoted.
+    It gets a directory and a log, and ends with the run.  If it is not ready in time, its log is
+    quoted.
 
     All methods may raise :class:`ServerFailed` with a predicate as its message, such as ``has no
     program postgres``; the server's name is put before it.  A mistake in the section is raised in

@@ -133,7 +133,7 @@ class StorageType:
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
         """Return the inner sections whose storages receive what is written to this one.
 
-        They tell the durability of a private ZEO server's storages, which its clients cannot.
+        They tell the durability of a private ZEO server's storages, of which clients know nothing.
         """
         return inner_sections(section)
 
@@ -173,9 +173,9 @@ class StorageType:
 
         An address is a pair of host and port, or the path of a socket: ``section.config.server =
         route(section.config.server)``.  Round trips are then counted, unless it also connects to
-        other addresses, and ``--rtt`` puts a distance before the server.  Traffic with a server
-        that only caches what a database has is counted apart, given ``route(address,
-        is_cache=True)``.
+        other addresses, and ``--rtt`` puts a distance before the server.  For a server that only
+        caches what a database has, call ``route(address, is_cache=True)``: its traffic is counted
+        separately.
         """
 
     # Methods of the open storage, which ZODB's interfaces lack.

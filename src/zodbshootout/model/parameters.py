@@ -175,7 +175,7 @@ def parameters_of(metadata: Mapping[str, Any]) -> Parameters:
     """Return the parameters that :func:`metadata_of` wrote.
 
     :raises KeyError: if a parameter that every cell has is missing
-    :raises ValueError: if a value is impossible; also TypeError
+    :raises ValueError, TypeError: if a value is impossible
     """
     there = (one for one in PARAMETERS if one.key in metadata or one.scope is Scope.ALL)
     return with_values(_DEFAULTS, {one: one.read(metadata[one.key]) for one in there})

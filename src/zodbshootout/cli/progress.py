@@ -175,8 +175,8 @@ class LiveTable(_Printed):
     def _update(self) -> None:
         """Render changed results, unless the last rendering was a moment ago.
 
-        Rendering when a step is noted, before its clients start, does not disturb measuring.  Only
-        a change too soon after the last rendering waits for the next refresh.
+        This does not disturb measuring, because a step is noted before its clients start.  Only a
+        change too soon after the last rendering waits for the next refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 COMMANDS = (
     "zodbshootout --version",
     "zodbshootout -p 1 -n 1 --object-counts 10",
+    "zodbshootout sample",
     "zodbshootout fs-sample -c 2 --threads --list",
     "python -m zodbshootout show last",
 )

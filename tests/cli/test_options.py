@@ -292,6 +292,10 @@ def test_zap_asks_unless_it_has_a_value() -> None:
     assert parse(["x.conf", "--zap", "a,B"]).zap == "a,B"
 
 
+def test_the_profiler_may_be_spelled_as_in_release_0_8() -> None:
+    assert parse(["x.conf", "--threads", "--profile", "d", "--profiler", "cProfile"]).run.profiles
+
+
 def test_pack_leaks_profile_and_fail_fast_apply_to_the_run() -> None:
     run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
     assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)

@@ -324,7 +324,10 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="write profiles of the clients to DIR, one for each contender and benchmark; this "
             "lowers the figures",
         ),
-        option("--profiler", choices=("cprofile",), help="the profiler; there is only one"),
+        option(
+            "--profiler", type=str.lower, choices=("cprofile",),
+            help="the profiler; there is only one",
+        ),
         flag(
             "--leaks",
             help="after each value, list the classes that have more objects than before (threads "

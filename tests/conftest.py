@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from tests import generated, missing
 
 OF_SERVERS = {Path(__file__).parent / name for name in ("faults", "integration")}
 """The directories of tests that run the command with its servers and workers."""
+MOST_WORKERS = 4
+"""The most processes that run tests, which start many of their own."""
 WITH_WHEELS = 900
 """Seconds that a test may take in which wheels are fetched or built."""
 
@@ -26,6 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--skip-none", action="store_true",
         help="fail instead of skipping a test if a server, browser or package is missing",
     )  # fmt: skip
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Use the processors for the whole suite; files that are named run in this process."""
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        return 0
+    return min(MOST_WORKERS, os.cpu_count() or 1)
 
 
 @pytest.fixture
@@ -69,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Those that need wheels come after the others with servers, and may wait until these are fetched.
     """
     for item in items:
-        if item.path.parent in OF_SERVERS:
+        if item.path.parent in OF_SERVERS or item.get_closest_marker("slow") is not None:
             item.add_marker(pytest.mark.servers)
         if item.get_closest_marker("network") is not None:
             item.add_marker(pytest.mark.timeout(WITH_WHEELS))

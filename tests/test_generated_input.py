@@ -85,7 +85,7 @@ PARTS = OPTION_AND_VALUE | (OPTIONS | MISSPELT | EXCLUSIONS | VALUES).map(lambda
 LINES = st.lists(PARTS, max_size=6).map(lambda parts: [word for part in parts for word in part])
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @examples(60, 10_000)
 @given(LINES)
 def test_any_command_line_is_listed_or_refused_in_one_line(words: list[str]) -> None:
@@ -103,6 +103,7 @@ REPORT_VALUES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @examples(60, 2_000)
 @given(
     st.sampled_from(["show", "compare", "report"]),
@@ -156,7 +157,7 @@ CHANGES = st.tuples(
 )
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @examples(40, 2_000)
 @given(st.sampled_from(CONFIGURATIONS), st.lists(CHANGES, min_size=1, max_size=4))
 def test_any_configuration_is_listed_or_refused_in_one_line(
@@ -196,7 +197,7 @@ def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return document
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @examples(20, 2_000)
 @given(st.data())
 def test_an_altered_result_file_is_read_or_refused_in_one_line(data: st.DataObject) -> None:
@@ -207,7 +208,7 @@ def test_an_altered_result_file_is_read_or_refused_in_one_line(data: st.DataObje
     check_reading("other.json")
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @examples(20, 2_000)
 @given(st.floats(0, 1), st.booleans())
 def test_a_truncated_result_file_is_read_or_refused_in_one_line(

@@ -41,7 +41,7 @@ def check_contracts(home: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "line"),
     [
@@ -73,6 +73,7 @@ def test_the_documentation_draws_the_layers_of_the_contract() -> None:
     assert orange == carried - {"__init__"}
 
 
+@pytest.mark.slow
 def test_modules_copied_to_another_python_parse_as_python_3_9() -> None:
     for name in CARRIED:
         carried = HOME / name
@@ -80,6 +81,7 @@ def test_modules_copied_to_another_python_parse_as_python_3_9() -> None:
             ast.parse(path.read_text(), feature_version=(3, 9))
 
 
+@pytest.mark.slow
 def test_modules_copied_to_another_python_import_no_other_part_of_the_package(
     tmp_path: Path,
 ) -> None:
@@ -104,6 +106,7 @@ def test_the_example_benchmark_and_storage_need_only_modules_copied_to_another_p
     assert Path(done.stdout.strip()).is_relative_to(modules)
 
 
+@pytest.mark.slow
 def test_importing_the_client_loads_no_unneeded_package() -> None:
     unwanted = {"pyperf", "rich", "hdrh", "objgraph", "platformdirs", "psutil", "gevent"}
     storages = {"ZEO", "relstorage", "zodburi"}
@@ -112,7 +115,7 @@ def test_importing_the_client_loads_no_unneeded_package() -> None:
     assert loaded & (unwanted | storages) == set()
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 def test_showing_results_loads_no_zodb(tmp_path: Path) -> None:
     file, page = str(ROOT / "docs/results/data/tutorial.json.gz"), str(tmp_path / "page")
     commands = [["report", file, "-o", page, "--format", "html"]]
@@ -130,6 +133,7 @@ def test_showing_results_loads_no_zodb(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "{0} set()", done.stderr
 
 
+@pytest.mark.slow
 def test_a_fork_server_loads_only_pyperf_besides_what_clients_need() -> None:
     code = "import sys; sys.modules['psutil'] = None  # pyperf would use it"
     unwanted = {"rich", "hdrh", "objgraph", "platformdirs", "distributed", "gevent"}

@@ -86,6 +86,7 @@ def add_point(points: Path, *words: str) -> int:
     return __main__.main(["history", str(points), "--rounds", "6", *words])
 
 
+@pytest.mark.slow
 def test_points_follow_each_other_and_the_anchor_stays(
     points: Path, checkout: Checkout, slower: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,6 +107,7 @@ def test_points_follow_each_other_and_the_anchor_stays(
     assert second.packages[CANDIDATE]["zodbshootout"].commit == checkout.hash_of("HEAD")
 
 
+@pytest.mark.slow
 def test_the_commit_of_the_point_before_is_measured(
     points: Path, checkout: Checkout, slower: list[float]
 ) -> None:
@@ -119,6 +121,7 @@ def test_the_commit_of_the_point_before_is_measured(
     assert second.cells[0].ratios[STEP].value == pytest.approx(1 / 1.1, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_source_with_changes_in_no_commit_is_not_measured_again(
     points: Path, checkout: Checkout, slower: list[float]
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_source_with_changes_in_no_commit_is_not_measured_again(
     assert STEP not in second.cells[0].ratios
 
 
+@pytest.mark.slow
 def test_a_commit_is_the_same_package_after_the_version_has_changed(
     points: Path, checkout: Checkout, slower: list[float]
 ) -> None:

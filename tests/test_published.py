@@ -75,6 +75,7 @@ def data(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_a_page_has_the_command_the_chart_and_the_ratios_then_and_now(
     data: Path, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_page_has_the_command_the_chart_and_the_ratios_then_and_now(
     assert ratios == {"Add 100 Objects": ["4.00", "2.00"], "Read 100 Cold Objects": ["1.00", "-"]}
 
 
+@pytest.mark.slow
 def test_text_files_hold_the_tables_and_the_comparison(data: Path, tmp_path: Path) -> None:
     make_pages([SMALL], data, tmp_path / "made")
     shown = (tmp_path / "made" / "one.txt").read_text(encoding="utf-8")
@@ -185,7 +187,7 @@ def test_a_quick_run_measures_few_objects_once(
     ]  # fmt: skip
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 def test_the_committed_pages_match_the_committed_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

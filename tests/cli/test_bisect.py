@@ -118,6 +118,7 @@ def lines(*words: str) -> list[str]:
     return out.splitlines()
 
 
+@pytest.mark.slow
 def test_it_names_the_commit_with_its_change(runs: Runs) -> None:
     printed = lines("-o", "s.json")
     commit = git(runs.checkout, "rev-parse", "--short", "HEAD~3")
@@ -131,6 +132,7 @@ def test_it_names_the_commit_with_its_change(runs: Runs) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_each_step_is_a_run_of_the_good_commit_and_another_one(runs: Runs) -> None:
     lines("cold", "-c", "3", "--threads", "-o", "s.json")
     first, *later = runs.options
@@ -145,6 +147,7 @@ def test_each_step_is_a_run_of_the_good_commit_and_another_one(runs: Runs) -> No
         assert one.default_concurrency is False
 
 
+@pytest.mark.slow
 def test_one_run_a_step_decides_about_trips(runs: Runs) -> None:
     printed = lines("--metric", "trips", "-o", "s.json")
     assert printed[-3:-1] == [
@@ -154,6 +157,7 @@ def test_one_run_a_step_decides_about_trips(runs: Runs) -> None:
     assert {one.effort.processes for one in runs.options} == {1}
 
 
+@pytest.mark.slow
 def test_a_commit_that_cannot_be_measured_is_skipped_with_its_reason(runs: Runs) -> None:
     runs.broken = (5,)
     status, out, err = outcome(*BISECT, "-o", "s.json")
@@ -190,6 +194,7 @@ def test_it_ends_if_good_or_bad_cannot_be_measured(
     assert len(runs.options) == 1
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_after_an_interrupt(runs: Runs, tmp_path: Path) -> None:
     runs.interrupted_at = 3
     status, out, err = outcome(*BISECT)
@@ -207,6 +212,7 @@ def test_the_same_command_goes_on_after_an_interrupt(runs: Runs, tmp_path: Path)
     assert not list(tmp_path.glob("zodbshootout-*"))
 
 
+@pytest.mark.slow
 def test_another_search_has_another_file(runs: Runs, tmp_path: Path) -> None:
     lines("-o", "s.json")
     status, _, err = outcome(*BISECT, "--bad", "HEAD~1", "-o", "s.json")

@@ -177,7 +177,7 @@ def check_damages(name: str, damaged: Path, full: bool) -> None:
             assert 1 <= blamed(str(damaged), complaint) <= len(damage.text.splitlines()), seen
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*instances.names(), *SAMPLES])
 def test_a_damaged_configuration_is_listed_or_refused_with_a_line(name: str, full: bool) -> None:
     if name in SAMPLES:
@@ -188,6 +188,7 @@ def test_a_damaged_configuration_is_listed_or_refused_with_a_line(name: str, ful
     check_damages(name, Path(name), full)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("included", ["main.conf", "session.conf"])
 def test_a_damaged_file_that_is_included_is_the_one_to_blame(included: str, full: bool) -> None:
     name = "zenoss/zope.conf"

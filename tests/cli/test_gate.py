@@ -47,6 +47,7 @@ BREAKS: Sequence[Callable[[CellResult], CellResult | None]] = (
 )
 
 
+@pytest.mark.slow
 @examples(300, 2000)
 @given(chance=st.integers(0, 2**64).map(random.Random))
 def test_breaking_a_cell_never_opens_the_gate(chance: random.Random) -> None:

@@ -129,6 +129,7 @@ def test_exports_are_what_github_action_benchmark_takes(
     assert first["value"] == pytest.approx(value, abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_page_has_a_chart_of_each_cell_and_a_feed_beside_it(slower: Path, tmp_path: Path) -> None:
     page = tmp_path / "history.html"
     status, out, _ = run(slower, "--report", page)

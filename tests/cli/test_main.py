@@ -91,6 +91,7 @@ class OddError(Exception):
     """An unforeseen error."""
 
 
+@pytest.mark.slow
 def test_a_defect_has_its_own_status_and_asks_for_a_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -209,6 +210,7 @@ def test_a_large_file_that_is_something_else_is_not_read(
     assert message in line
 
 
+@pytest.mark.slow
 def test_only_the_beginning_of_a_file_tells_whether_it_is_a_configuration() -> None:
     Path("x.fs").write_bytes(b"FS21")
     Path("endless").symlink_to("/dev/zero")

@@ -136,6 +136,7 @@ def test_a_table_that_is_taller_than_the_terminal_leaves_room_for_the_bar() -> N
     assert "filestorage" in lines[2]
 
 
+@pytest.mark.slow
 def test_the_table_is_made_once_a_second_at_most_and_shows_the_last_state(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +184,7 @@ def test_the_table_is_made_before_the_next_step_and_not_while_that_is_measured(
     assert made == 1
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @pytest.mark.parametrize("rated", [False, True])
 def test_no_figure_is_computed_that_does_not_fit_on_the_screen(
     monkeypatch: pytest.MonkeyPatch, rated: bool

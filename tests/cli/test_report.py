@@ -29,6 +29,7 @@ def names_here() -> list[str]:
     return sorted(path.name for path in Path().iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "start"),
     [
@@ -44,6 +45,7 @@ def test_the_file_ending_determines_the_format(out: Path, name: str, start: byte
     assert names_here() == sorted(["out.json", "out.d", "out.cells.jsonl", name])
 
 
+@pytest.mark.slow
 def test_a_format_can_be_named(out: Path) -> None:
     assert outcome("report", out, "-o", "page", "--format", "svg")[0] == 0
     assert Path("page").read_bytes().startswith(SVG)
@@ -115,6 +117,7 @@ def test_the_baseline_can_be_named(out: Path) -> None:
     assert "×: the speed as a multiple of that of zeo; " in text
 
 
+@pytest.mark.slow
 def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
     assert outcome("report", out, "-o", "page.html", "--ceiling", "zeo")[0] == 0
     page = Path("page.html").read_text(encoding="utf-8")
@@ -147,6 +150,7 @@ def test_a_report_that_cannot_be_written_is_refused_in_one_line(
     assert names_here() == ["out.cells.jsonl", "out.d", "out.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["altair", "vl_convert", "jinja2"])
 def test_a_missing_package_is_reported_with_the_command_to_type(
     out: Path, module: str, monkeypatch: pytest.MonkeyPatch
@@ -172,13 +176,14 @@ def test_a_chart_without_figures_is_an_error(tmp_path: Path) -> None:
     assert "gone" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 def test_an_html_page_is_smaller_than_3_megabytes(tmp_path: Path, out: Path) -> None:
     path = written(tmp_path / "swept.json", *SWEPT)
     assert outcome("report", path, "-o", "page.html")[0] == 0
     assert Path("page.html").stat().st_size < 3_000_000
 
 
+@pytest.mark.slow
 def test_an_html_page_loads_nothing_from_elsewhere(out: Path) -> None:
     outcome("report", out, "-o", "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
@@ -188,6 +193,7 @@ def test_an_html_page_loads_nothing_from_elsewhere(out: Path) -> None:
     assert "src=" not in head.replace("default-src=", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["show", "compare"])
 @pytest.mark.parametrize(
     ("kind", "start"), [("html", HTML), ("markdown", b"**"), ("json", b"[\n {")]

@@ -70,6 +70,7 @@ BREAKS: list[Callable[[CellResult], CellResult]] = [
 ]
 
 
+@pytest.mark.slow
 @given(
     chance=st.integers(0, 2**64).map(random.Random),
     text=st.sampled_from(["p99 <= 50ms", "trips <= 12", "objects >= 0", "seconds > 0.001ms"]),

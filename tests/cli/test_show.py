@@ -51,6 +51,7 @@ def test_the_next_commands_after_a_run_without_a_file_name_are_about_the_last_on
     assert "  zodbshootout compare last --contender fs zeo\n" in shown
 
 
+@pytest.mark.slow
 def test_show_ends_with_commands_that_can_be_run_as_they_are(tmp_path: Path) -> None:
     def commands(*files: Path) -> list[list[str]]:
         _, shown, _ = outcome("show", *files)
@@ -76,6 +77,7 @@ def test_show_ends_with_commands_that_can_be_run_as_they_are(tmp_path: Path) -> 
         assert outcome(*command)[::2] == (0, "")
 
 
+@pytest.mark.slow
 def test_a_table_and_its_notes_fit_into_a_pipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

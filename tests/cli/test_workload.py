@@ -73,6 +73,7 @@ def test_several_workloads_are_described_one_after_the_other(recorded: Path) -> 
     assert out.count("Time in the storage") == 2
 
 
+@pytest.mark.slow
 def test_a_page_has_the_tables_and_the_charts(recorded: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     status, out, _ = run(recorded, "-o", page)

@@ -288,6 +288,7 @@ def test_forgetting_blobs_removes_them_from_the_blob_cache(tmp_path: Path) -> No
         assert database.forget_blobs([]) == ()
 
 
+@pytest.mark.slow
 def test_trap_3_emptying_a_persistent_cache_does_not_read_its_files_again(tmp_path: Path) -> None:
     section = "<relstorage>\n<sqlite3>\ndata-dir $here/s\n</sqlite3>\n</relstorage>\n"
     for written in (False, True):

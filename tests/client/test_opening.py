@@ -94,6 +94,7 @@ def test_names_are_defined_literally() -> None:
     assert prelude({"a": "$b", "c": "d"}) == "%define a $$b\n%define c d\n"
 
 
+@pytest.mark.slow
 def test_a_client_imports_neither_other_subpackages_nor_unneeded_libraries() -> None:
     code = (
         "import sys, zodbshootout.client.database\n"

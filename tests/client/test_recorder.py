@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ def test_the_buckets_are_those_of_hdrhistogram(nanoseconds: int) -> None:
     assert recorded - bucket <= recorded / 1000
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
 def test_merged_latencies_equal_latencies_recorded_at_once(
     some: list[float], others: list[float]
@@ -36,6 +38,7 @@ def test_merged_latencies_equal_latencies_recorded_at_once(
     assert histogram(first).get_total_count() == len(some) + len(others)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=50), st.floats(0.1, 100))
 def test_percentiles_are_those_of_hdrhistogram(durations: list[float], percentile: float) -> None:
     latencies = Latencies()
@@ -52,6 +55,7 @@ def test_a_batch_counts_for_all_its_iterations() -> None:
     assert list(latencies.counts) == [1_999_872]
 
 
+@pytest.mark.slow
 def test_the_number_of_buckets_stays_bounded() -> None:
     latencies = Latencies()
     latencies.record(number * 1e-9 for number in range(1, 2_000_000, 7))

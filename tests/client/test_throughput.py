@@ -46,6 +46,7 @@ def per_second(measured: Throughput) -> float:
     return measured.iterations / measured.seconds
 
 
+@pytest.mark.slow
 @given(DURATIONS, st.lists(st.floats(0, 20_000), min_size=2, max_size=20))
 def test_the_iterations_done_by_a_client_never_decrease(
     durations: list[int], times: list[float]
@@ -72,6 +73,7 @@ def test_an_unfinished_batch_is_not_done(batch: int, part: float) -> None:
     assert client.iterations(4.0 + 2 * part) == batch
 
 
+@pytest.mark.slow
 @given(CREWS, st.integers(0, 2**20))
 def test_throughput_does_not_depend_on_when_the_crew_started(
     crew: list[list[int]], shift: int
@@ -83,6 +85,7 @@ def test_throughput_does_not_depend_on_when_the_crew_started(
     assert later.iterations == measured.iterations
 
 
+@pytest.mark.slow
 @given(CREWS, st.integers(1, 50))
 def test_slowing_all_clients_by_a_factor_divides_the_throughput_by_it(
     crew: list[list[int]], factor: int
@@ -95,6 +98,7 @@ def test_slowing_all_clients_by_a_factor_divides_the_throughput_by_it(
     assert per_second(slower) == pytest.approx(per_second(measured) / factor)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 8).flatmap(lambda clients: st.lists(st.integers(0, clients - 1))))
 def test_throughput_is_the_exact_capacity_of_a_server_in_any_order_of_service(
     order: list[int],
@@ -108,6 +112,7 @@ def test_throughput_is_the_exact_capacity_of_a_server_in_any_order_of_service(
     assert measured.iterations == measured.seconds > 0
 
 
+@pytest.mark.slow
 @given(st.integers(1, 32), st.integers(1, 50))
 def test_throughput_is_the_exact_capacity_of_a_round_robin_server(
     clients: int, counted: int
@@ -117,6 +122,7 @@ def test_throughput_is_the_exact_capacity_of_a_round_robin_server(
     assert per_second(measured) == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=8), st.integers(2, 20))
 def test_throughput_of_steady_clients_is_about_the_sum_of_their_speeds(
     durations: list[int], counted: int
@@ -131,12 +137,14 @@ def test_throughput_of_steady_clients_is_about_the_sum_of_their_speeds(
         assert measured.iterations == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(DURATIONS)
 def test_throughput_of_a_single_client_covers_all_of_its_time(durations: list[int]) -> None:
     measured = throughput([progress(durations)], len(durations))
     assert (measured.iterations, measured.seconds) == (len(durations), sum(durations))
 
 
+@pytest.mark.slow
 @given(CREWS, st.integers(1, 5))
 def test_iterations_after_the_last_client_has_finished_do_not_count(
     crew: list[list[int]], more: int
@@ -161,6 +169,7 @@ def test_a_late_start_is_on_the_clock_if_each_client_has_one_iteration() -> None
     assert (measured.iterations, measured.seconds) == (2, 3.0)
 
 
+@pytest.mark.slow
 @given(CREWS, st.integers(1, 3), st.lists(st.floats(0, 20_000), min_size=1, max_size=20))
 def test_the_total_is_the_sum_of_the_iterations_of_all_clients(
     crew: list[list[int]], batch: int, times: list[float]
@@ -179,6 +188,7 @@ def with_fewer_points(client: Progress, counted: int, clients: int) -> Progress:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clients", "counted"), [(2, 2000), (8, 400), (64, 110), (200, 60), (200, 100)]
 )

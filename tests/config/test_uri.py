@@ -99,6 +99,7 @@ def test_a_uri_opens_the_storage_that_it_describes(
         assert (database.storage_name, database.sharing) == (storage, sharing)
 
 
+@pytest.mark.slow
 def test_servers_and_drivers_are_known_before_a_uri_is_opened() -> None:
     zeo = contender("zeo://localhost:1?client=c")
     assert (

@@ -146,6 +146,7 @@ def test_a_persistent_zeo_cache_serves_only_one_db(keys: str, setting: str, tmp_
     assert refusal(zeo, SHARED) is None
 
 
+@pytest.mark.slow
 def test_a_contender_whose_section_another_python_reads_has_the_limits_that_this_one_reports(
     tmp_path: Path,
 ) -> None:

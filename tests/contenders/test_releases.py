@@ -33,6 +33,7 @@ def names(*words: str) -> list[str]:
     return [environment.name for environment in environments_of_words(words, releases_and_commits)]
 
 
+@pytest.mark.slow
 def test_a_requirement_stands_for_all_releases_that_satisfy_it(tmp_path: Path) -> None:
     release(tmp_path, "shot", "0.9", "1.0", "1.1", "1.10", "2.0b1", "2.0")
     assert names("Shot>=1") == ["shot==1.0", "shot==1.1", "shot==1.10", "shot==2.0"]
@@ -42,17 +43,20 @@ def test_a_requirement_stands_for_all_releases_that_satisfy_it(tmp_path: Path) -
     assert (first.keeps_installed, first.one_of_several) == (True, True)
 
 
+@pytest.mark.slow
 def test_a_prerelease_counts_if_the_requirement_names_one(tmp_path: Path) -> None:
     release(tmp_path, "shot", "1.0b1", "1.0", "1.1a1")
     assert names("shot>=0.9,<2") == ["shot==1.0"]
     assert names("shot>=1.0a1") == ["shot==1.0b1", "shot==1.0", "shot==1.1a1"]
 
 
+@pytest.mark.slow
 def test_the_newest_of_each_minor_release_can_be_chosen(tmp_path: Path) -> None:
     release(tmp_path, "shot", "1.0.0", "1.0.1", "1.1.0", "1.1.0.post1", "2.0.7")
     assert names("shot>=1; newest of minor") == ["shot==1.0.1", "shot==1.1.0.post1", "shot==2.0.7"]
 
 
+@pytest.mark.slow
 def test_the_release_that_is_installed_is_not_measured_twice(tmp_path: Path) -> None:
     installed = installed_versions(["ZODB"])["ZODB"]
     release(tmp_path, "ZODB", "5.8.0", installed)
@@ -83,6 +87,7 @@ def test_no_release_satisfies_a_requirement(tmp_path: Path) -> None:
         names("shot>=2")
 
 
+@pytest.mark.slow
 def test_too_many_releases_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "MOST", 2)
     release(tmp_path, "shot", "1.0", "1.1", "1.2")

@@ -53,7 +53,7 @@ def kept_of(files: Files, places: ExitStack, guardian: Guardian) -> tuple[list[C
     return contenders, json.dumps([kept, [repr(texts) for texts in own]])
 
 
-FEW = [*SPELLINGS[:2], *(pytest.param(one, marks=pytest.mark.servers) for one in SPELLINGS[2:])]
+FEW = [*SPELLINGS[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in SPELLINGS[2:])]
 """All spellings, of which two suffice for a try without what takes long."""
 
 
@@ -76,6 +76,7 @@ def test_a_secret_is_not_kept(
     assert settings[3]["storage.adapter.dsn"] == "host='h' password='***' dbname='x'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "password"),
     [pytest.param(*pair, id=pair[0].__name__) for pair in zip(WAYS[:-1], cycle(SPELLINGS))],

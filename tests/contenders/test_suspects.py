@@ -45,6 +45,7 @@ def search(suspects: Suspects, outcomes: Sequence[str]) -> list[int]:
     return tested
 
 
+@pytest.mark.slow
 def test_git_halves_the_commits_until_one_is_left(checkout: Path, tmp_path: Path) -> None:
     suspects = suspects_of(checkout, tmp_path)
     assert suspects.left == [*reversed(commits_of(checkout)[1:])]
@@ -54,12 +55,14 @@ def test_git_halves_the_commits_until_one_is_left(checkout: Path, tmp_path: Path
     assert suspects.subject(first_bad) == f"{first_bad[:7]} Change 7"
 
 
+@pytest.mark.slow
 def test_skipped_commits_are_left_beside_the_first_bad_one(checkout: Path, tmp_path: Path) -> None:
     suspects = suspects_of(checkout, tmp_path)
     search(suspects, ["good"] * 5 + ["skip"] * 2 + ["bad"] * 3)
     assert [suspects.subject(commit)[-1] for commit in suspects.left] == ["7", "6", "5"]
 
 
+@pytest.mark.slow
 def test_the_checkout_stays_as_it_is(checkout: Path, tmp_path: Path) -> None:
     (checkout / "new").touch()
 
@@ -83,6 +86,7 @@ def test_a_commit_that_nothing_refers_to_can_be_bad(checkout: Path, tmp_path: Pa
     assert len(Suspects.of(checkout, good, bad, tmp_path).left) == 9
 
 
+@pytest.mark.slow
 def test_a_change_before_both_commits_is_named(checkout: Path, tmp_path: Path) -> None:
     git(checkout, "switch", "-q", "-c", "side", "HEAD~4")
     git(checkout, "commit", "-q", "--allow-empty", "-m", "Change on the side")
@@ -105,6 +109,7 @@ def test_good_is_a_revision_or_a_release_with_a_tag(checkout: Path) -> None:
         good_commit(checkout, "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad"), [(3, 3), (5, 3)])
 def test_there_has_to_be_a_commit_after_the_good_one(
     good: int, bad: int, checkout: Path, tmp_path: Path

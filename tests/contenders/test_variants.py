@@ -147,6 +147,7 @@ class FakeMaker:
         return Interpreter(environment.name, f"/{environment.name}/python", str(modules))
 
 
+@pytest.mark.slow
 def test_an_environment_that_several_need_is_made_once(read: Read) -> None:
     variants = read(SERVER + ZEO + FILE, NEW)
     maker: Any = FakeMaker()
@@ -155,6 +156,7 @@ def test_an_environment_that_several_need_is_made_once(read: Read) -> None:
     assert environments.flaws == {}
 
 
+@pytest.mark.slow
 def test_a_contender_fails_with_the_environment_of_its_server(read: Read) -> None:
     variants = read(OLD + OLD_SERVER + ZEO + FILE)
     zeo, file = variants.contenders()
@@ -164,6 +166,7 @@ def test_a_contender_fails_with_the_environment_of_its_server(read: Read) -> Non
     assert environments.flaw_for(file) is None
 
 
+@pytest.mark.slow
 def test_a_release_that_cannot_be_installed_is_not_supported(read: Read) -> None:
     old = replace(NEW, name="old", one_of_several=True)
     variants = read(FILE, NEW, old)
@@ -174,6 +177,7 @@ def test_a_release_that_cannot_be_installed_is_not_supported(read: Read) -> None
     assert [flaw and flaw.state for flaw in flaws] == [None, State.FAILED, State.UNSUPPORTED]
 
 
+@pytest.mark.slow
 def test_gevent_patches_the_pythons_of_greenlets(read: Read) -> None:
     variants = read(FILE, NEW)
     first, second = variants.contenders()

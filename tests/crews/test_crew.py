@@ -89,6 +89,7 @@ def crew_of_processes(benchmark: type[Benchmark], size: int) -> ProcessCrew:
     return ProcessCrew(size, open_benchmark, SystemClock())
 
 
+@pytest.mark.slow
 def test_every_client_continues_until_the_last_has_finished() -> None:
     iterations = []
 
@@ -106,6 +107,7 @@ def test_every_client_continues_until_the_last_has_finished() -> None:
     assert 0 < len(iterations) <= sample.uncounted
 
 
+@pytest.mark.slow
 def test_an_obstructing_client_continues_no_longer_than_it_was_measured() -> None:
     iterations: Counter[int] = Counter()
 
@@ -122,6 +124,7 @@ def test_an_obstructing_client_continues_no_longer_than_it_was_measured() -> Non
     assert 4 <= iterations[0] <= 4 + 4
 
 
+@pytest.mark.slow
 def test_a_killed_client_is_named_with_the_signal() -> None:
     expected = pytest.raises(Failed, match=r"client 1 \(pid \d+\) was killed by SIGKILL")
     with expected, crew_of_processes(Deadly, 3).started() as crew:
@@ -158,6 +161,7 @@ def test_a_client_that_ends_before_it_is_set_up_is_reported() -> None:
         pytest.fail("the crew cannot be complete")
 
 
+@pytest.mark.slow
 def test_trap_16_clients_are_forked_from_a_process_that_opens_no_database() -> None:
     openers = multiprocessing.get_context("fork").Queue()
     storage = FakeStorage(FakeClock())
@@ -176,6 +180,7 @@ def test_trap_16_clients_are_forked_from_a_process_that_opens_no_database() -> N
     assert openers.empty()
 
 
+@pytest.mark.slow
 def test_a_failed_crew_leaves_no_process() -> None:
     crew = crew_of_processes(Deadly, 3)
     pids: list[int | None] = []
@@ -216,6 +221,7 @@ def is_at_work(process: psutil.Process) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(gc, "freeze"), reason="PyPy has nothing of the kind")
 def test_trap_24_the_garbage_collector_ignores_prepared_objects_on_the_clock() -> None:
     seen: list[bool] = []
@@ -237,6 +243,7 @@ def test_trap_24_the_garbage_collector_ignores_prepared_objects_on_the_clock() -
     assert seen == [False, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "transactions"), [(300, 1), (2**21, 4)])
 def test_large_objects_are_committed_before_they_fill_the_memory(
     size: int, transactions: int, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
@@ -251,6 +258,7 @@ def test_large_objects_are_committed_before_they_fill_the_memory(
     assert finish.call_count == transactions
 
 
+@pytest.mark.slow
 def test_populating_twice_writes_once(clock: FakeClock) -> None:
     storage = FakeStorage(clock)
     of = parameters(size=2, shared=True)
@@ -261,6 +269,7 @@ def test_populating_twice_writes_once(clock: FakeClock) -> None:
         assert len(storage) == size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [1, 3])
 @pytest.mark.parametrize(("name", "hits"), [("warm", 11), ("hot", 11)])
 def test_hits_of_a_shared_cache_are_counted_once(
@@ -369,7 +378,7 @@ class Ticking(FakeClock):
         self.time = max(self.time, instant)
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
     peaks, sizes = [], []
     nothing = plan(Nothing, FakeStorage(FakeClock()), parameters(), Ticking())
@@ -391,6 +400,7 @@ def test_memory_does_not_grow_with_the_iterations_of_a_value() -> None:
     assert peaks[1] <= 1.5 * peaks[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [None, lambda: None])
 def test_the_report_of_a_stretch_has_a_bounded_size(
     between: Any, monkeypatch: pytest.MonkeyPatch

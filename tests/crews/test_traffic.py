@@ -65,6 +65,7 @@ def specification(
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "traffic"),
     [
@@ -87,6 +88,7 @@ def test_a_connection_that_bypasses_the_relay_is_found(tmp_path: Path) -> None:
     assert counted.elsewhere == [other]
 
 
+@pytest.mark.slow
 def test_the_traffic_with_a_cache_is_apart(tmp_path: Path) -> None:
     with serving() as server, serving() as (host, port):
         counted = count(specification(tmp_path, server, f"requests 7\ncache {host}:{port}"))
@@ -147,6 +149,7 @@ def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:
         count(made)
 
 
+@pytest.mark.slow
 def test_an_iteration_takes_its_service_time_and_its_round_trips(tmp_path: Path) -> None:
     rtt, requests = 0.005, 6
     with serving(SERVICE) as server:

@@ -65,6 +65,7 @@ def test_a_run_delivers_what_was_calibrated_and_what_it_is_later() -> None:
     assert calibrated.delivered([unused]) == 0.00101
 
 
+@pytest.mark.slow
 def test_a_relay_of_this_machine_delivers_about_what_is_asked_for() -> None:
     with Relay.start() as relay:
         result = calibrate(relay, 0.005)

@@ -111,6 +111,7 @@ def test_a_client_that_has_sent_its_last_still_hears_the_answer(relay: Relay) ->
         assert received(client, 100) == b"123456"
 
 
+@pytest.mark.slow
 def test_much_in_both_directions_at_once_arrives_whole(relay: Relay) -> None:
     upwards, downwards = (os.urandom(1 << 20) * 24 for _ in range(2))
     arrived = {}
@@ -131,6 +132,7 @@ def test_much_in_both_directions_at_once_arrives_whole(relay: Relay) -> None:
     assert (traffic.sent, traffic.received) == (len(upwards), len(downwards))
 
 
+@pytest.mark.slow
 def test_a_peer_that_does_not_read_fills_no_memory_and_stops_nobody_else(relay: Relay) -> None:
     offered = bytes(100 << 20)
     with listening(receive_buffer=1 << 16) as silent, ThreadPoolExecutor(1) as pool:
@@ -186,6 +188,7 @@ def test_a_name_that_the_directory_has_already_is_an_error(relay: Relay, tmp_pat
         relay.route(path, directory=str(tmp_path))
 
 
+@pytest.mark.slow
 def test_many_connections_are_counted_together() -> None:
     number = 600  # more files than select() takes, and than a shell allows at first
     few, most = resource.getrlimit(resource.RLIMIT_NOFILE)

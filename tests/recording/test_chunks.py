@@ -61,6 +61,7 @@ def rounded(fields: Sequence[object]) -> list[Event]:
     ]
 
 
+@pytest.mark.slow
 @given(segments(), segments())
 def test_events_are_read_as_written_rounded_to_a_tenth_of_a_microsecond(
     first: list[Segment], second: list[Segment]

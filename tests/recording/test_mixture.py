@@ -26,6 +26,7 @@ def described(tmp_path: Path, mixture: Mixture) -> Description:
     return describe(Workload(path))
 
 
+@pytest.mark.slow
 def test_a_generated_workload_has_the_requested_numbers(tmp_path: Path) -> None:
     mixture = Mixture(
         transactions=5000, connections=3, objects=700, writes=0.3, new=0.25, counters=2,
@@ -46,6 +47,7 @@ def test_a_generated_workload_has_the_requested_numbers(tmp_path: Path) -> None:
     assert len(description.loads_of) <= 702
 
 
+@pytest.mark.slow
 def test_zipf_makes_some_objects_hot_and_uniform_none(tmp_path: Path) -> None:
     shares = []
     for number, skew in enumerate(("zipf:0.99", "uniform")):
@@ -68,6 +70,7 @@ def test_equal_mixtures_make_equal_files(tmp_path: Path) -> None:
     assert a == b != c
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PRESETS))
 def test_the_presets_can_be_made(name: str, tmp_path: Path) -> None:
     few = replace(PRESETS[name], transactions=1000)

@@ -228,6 +228,7 @@ recorder.close()
 """
 
 
+@pytest.mark.slow
 def test_all_processes_that_record_a_workload_replace_oids_alike(place: Path) -> None:
     for _ in range(2):
         subprocess.run([sys.executable, "-c", ANONYMOUS, str(place), OID.hex()], check=True)
@@ -299,6 +300,7 @@ def application(place: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_whole_chunks_of_its_transactions(
     application: subprocess.Popen[str], place: Path
 ) -> None:
@@ -320,6 +322,7 @@ def test_a_killed_process_leaves_whole_chunks_of_its_transactions(
     assert len(chunks) >= 2
 
 
+@pytest.mark.slow
 def test_remaining_events_are_written_when_the_interpreter_exits(place: Path) -> None:
     code = (
         "import sys, ZODB; from ZODB.MappingStorage import MappingStorage;"

@@ -357,6 +357,7 @@ def test_a_recording_is_switched_on_and_off_between_transactions(
     assert begun == {1000}  # from sync() on, or from the poll
 
 
+@pytest.mark.slow
 def test_many_threads_are_recorded_while_they_commit(recorded: DB, place: Path) -> None:
     threads, commits = 64, 5
     with recorded.transaction() as connection:
@@ -398,6 +399,7 @@ db.close()
 """
 
 
+@pytest.mark.slow
 def test_greenlets_are_recorded(place: Path) -> None:
     subprocess.run([sys.executable, "-c", GEVENT, str(place)], check=True)
     assert counts(place)["FINISH"] == 42

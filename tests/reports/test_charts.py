@@ -176,6 +176,7 @@ def test_a_distribution_runs_from_the_median_to_the_longest_latency() -> None:
     assert chart.points[2].y == pytest.approx(result.latencies_at([75])[75], rel=1e-2)
 
 
+@pytest.mark.slow
 def test_latencies_at_several_percentiles_equal_those_of_the_histogram() -> None:
     recorded = read_results(MEASURED)
     assert recorded
@@ -204,6 +205,7 @@ def test_a_chart_summary_gives_the_ends_and_the_knee_of_each_curve() -> None:
     assert bars.summary().endswith("a 10")
 
 
+@pytest.mark.slow
 def test_empty_parts_of_a_report_are_left_out() -> None:
     whole = whole_report([ResultSet(SWEPT, path=Path("out.json"))])
     assert whole.title == "fs, zeo and pg"
@@ -216,6 +218,7 @@ def test_empty_parts_of_a_report_are_left_out() -> None:
     assert titles == ["By benchmark", "Contenders", "Machine and command"]
 
 
+@pytest.mark.slow
 def test_counts_are_shown_per_iteration() -> None:
     whole = whole_report([ResultSet(SWEPT)])
     counts = next(part for part in whole.parts if part.title.startswith("Conflicts"))
@@ -236,6 +239,7 @@ def test_counts_are_shown_per_iteration() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_report_lists_the_configuration_and_the_command() -> None:
     whole = whole_report([ResultSet(SWEPT)])
     contenders, machine = whole.parts[-2:]
@@ -255,6 +259,7 @@ def test_the_interval_of_a_rate_is_unbounded_if_the_time_may_be_zero() -> None:
     assert point.high == math.inf
 
 
+@pytest.mark.slow
 def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
     results = noisy_run((*FOUR, "pg"), 0.01)
     for result in results:

@@ -159,6 +159,7 @@ def test_contenders_are_compared_at_the_same_round_trip_time() -> None:
     assert [sentence.split(") ")[1] for sentence in sentences] == ["at 0", "at 0.5 ms", "at 2 ms"]
 
 
+@pytest.mark.slow
 def test_the_curves_of_a_chart_are_the_contenders_and_its_mark_the_crossing() -> None:
     cells = cells_of(crossing_at_600_us())
     (chart,) = distance_charts(cells, ["fs", "zeo", "pg"])

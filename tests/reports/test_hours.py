@@ -109,6 +109,7 @@ def tables(*results: CellResult) -> Sequence[Table]:
     return over_time_report(result_sets(*results)).tables
 
 
+@pytest.mark.slow
 def test_tables_have_ten_rows_of_time_and_a_column_for_each_contender() -> None:
     by_caption = {table.caption.partition(",")[0]: table for table in tables(STEADY, SLOW)}
     assert list(by_caption) == [
@@ -132,6 +133,7 @@ def charts(*results: CellResult) -> list[Chart]:
     return [chart for chart in report.all_charts() if chart.kind is ChartKind.TIMES]
 
 
+@pytest.mark.slow
 def test_a_page_has_a_chart_of_each_quantity_with_a_point_for_each_run() -> None:
     drawn = {chart.y_title: chart for chart in charts(STEADY, SLOW)}
     throughput = drawn["Objects per second"]
@@ -145,6 +147,7 @@ def test_a_page_has_a_chart_of_each_quantity_with_a_point_for_each_run() -> None
     assert all(draw(chart).to_dict()["layer"] for chart in drawn.values())
 
 
+@pytest.mark.slow
 def test_records_have_every_run_and_what_was_found() -> None:
     stream = io.StringIO()
     write_json(over_time_report(result_sets(STEADY, SLOW)), Console(file=stream))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.reports.at_a_rate import RUNS, result, titles_and_figures
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
@@ -61,6 +63,7 @@ def test_phases_are_compared_with_the_same_phase_of_another_contender() -> None:
     assert times["during"].value < 0.5 < times["before"].value
 
 
+@pytest.mark.slow
 def test_a_note_says_how_long_the_operation_took_and_when_latencies_were_back() -> None:
     assert note(*phases("a")) == (
         f"a: pack during update at 20/s took 4 seconds (4 to 4 s in {RUNS} runs); p99 was back "

@@ -92,6 +92,7 @@ def test_a_contender_that_cannot_keep_up_is_not_compared() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_latency_curve_has_only_rates_that_clients_keep_up_with_and_a_knee() -> None:
     times = {20: 1.0, 40: 1.1, 80: 1.3, 160: 9.0}
     results = [result("a", rate, factor) for rate, factor in times.items()]

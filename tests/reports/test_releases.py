@@ -111,6 +111,7 @@ def test_a_step_of_round_trips_is_said_in_numbers_and_others_with_all_costs() ->
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -> None:
     update, add = charts_of(both())
     assert update.kind is ChartKind.RELEASES
@@ -132,6 +133,7 @@ def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -
     assert [row.entries[0].text for row in figures_of(update).rows] == IN_ORDER
 
 
+@pytest.mark.slow
 def test_the_releases_of_two_files_are_in_one_order() -> None:
     measured = {one.cell.contender: one for one in all_releases()}
     later, earlier = (

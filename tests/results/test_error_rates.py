@@ -53,16 +53,12 @@ def figures_of(part: str) -> dict[str, Figure]:
     return {figure.name.partition(": ")[2]: figure for figure in made}
 
 
-def marks_of(part: str) -> list[pytest.MarkDecorator]:
-    takes_long = [pytest.mark.servers] if part == "comparisons" else []
-    return [pytest.mark.xdist_group(f"error rates of {part}"), *takes_long]
-
-
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # the first test of a part simulates all of it
 @pytest.mark.parametrize(
     ("part", "name"),
     [
-        pytest.param(part, name, marks=marks_of(part))
+        pytest.param(part, name, marks=pytest.mark.xdist_group(f"error rates of {part}"))
         for part, names in GOALS.items()
         for name in names
     ],
@@ -72,6 +68,7 @@ def test_an_error_rate_reaches_its_goal(part: str, name: str) -> None:
     assert figure.reached, str(figure)
 
 
+@pytest.mark.slow
 def test_a_simulated_row_has_the_given_means_and_ratio() -> None:
     shape = shapes()["sqlite"][5]
     row = Row(shape, random.Random(0), slower=2.0, drift=0.0)

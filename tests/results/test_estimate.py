@@ -22,6 +22,7 @@ NUMBERS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(NUMBERS)
 def test_a_mean_has_the_p_value_and_the_interval_of_the_t_test(numbers: list[float]) -> None:
     expected = stats.ttest_1samp(numbers, 0)
@@ -31,6 +32,7 @@ def test_a_mean_has_the_p_value_and_the_interval_of_the_t_test(numbers: list[flo
     assert estimate.interval == pytest.approx((low, high))
 
 
+@pytest.mark.slow
 @given(NUMBERS, NUMBERS)
 def test_a_difference_has_the_p_value_and_the_interval_of_welchs_t_test(
     first: list[float], second: list[float]
@@ -81,6 +83,7 @@ def test_a_mean_of_estimates_has_less_variance_than_each_of_them() -> None:
     assert (estimate.mean, estimate.variance, estimate.df) == pytest.approx((2.0, 0.02, 8))
 
 
+@pytest.mark.slow
 @given(NUMBERS, st.floats(0.5, 20))
 def test_the_runs_needed_are_about_the_fewest_that_reach_the_half_width(
     numbers: list[float], half_width: float

@@ -102,6 +102,7 @@ def verdict_of(base: CellResult, new: CellResult) -> Verdict:
     return pair.verdict
 
 
+@pytest.mark.slow
 @RESULTS
 @SEEDS
 def test_missing_and_repeated_runs_never_make_equal_contenders_different(
@@ -114,6 +115,7 @@ def test_missing_and_repeated_runs_never_make_equal_contenders_different(
     assert verdict_of(changed_base, new) is Verdict.NO_DIFFERENCE
 
 
+@pytest.mark.slow
 @RESULTS
 @SEEDS
 def test_missing_and_repeated_runs_never_hide_nor_invert_a_clear_difference(
@@ -125,6 +127,7 @@ def test_missing_and_repeated_runs_never_hide_nor_invert_a_clear_difference(
     assert verdict_of(changed_new, changed_base) is Verdict.FASTER
 
 
+@pytest.mark.slow
 @RESULTS
 @SEEDS
 def test_a_contender_is_once_as_fast_as_itself_whatever_is_missing(chance: random.Random) -> None:
@@ -139,6 +142,7 @@ def test_a_contender_is_once_as_fast_as_itself_whatever_is_missing(chance: rando
         assert ratio_of(one, other).value == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.slow
 @RESULTS
 @SEEDS
 def test_the_ratio_of_two_contenders_is_the_inverse_of_the_opposite_ratio(

@@ -64,6 +64,7 @@ def test_exact_numbers_are_decided_by_one_run(bad: float, boundary: float) -> No
     assert [later.is_changed(exactly(value)) for value in (1.0, bad)] == [False, True]
 
 
+@pytest.mark.slow
 def test_wrong_decisions_are_as_rare_as_the_rule_says() -> None:
     chance, error, wrong, times = random.Random(0), 0.05, 0, 1000
     rule = Rule(error, SLOWER / 2)

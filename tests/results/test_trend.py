@@ -177,6 +177,7 @@ def machines(most: float) -> st.SearchStrategy[Machine]:
     return st.builds(Machine, slices)
 
 
+@pytest.mark.slow
 @given(machines(2.0), st.integers(0, 1000))
 def test_no_drift_that_all_contenders_share_makes_a_trend(machine: Machine, seed: int) -> None:
     steady = row(fs=values([1.0] * 7, seed), zeo=values([3.0] * 7, seed + 1001))
@@ -184,6 +185,7 @@ def test_no_drift_that_all_contenders_share_makes_a_trend(machine: Machine, seed
     assert trends(list(map(machine.slow_down, steady))) == {}
 
 
+@pytest.mark.slow
 @given(machines(0.3), st.integers(0, 1000), st.floats(3.0, 9.0), st.booleans())
 def test_a_drift_that_all_contenders_share_changes_no_trend(
     machine: Machine, seed: int, times: float, others: bool
@@ -292,6 +294,7 @@ def test_few_runs_show_no_trend_and_say_so() -> None:
     assert over_time(found).smallest is not None
 
 
+@pytest.mark.slow
 def test_a_trend_that_is_found_in_95_of_100_cases_is_named_as_the_smallest() -> None:
     found = []
     for seed in range(40):
@@ -365,6 +368,7 @@ def test_a_contender_whose_times_vary_does_not_hide_the_trend_of_another() -> No
     assert (over_time(found["fs"]).smallest or 2.0) < 1.2
 
 
+@pytest.mark.slow
 def test_a_contender_by_itself_seldom_has_a_trend_on_a_machine_whose_load_changes() -> None:
     alone = [
         judged(on_a_machine(drifting(seed), for_a_time("a", seed=seed)))["a"] for seed in range(60)
@@ -394,6 +398,7 @@ def test_latencies_of_one_that_cannot_keep_up_are_not_tested() -> None:
     assert judged(at_a_rate("slow", 3.0, 0.5), steady)["slow"].trend is None
 
 
+@pytest.mark.slow
 def test_at_most_one_of_a_hundred_equal_pairs_has_a_trend() -> None:
     pairs = [judged(for_a_time("a", seed=n), for_a_time("b", seed=n + 1000)) for n in range(100)]
     assert sum(any(one.trend for one in pair.values()) for pair in pairs) <= 1
@@ -423,6 +428,7 @@ def test_memory_that_grows_to_the_end_grows_and_caches_that_fill_do_not() -> Non
     assert growths(early) == growths(ending) == ()
 
 
+@pytest.mark.slow
 def test_memory_that_wanders_at_random_seldom_grows() -> None:
     def wandering(seed: int) -> CellResult:
         chance, sizes = random.Random(seed), [5e7]

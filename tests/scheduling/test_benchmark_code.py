@@ -72,5 +72,6 @@ def test_a_benchmark_whose_source_is_not_there_has_no_hash(tmp_path: Path) -> No
     assert code_hash(type("Some", (Benchmark,), {"__module__": "nowhere"})) == ""
 
 
+@pytest.mark.slow
 def test_all_benchmarks_have_different_hashes() -> None:
     assert len(set(map(code_hash, benchmarks().values()))) == len(benchmarks())

@@ -66,27 +66,32 @@ def searched(tmp_path: Path) -> Searched:
     return Searched(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_planted_commit_is_named(searched: Searched) -> None:
     assert searched.run() == [PLANTED]
     assert [rule.boundary for rule in searched.rules] == [None, *[-0.05] * 4]
 
 
+@pytest.mark.slow
 def test_commits_that_are_skipped_cost_a_step(searched: Searched) -> None:
     searched.skipped = (8, 13)
     assert searched.run() == [PLANTED]
 
 
+@pytest.mark.slow
 def test_skipped_commits_beside_the_planted_one_are_named_with_it(searched: Searched) -> None:
     searched.skipped = (9, 10)
     assert searched.run() == [PLANTED, 10, 9]
 
 
+@pytest.mark.slow
 def test_nothing_is_searched_if_good_and_bad_do_not_differ(searched: Searched) -> None:
     searched.planted = 99
     assert searched.run() == []
     assert len(searched.steps) == 1
 
 
+@pytest.mark.slow
 def test_the_error_is_divided_over_all_steps(searched: Searched) -> None:
     searched.run()
     errors = [step.error for step in searched.steps]
@@ -97,6 +102,7 @@ def test_the_error_is_divided_over_all_steps(searched: Searched) -> None:
     assert sum(step.error for step in searched.steps) < ERROR
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_after_an_interrupt(searched: Searched) -> None:
     searched.interrupted_at = 3
     with pytest.raises(KeyboardInterrupt):

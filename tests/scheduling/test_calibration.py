@@ -50,6 +50,7 @@ def test_loops_have_an_upper_limit() -> None:
     assert choose_loops({"a": 0.0, "b": 1e-9}, 0.1) == {"a": MAX_LOOPS, "b": MAX_LOOPS}
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.integers(), st.floats(1e-8, 100), min_size=1),
     st.floats(0.001, 1),
@@ -106,6 +107,7 @@ def test_a_run_has_as_many_turns_as_fit_into_its_time(
     assert choose_turns(dict(enumerate(costs)), dict(enumerate(stride)), run_time) == turns
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.integers(), st.floats(0.001, 10), min_size=1), st.floats(0.1, 10))
 def test_turns_use_up_but_do_not_exceed_the_total_time_of_all_contenders(
     costs: dict[int, float], run_time: float

@@ -34,6 +34,7 @@ def test_the_costs_of_servers_are_those_of_the_slices_of_their_contender() -> No
     assert "server_cpu_s" not in costs["b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", [None, Cluster("", [], here=True)])
 def test_traffic_is_counted_once_for_each_cell_with_a_server_before_it_is_set_up(
     cluster: Cluster | None, monkeypatch: pytest.MonkeyPatch

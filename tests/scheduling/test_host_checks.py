@@ -73,6 +73,7 @@ class FakeCluster(Cluster):
         return function(argument)
 
 
+@pytest.mark.slow
 def test_a_host_that_cannot_read_the_trace_of_a_workload_is_refused(tmp_path: Path) -> None:
     trace = tmp_path / "workload.trace"
     trace.touch()
@@ -91,6 +92,7 @@ def test_a_host_that_cannot_read_the_trace_of_a_workload_is_refused(tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_compared_versions_include_imported_distributions_and_a_digest() -> None:
     distributions = host_checks.distributions_of(
         ["relstorage.adapters.sqlite", "zodbshootout.scheduling.host_checks", "json"]

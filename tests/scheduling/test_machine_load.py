@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
@@ -19,6 +21,7 @@ def test_other_load_is_neither_idle_nor_ours_nor_stolen() -> None:
     assert before.since(before) == {}
 
 
+@pytest.mark.slow
 def test_our_processes_count_both_while_they_run_and_after_they_end() -> None:
     before = load_now()
     subprocess.run([sys.executable, "-c", BURN], check=True)

@@ -63,6 +63,7 @@ def test_a_ratio_must_be_as_precise_as_the_figures() -> None:
 ALL = ["add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counting", [0.1, 0.7, 1.2])
 @pytest.mark.parametrize("set_up", [0.05, 0.3])
 def test_every_cell_has_three_runs_within_the_limit_also_if_counting_trips_takes_long(
@@ -137,6 +138,7 @@ def test_ratios_are_relative_to_the_baseline() -> None:
     assert len(to_second.results[0].runs) < len(to_first.results[0].runs)
 
 
+@pytest.mark.slow
 def test_a_variant_must_be_precise_relative_to_its_original() -> None:
     # The variant and its original swing against each other, the first contender does not swing.
     variant = replace(contender("b@new"), variant_of="b")

@@ -124,6 +124,7 @@ def test_a_row_has_no_more_rounds_once_it_needs_none(precision: float) -> None:
     assert machine.rounds(needed, precision).count("a") < 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", [0.0, 0.05])
 def test_the_estimate_of_the_time_left_is_not_quadratic(
     precision: float,

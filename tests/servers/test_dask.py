@@ -81,6 +81,7 @@ def test_a_file_that_describes_no_cluster_is_refused(
     assert message in complaint(str(path), tmp_path)
 
 
+@pytest.mark.slow
 def test_hosts_that_name_no_cluster_are_refused_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

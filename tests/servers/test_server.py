@@ -90,6 +90,7 @@ def test_a_server_that_does_not_run_can_be_stopped(make_server: MakeServer) -> N
     server.stop()
 
 
+@pytest.mark.slow
 def test_a_server_that_was_halted_resumes_in_another_process_with_the_same_data(
     make_server: MakeServer,
 ) -> None:
@@ -125,6 +126,7 @@ def test_errors_are_quoted_rather_than_other_lines(make_server: MakeServer) -> N
     assert failure(server) == "ended at once: farewell"
 
 
+@pytest.mark.slow
 def test_only_log_lines_since_the_last_start_are_quoted(make_server: MakeServer) -> None:
     server = scripted(make_server)
     server.preparation = "print('prepared')"
@@ -285,6 +287,7 @@ def test_a_directory_with_other_files_is_left_alone(
     assert list(document.parent.iterdir()) == [document]
 
 
+@pytest.mark.slow
 def test_a_directory_is_for_one_server_at_a_time(make_server: MakeServer, tmp_path: Path) -> None:
     first, second = (scripted(make_server, directory=str(tmp_path / "kept")) for _ in range(2))
     first.start()

@@ -73,6 +73,7 @@ def test_ssl_is_refused_if_no_contender_uses_it(make_server: MakeServer) -> None
     )
 
 
+@pytest.mark.slow
 def test_a_server_runs_in_the_python_of_its_environment(
     make_server: MakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_server_runs_in_the_python_of_its_environment(
     assert foreign.versions == {}
 
 
+@pytest.mark.slow
 def test_a_server_in_no_environment_has_the_installed_versions(make_server: MakeServer) -> None:
     versions = make_server(PLAIN).versions
     assert (versions["ZEO_server"], versions["ZODB_server"]) == (version("ZEO"), version("ZODB"))

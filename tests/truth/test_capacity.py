@@ -28,6 +28,8 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.crews.local import CrewPlan
 from zodbshootout.model.specification import Parameters
 
+pytestmark = pytest.mark.slow
+
 COMMIT = 2.0**-7
 """Seconds that the server is busy with a commit, while all other clients wait."""
 CAPACITY = 1 / COMMIT
@@ -167,7 +169,6 @@ def test_writing_benchmarks_reach_exactly_the_capacity_of_a_fair_server(
     assert per_second(sample) == CAPACITY
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("clients", CLIENTS)
 @pytest.mark.parametrize("name", ["add", "update", "store"])
 def test_writing_benchmarks_reach_about_the_capacity_of_an_unfair_server(

@@ -36,6 +36,8 @@ from zodbshootout.model.specification import Specification, Storage
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.scheduling.operations import operation_parameters, with_operation
 
+pytestmark = pytest.mark.slow
+
 OF_OBJECTS = parameters(
     objects=50, shared=True, during="before pack", min_objects=50, revisions=3, garbage=0.5
 )
@@ -51,7 +53,6 @@ def slices(stalls: dict[int, float], number: int, size: int, *, continues: bool)
         return [crew.measure(size, n * size, 100, continues=continues) for n in range(number)]
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("rate", [50, 80])
 def test_short_slices_that_continue_show_the_queue_of_a_long_one(rate: int) -> None:
     clock = FakeClock()

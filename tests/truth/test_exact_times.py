@@ -155,7 +155,7 @@ def test_trap_4_waiting_for_the_commit_lock_is_on_the_clock(name: str, clock: Fa
     assert sample.value == LOCK + EXPECTED[name]
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name != "prefetch_cold"])
 @pytest.mark.parametrize("mapping", list(MappingType))
 def test_every_mapping_type_can_be_measured(
@@ -263,7 +263,7 @@ def test_add_makes_its_keys_before_the_clock_starts(
     assert sample.value == EXPECTED["add"]
 
 
-@pytest.mark.servers
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [1, 8])
 @pytest.mark.parametrize("loops", [1, 5])
 def test_rounds_leave_the_preparation_of_the_next_round_off_the_clock(

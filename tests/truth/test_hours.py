@@ -18,6 +18,8 @@ from zodbshootout.results.result import CellResult, OverTime
 from zodbshootout.results.trend import with_trends
 from zodbshootout.workers.summary import storable, summarize
 
+pytestmark = pytest.mark.slow
+
 RUNS, SLICES, LOOPS = 40, 2, 5
 COMMITS_OF_A_RUN = SLICES * LOOPS
 MEMORY = 20_000_000

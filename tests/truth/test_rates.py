@@ -24,6 +24,8 @@ from zodbshootout.workers.histograms import histogram
 from zodbshootout.workers.measuring import Measuring
 from zodbshootout.workers.summary import summarize
 
+pytestmark = pytest.mark.slow
+
 
 def measure_requests(
     rate: float, requests: int, serve: Callable[[FakeClock], None], **more: Any
@@ -67,7 +69,6 @@ def percentile(sample: Sample, percent: float) -> float:
     return nanoseconds / NANOSECONDS
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("rate", "requests", "tolerance"),
     [(50, 200_000, 0.02), (95, 300_000, 0.1)],
@@ -99,7 +100,6 @@ def test_an_overloaded_server_is_measured_at_its_capacity() -> None:
     assert sample.lag_growth > 1
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(("service", "part"), [(0.5, 1.0), (1.5, 1.0), (6.0, 0.5)])
 def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
     service: float, part: float
@@ -208,7 +208,6 @@ def rate_within(limit: LatencyLimit) -> float:
     return low
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     "limit", [LatencyLimit(99, 0.05), LatencyLimit(99, 0.1), LatencyLimit(50, 0.02)]
 )

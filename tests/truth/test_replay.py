@@ -45,6 +45,8 @@ from zodbshootout.recording import record
 from zodbshootout.recording.chunks import Event, Kind, encode, header
 from zodbshootout.recording.recorded import Workload
 
+pytestmark = pytest.mark.slow
+
 REPLAY = benchmarks()["replay"]
 
 

@@ -25,6 +25,8 @@ from zodbshootout.client.recovery import Recovered
 from zodbshootout.model.outcome import CheckFailed, Failed, Unsupported
 from zodbshootout.workers.measuring import Measuring
 
+pytestmark = pytest.mark.slow
+
 FAILING = 4
 """Attempts to commit that the server refuses while it restarts."""
 

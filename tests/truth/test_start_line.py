@@ -27,6 +27,8 @@ from zodbshootout.crews.local import CrewPlan
 from zodbshootout.model.specification import ClientKind, Storage
 from zodbshootout.workers.summary import summarize
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 20
 
 
@@ -59,7 +61,6 @@ def noting(ready: Any, started: Any, iterations: Any) -> type[Benchmark]:
     return Noting
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("unit", "shared"),
     [(ClientKind.PROCESS, False), (ClientKind.THREAD, True), (ClientKind.THREAD, False)],

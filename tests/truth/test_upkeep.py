@@ -31,6 +31,8 @@ from zodbshootout.model.outcome import CheckFailed, Failed
 from zodbshootout.model.specification import CopiedData, Parameters, Storage
 from zodbshootout.model.storage_facts import CacheUse, DiskSize, Sharing, StorageInfo
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:

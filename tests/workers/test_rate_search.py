@@ -33,6 +33,7 @@ def test_the_search_begins_at_the_expected_rate(expected: float) -> None:
     assert search.steps < MAX_STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [{"throughput": 100.0}, {"expected": 45.0}])
 def test_stalls_in_a_fifth_of_the_slices_hardly_change_the_result(begin: dict[str, float]) -> None:
     results = [finish(RateSearch(**begin), 40.0, 0.2, seed).highest for seed in range(50)]

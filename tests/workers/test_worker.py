@@ -167,6 +167,7 @@ def test_of_several_sizes_none_is_measured_in_a_larger_database(
         assert failure.cause.startswith("the database already has 6 objects of --min-objects")
 
 
+@pytest.mark.slow
 def test_the_progress_of_filling_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ RECORDED = st.lists(st.integers(0, 3), min_size=1, max_size=30).map(
 )
 
 
+@pytest.mark.slow
 @given(RECORDED, st.integers(1, 9), st.integers(0, 20), st.integers(1, 12))
 def test_a_window_is_dealt_completely_and_evenly(
     connections: list[int], clients: int, first: int, iterations: int
@@ -60,6 +62,7 @@ def test_a_window_is_dealt_completely_and_evenly(
     assert {copy: sorted(own) for copy, own in dealt.items()} == windows
 
 
+@pytest.mark.slow
 @given(RECORDED, st.integers(1, 4), st.integers(1, 8))
 def test_a_window_begins_at_the_end_of_the_previous_one(
     connections: list[int], clients: int, iterations: int

@@ -51,6 +51,7 @@ def test_filler_is_counted_without_being_made(storage: CountingStorage) -> None:
         assert filled(connection.root(), parameters(blobs=True)) == 0
 
 
+@pytest.mark.slow
 def test_the_progress_of_filling_is_noted() -> None:
     noted: list[int] = []
     connection = ZODB.DB(None).open(TransactionManager(explicit=True))
@@ -59,6 +60,7 @@ def test_the_progress_of_filling_is_noted() -> None:
     assert noted == [20_000, 40_000, 45_000]
 
 
+@pytest.mark.slow
 def test_transactions_are_bounded_in_objects_and_in_bytes(
     storage: CountingStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

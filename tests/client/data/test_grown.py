@@ -82,6 +82,7 @@ def test_objects_of_a_part_are_far_from_each_other() -> None:
     assert min(gaps) > 4 * ODD_KEYS / 1000 / 10
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_tree_grows_to_the_number_of_objects(kind: MappingType, connection: Any) -> None:
     assert grow(connection, like(2500, kind)) == 2500

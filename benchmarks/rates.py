@@ -8,7 +8,7 @@ the mean latency is the response time of a single client plus the wait in the qu
 service time is the inverse of the same clients' throughput.
 
 Two equal contenders at a rate, ten times: neither the median nor the 99th percentile may be called
-different.  Finally, for each contender of etc/sample.conf, the highest rate within a limit, and ten
+different.  Finally, for each contender of the sample "sample", the highest rate within a limit, and ten
 runs each at 0.9 and 1.1 times that rate.
 """
 
@@ -20,12 +20,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.command import ROOT, shoot_out
+from benchmarks.command import shoot_out
 from benchmarks.contenders import zeo
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from benchmarks.nothing import crew_plan
 from benchmarks.verdicts import compared
 from zodbshootout.client.benchmarks.benchmark import Nothing
+from zodbshootout.config.sample_files import samples
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.specification import ClientKind
 from zodbshootout.results.result import CellResult
@@ -42,7 +43,6 @@ SHARE = 0.9
 """The minimum share of runs that keep the limit below the highest rate, or break it above."""
 LIMIT = 0.1
 """The limit of the 99th percentile of latencies, in seconds."""
-SAMPLE = ROOT / "etc" / "sample.conf"
 TWINS = "".join(
     f"<zodb {name}>\n<filestorage>\npath $scratch/{name}.fs\n</filestorage>\n</zodb>\n"
     for name in ("first", "second")
@@ -137,7 +137,7 @@ def _alike(*, quick: bool) -> Iterator[Figure]:
 
 
 def _limit(*, quick: bool) -> Iterator[Figure]:
-    configuration = SAMPLE.read_text(encoding="utf-8")
+    configuration = samples()["sample"].read_text(encoding="utf-8")
     words = ("update", "-c", "8", "--object-counts", "10")
     limit = ("--latency-limit", f"p99={1000 * LIMIT:g}ms", *(("-p", "1") if quick else ()))
     for search in shoot_out(configuration, *words, *limit).results:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 _FIVE = "add update warm cold hot"
 CONFIGURATIONS = "docs/results/conf"
+SAMPLES = "src/zodbshootout/config/samples"
 
 
 @dataclass(frozen=True)
@@ -377,7 +378,7 @@ EXAMPLES = Experiment(
             "docs/examples/application.conf",
             "--workload plone -c 1 --at-most 4",
             compared=[("zeo", "postgresql")],
-            workload="etc/workloads/plone.workload",
+            workload=f"{SAMPLES}/workloads/plone.workload",
         ),
         Run(
             "commits",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -25,7 +24,6 @@ from tests.fetch_wheels import (
 )
 from tests.integration.command import (
     QUICK,
-    TESTS,
     Done,
     cells,
     left_behind,
@@ -330,8 +328,7 @@ def test_greenlets_are_not_supported_if_the_environment_lacks_gevent(place: Path
 
 @pytest.mark.network
 def test_newt_db_is_measured_next_to_the_relstorage_it_needs(place: Path) -> None:
-    shutil.copy(TESTS.parent / "etc" / "newt-sample.conf", place)
-    words = ("newt-sample.conf", "update", "cold", *QUICK, "-o", "a.json")
+    words = ("newt-sample", "update", "cold", *QUICK, "-o", "a.json")
     done = run(place, *words, **wheels(NEWT))
     assert done.status == 0, done.err
     states = cells(place / "a.cells.jsonl")
@@ -346,9 +343,8 @@ def test_newt_db_is_measured_next_to_the_relstorage_it_needs(place: Path) -> Non
 
 def pgjsonb_run(place: Path, *words: str) -> Done:
     """Run the sample of zodb-pgjsonb with some benchmarks and options."""
-    shutil.copy(TESTS.parent / "etc" / "pgjsonb-sample.conf", place)
     python = f"python={PGJSONB_PYTHON}"
-    words = ("pgjsonb-sample.conf", *words, *QUICK, "--define", python, "-o", "a.json")
+    words = ("pgjsonb-sample", *words, *QUICK, "--define", python, "-o", "a.json")
     return run(place, *words, **wheels(PGJSONB))
 
 

@@ -78,8 +78,7 @@ def test_a_search_finds_the_highest_rate_within_a_limit(place: Path) -> None:
 
 
 def test_a_replay_can_run_at_a_rate(place: Path) -> None:
-    workload = str(Path(__file__).parents[2] / "etc" / "workloads" / "sessions.workload")
-    words = ("--only", "zeo", "-c", "2", "--workload", workload, "--rate", "100", *ONCE)
+    words = ("--only", "zeo", "-c", "2", "--workload", "sessions", "--rate", "100", *ONCE)
     done = run(place, "x.conf", *words, "-o", "a.json")
     assert done.status == 0, done.err
     (result,) = read_results(place / "a.json")

@@ -28,9 +28,6 @@ from tests.integration.zygote import zygote
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere commands are started")
 
 
-WORKLOAD = str(TESTS.parent / "etc" / "workloads" / "plone.workload")
-
-
 def started(place: Path, *words: str) -> Done:
     with start(place, *words) as process:
         out, err = process.communicate()
@@ -39,7 +36,7 @@ def started(place: Path, *words: str) -> Done:
 
 @pytest.mark.parametrize(
     "words",
-    [("--version",), ("no.conf",), ("show", "no.json"), ("history", "."), ("workload", WORKLOAD)],
+    [("--version",), ("no.conf",), ("show", "no.json"), ("history", "."), ("workload", "plone")],
 )
 def test_a_forked_command_prints_and_returns_what_a_started_one_does(
     words: Sequence[str], tmp_path: Path

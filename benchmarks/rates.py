@@ -8,8 +8,8 @@ the mean latency is the response time of a single client plus the wait in the qu
 service time is the inverse of the same clients' throughput.
 
 Two equal contenders at a rate, ten times: neither the median nor the 99th percentile may be called
-different.  Finally, for each contender of the sample "sample", the highest rate within a limit, and ten
-runs each at 0.9 and 1.1 times that rate.
+different.  Finally, for each contender of the sample called "sample", the highest rate within a
+limit, and ten runs each at 0.9 and 1.1 times that rate.
 """
 
 from __future__ import annotations

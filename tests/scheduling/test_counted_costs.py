@@ -60,7 +60,7 @@ def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.M
     assert lines == [f"a is also connected to {others}, without an added round-trip time"]
     for result in outcome.results:
         assert "trips" not in result.metadata
-        assert result.metadata["traffic_not_counted"] == f"it is also connected with {others}"
+        assert result.metadata["traffic_not_counted"] == f"it is also connected to {others}"
 
 
 def test_a_database_is_asked_for_its_size_around_slices_that_write_and_by_no_server_used() -> None:

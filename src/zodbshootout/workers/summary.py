@@ -140,7 +140,7 @@ def traffic_metadata(counts: Counts) -> Metadata:
     """
     if counts.elsewhere:
         others = " and ".join(map(printable, counts.elsewhere))
-        return {"traffic_not_counted": f"it is also connected with {others}"}
+        return {"traffic_not_counted": f"it is also connected to {others}"}
     numbers = {
         f"{'cache_' if is_cache else ''}{key}": map(number, iterations)
         for is_cache, iterations in counts.iterations.items()

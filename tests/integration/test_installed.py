@@ -24,7 +24,7 @@ ASSUMED = re.compile(
 """What only the reader of a page has."""
 FETCHED = re.compile(r"--against|bisect|newt-sample|pgjsonb-sample")
 """Commands that ask an index for packages."""
-LONG = re.compile(r"website-sample|\ball\b|--rate|--latency-limit|--define")
+LONG = re.compile(r"website-sample|\ball\b|\bpack\b|--rate|--latency-limit|--define")
 """Commands that take long even if they are brief."""
 BRIEF = "-p 1 -n 1 --min-time 0.001 --object-counts 2"
 

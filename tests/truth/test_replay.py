@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ZODB.mvccadapter import MVCCAdapterInstance
 from ZODB.POSException import POSKeyError
 from ZODB.utils import p64, z64
 
@@ -330,6 +331,19 @@ def test_a_transaction_takes_the_time_of_its_operations_step_by_step(
     assert sample.counts["loads"] == 12
     assert sample.counts["extra_loads"] == 0
     assert set(sample.latencies_of) == {"read_only"}
+
+
+def test_the_storage_is_informed_of_the_end_of_each_transaction(
+    script: Script, storage: FakeStorage, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.transaction(1, load(1))
+    script.commit(1, load(1), store(1))
+    end = 2.0
+    monkeypatch.setattr(
+        MVCCAdapterInstance, "afterCompletion", lambda _: clock.spend(end), raising=False
+    )
+    (sample,) = replayed(storage, replay_parameters(script.trace()), 2)
+    assert sample.counts["finish_ns"] == (TPC_FINISH + 2 * end) * 1e9
 
 
 def test_a_writing_transaction_takes_the_time_of_its_operations_and_commit(

@@ -280,10 +280,13 @@ class Replay(Benchmark):
                 self._store(writes, transaction.created)
             elif step == _VOTING:
                 self._vote()
-            else:
-                self._finish(transaction)
+            elif transaction.is_writing:
+                self._finish()
             end = now()
             seconds[step] += end - start
+        if not transaction.is_writing:
+            self._abort()
+            seconds[_FINISHING] += now() - end
 
     def _begin(self) -> None:
         self.storage.sync(True)
@@ -354,10 +357,7 @@ class Replay(Benchmark):
         self.resolved = list(self.storage.tpc_vote(self.tpc_transaction) or ())
         self.numbers["resolutions"] += len(self.resolved)
 
-    def _finish(self, transaction: PreparedTransaction) -> None:
-        if not transaction.is_writing:
-            self._abort()
-            return
+    def _finish(self) -> None:
         self.committed = self.storage.tpc_finish(self.tpc_transaction)
         self.tpc_transaction = None
         self.after_completion()
@@ -367,9 +367,9 @@ class Replay(Benchmark):
         if self.tpc_transaction is not None:
             self.storage.tpc_abort(self.tpc_transaction)
             self.tpc_transaction = None
-            self.after_completion()
             # Like a connection, invalidate the objects that were changed.
             self._forget(self.current.revisions)
+        self.after_completion()
 
     def _forget(self, oids: Iterable[bytes]) -> None:
         """Forget the revisions of objects, so that they are loaded again before they are stored."""

@@ -24,14 +24,14 @@ from tests.fetch_wheels import python_with
 ROOT = Path(__file__).parents[1]
 COMMANDS = (
     "zodbshootout --version",
-    "zodbshootout -p 1 -n 1 --object-counts 10",
+    "zodbshootout -p 1 -n 1 --object-counts 10 -o first.json",
     "zodbshootout sample",
     "zodbshootout fs-sample -c 2 --threads --list",
-    "python -m zodbshootout show last",
+    "python -m zodbshootout show first.json",
 )
-"""The commands that every Python has to run."""
+"""The commands to run with each Python."""
 TESTED = ("tests/results", "tests/reports")
-"""The tests to run from the source distribution, which need no servers."""
+"""Tests to run from the source distribution; they need no servers."""
 TEST_PACKAGES = (
     "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "scipy", "PyYAML", "docutils",
 )  # fmt: skip
@@ -61,9 +61,9 @@ def main(words: Sequence[str]) -> int:
     missing = [version for version, python in pythons.items() if python is None]
     tried = [version for version in pythons if version not in missing]
     report(f"dist has the release of {revision}, tried with Python {', '.join(tried)}")
-    return (
-        report(f"not tried, because not installed: Python {', '.join(missing)}") if missing else 0
-    )
+    if missing:
+        report(f"not tried, because not installed: Python {', '.join(missing)}")
+    return 0
 
 
 def report(line: str, status: int = 0) -> int:
@@ -94,7 +94,8 @@ def build(source: Path, built: Path) -> None:
 def check_version(revision: str, built: Path) -> None:
     """Raise a ValueError if a tag is not the version of what was built from it."""
     version = next(built.glob("*.whl")).name.split("-")[1]
-    is_tag = run("git", "-C", str(ROOT), "tag", "--list", revision)
+    command = ["git", "-C", str(ROOT), "tag", "--list", revision]
+    is_tag = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     if is_tag and revision.removeprefix("v") != version:
         raise ValueError(f"the tag is {revision}, but pyproject.toml says {version}")
 
@@ -113,7 +114,9 @@ def try_source(built: Path, place: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         archive.extractall(place, filter="data")
     (source,) = place.iterdir()
-    programs = environment(sys.executable, place / "environment", str(source), *TEST_PACKAGES)
+    programs = environment(
+        sys.executable, place / "environment", f"{source}[report]", *TEST_PACKAGES
+    )
     run(str(programs / "python"), "-m", "pytest", "-q", *TESTED, directory=source)
 
 
@@ -124,15 +127,13 @@ def environment(python: str, place: Path, *packages: str) -> Path:
     return place / "bin"
 
 
-def run(*words: str, directory: Path | None = None) -> str:
-    """Print a command, run it, and print and return what it writes to its standard output.
+def run(*words: str, directory: Path | None = None) -> None:
+    """Print a command and run it.
 
     :raises subprocess.CalledProcessError: if its status is not 0
     """
     report(shlex.join(words))
-    done = subprocess.run(words, cwd=directory, check=True, stdout=subprocess.PIPE, text=True)
-    sys.stdout.write(done.stdout)
-    return done.stdout
+    subprocess.run(words, cwd=directory, check=True)
 
 
 if __name__ == "__main__":

@@ -438,7 +438,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--compare-to", "python3"], "--compare-to is not available"),
         (["--worker"], "--worker is not available"),
         (["-add", "add"], "no benchmark is left to measure"),
-        (["all", "-nosuch"], "unknown benchmark 'nosuch' in '-nosuch'; there are add, update"),
+        (["all", "-nimble"], "unknown benchmark 'nimble' in '-nimble'; there are add, update"),
         (["--benchmarks", "add"], "unknown option --benchmarks; name benchmarks without an option"),
         (["run", "x.conf"], "there is no command 'run'; type: zodbshootout x.conf"),
         (["last"], "last stands for results; to print them: zodbshootout show last"),

@@ -48,7 +48,7 @@ class ServerSection:
 
     def __init__(self, section: Any) -> None:
         self.config = section
-        """What ZConfig makes of the section: its keys are attributes, with ``_`` for ``-``."""
+        """The section as ZConfig has read it: its keys are attributes, with ``_`` for ``-``."""
         self.name: str = section.getSectionName()
         """The section's name."""
         self.kind: str = section.getSectionType()

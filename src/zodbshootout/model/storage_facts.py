@@ -28,7 +28,7 @@ def narrowest(sharings: Iterable[Sharing]) -> Sharing:
 
 
 class Durability(enum.Enum):
-    """What a power cut does to transactions whose commit has returned."""
+    """The fate of committed transactions in a power cut."""
 
     SYNCED = "synced"
     """Nothing: each commit waits until the disk has its data."""
@@ -171,7 +171,7 @@ class Advice:
     pattern: str
     """A regular expression that matches the cause of the failure."""
     text: str
-    """What to write instead."""
+    """The text to write instead."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ clock = time.perf_counter_ns
 
 @dataclass(frozen=True)
 class Limits:
-    """What to record."""
+    """The settings of the recording."""
 
     max_size: int | None = None
     """The maximum number of bytes that a process writes."""

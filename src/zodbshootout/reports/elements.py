@@ -258,8 +258,7 @@ class Report:
     baseline: str = ""
     """The contender that the others are compared with; several if each has an original."""
     alternatives: Sequence[Report] = ()
-    """What each other baseline would change: verdicts, matrix, tables and notes, and the
-    comparisons, as parts."""
+    """The parts that each other baseline would change: verdicts, matrix, tables, notes, comparisons."""
 
     def all_charts(self) -> Iterator[Chart]:
         """Return the charts of the report, then those of its sub-reports."""

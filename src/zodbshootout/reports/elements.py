@@ -258,7 +258,7 @@ class Report:
     baseline: str = ""
     """The contender that the others are compared with; several if each has an original."""
     alternatives: Sequence[Report] = ()
-    """The parts that another baseline would change: verdicts, matrix, tables, notes, comparisons."""
+    """Parts that another baseline would change: verdicts, matrix, tables, notes, comparisons."""
 
     def all_charts(self) -> Iterator[Chart]:
         """Return the charts of the report, then those of its sub-reports."""

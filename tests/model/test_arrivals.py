@@ -16,7 +16,9 @@ from zodbshootout.model.arrivals import instants, lead
 def gaps(rate: float, name: str = "update/0", **more: Any) -> list[float]:
     """Return the intervals between the arrivals of all clients together."""
     params = parameters(size=4, **more)
-    arrivals = heapq.merge(*(instants(params, client, rate, name) for client in range(4)))
+    arrivals = heapq.merge(
+        *(instants(params, range(client, client + 1), rate, name) for client in range(4))
+    )
     return [later - earlier for earlier, later in pairwise(islice(arrivals, 20_001))]
 
 
@@ -32,6 +34,13 @@ def test_even_arrivals_come_at_equal_intervals() -> None:
     intervals = gaps(50, even_arrivals=True)
 
     assert intervals == pytest.approx([1 / 50] * len(intervals))
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_clients_that_share_arrivals_have_the_sum_of_their_rates(even: bool) -> None:
+    arrivals = instants(parameters(size=4, even_arrivals=even), range(3), 50, "replay/0")
+    *_, last = islice(arrivals, 20_000)
+    assert last == pytest.approx(20_000 / (50 * 3 / 4), rel=0.02)
 
 
 def test_equal_seeds_and_names_give_equal_arrivals() -> None:

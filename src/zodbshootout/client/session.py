@@ -20,7 +20,7 @@ from zodbshootout.client.protocol import Call, Channel, Clock
 from zodbshootout.client.recovery import Recovered, Recovery
 from zodbshootout.client.throughput import Progress, kept_indices
 from zodbshootout.client.usage import helpers_now, memory_now, usage_now
-from zodbshootout.model.arrivals import instants, lead
+from zodbshootout.model.arrivals import lead
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.model.specification import RESTARTS
@@ -86,21 +86,18 @@ class Session:
         return call.on(self, CALLS)
 
     def _prepare(self, order: protocol.Prepare) -> None:
-        benchmark = self._benchmark
+        benchmark = Nothing(self._benchmark.client) if order.empty else self._benchmark
         self._order = order
         self._lead = lead(order.iterations) if order.rate and not order.continues else 0
         if not order.empty:
             self._prepare_benchmark(order)
         self._schedule = iter(benchmark.schedule) if benchmark.schedule else None
         if order.rate:
-            client = benchmark.client
             if order.first is not None:
                 self._stretches = itertools.count()
             name = f"{benchmark.name}/{order.first}/{next(self._stretches)}"
-            self._schedule = instants(
-                client.parameters, client.index, order.rate, name,
-                continues=order.continues and self._behind > 0,
-            )  # fmt: skip
+            continues = order.continues and self._behind > 0
+            self._schedule = benchmark.arrivals(order.rate, name, continues=continues)
 
     def _prepare_benchmark(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark

@@ -25,24 +25,25 @@ def lead(iterations: int) -> int:
 
 
 def instants(
-    parameters: Parameters, client: int, rate: float, name: str, *, continues: bool = False
+    parameters: Parameters, clients: range, rate: float, name: str, *, continues: bool = False
 ) -> Iterator[float]:
-    """Yield the instants at which a client should begin its iterations, in seconds after the start.
+    """Yield the instants at which *clients* should begin iterations, in seconds after the start.
 
-    *rate* is the arrival rate of all clients together, in iterations a second.  A client's
-    interarrival times are exponentially distributed, so that the arrivals of all clients form a
-    Poisson process.  With ``even_arrivals``, interarrival times are constant, both per client and
-    overall.  The same seed and name give the same instants.  A schedule that *continues* another
-    one starts at the other's latest instant.
+    *clients* are the numbers of one client, or of several that share the instants.  *rate* is the
+    arrival rate of all clients of the crew together, in iterations a second.  Interarrival times
+    are exponentially distributed, so that the arrivals of all clients form a Poisson process.  With
+    ``even_arrivals``, interarrival times are constant, both per client and overall.  The same seed,
+    name and clients give the same instants.  A schedule that *continues* another one starts at the
+    other's latest instant.
     """
-    clients = parameters.crew.size
+    own_rate = rate * len(clients) / parameters.crew.size
     if parameters.even_arrivals:
-        at = (clients if continues else client) / rate
+        at = 1 / own_rate if continues else clients.start / rate
         while True:
             yield at
-            at += clients / rate
-    chance = random.Random(f"{parameters.seed}/{name}/{client}")  # noqa: S311
+            at += 1 / own_rate
+    chance = random.Random(f"{parameters.seed}/{name}/{clients.start}")  # noqa: S311
     at = 0.0
     while True:
-        at += chance.expovariate(rate / clients)
+        at += chance.expovariate(own_rate)
         yield at

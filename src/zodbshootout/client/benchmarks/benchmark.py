@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zodbshootout.client.data.datasets import Dataset
+from zodbshootout.model.arrivals import instants
 from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.parameters import without_objects
 from zodbshootout.model.specification import (
@@ -237,6 +238,14 @@ class Benchmark:
         stores are not in :meth:`count_transfers`; a later call must not do that.
         """
         return iterations
+
+    def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
+        """Return when the iterations of a stretch at a rate should begin, in seconds.
+
+        See :func:`~zodbshootout.model.arrivals.instants`.
+        """
+        own = range(self.client.index, self.client.index + 1)
+        return instants(self.client.parameters, own, rate, name, continues=continues)
 
     def run(self) -> None:
         """Do one iteration of the work that is measured: one transaction on ``objects`` objects.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 
 from zodbshootout.client.data.trace import ReplayedTransaction, Trace
 from zodbshootout.client.data.workload_objects import copies
+from zodbshootout.model.arrivals import instants
 from zodbshootout.model.specification import Parameters
 
 _READ_AT_ONCE = 200
@@ -27,13 +28,16 @@ class Dealer:
         self.total = workload.transactions
         self._seconds = workload.seconds
         self._speed = workload.speed
-        connections = max(1, workload.connections)
-        self.copy, self.member = divmod(client, connections)
+        self._connections = max(1, workload.connections)
+        self.copy, self.member = divmod(client, self._connections)
         """The number of the client's copy of the workload, and the client's number in that copy."""
-        self.members = min(connections, size - self.copy * connections)
+        self.members = min(self._connections, size - self.copy * self._connections)
         """The number of clients that share that copy."""
         # Copies at the same place in the workload would all demand the same things at once.
         self._offset = self.copy * self.total // copies(parameters)
+        self._parameters = parameters
+        self._is_own: Sequence[bool] = ()
+        """Whether each of the transactions that were dealt last is the client's own."""
         self._turn = 0
         """The number to add to a pass that is computed from an iteration's number."""
 
@@ -48,15 +52,27 @@ class Dealer:
         """Return the next transactions of all clients of this copy, and those of this client."""
         of_all = list(self._transactions(trace, self._place(first), iterations * self.members))
         dealt = [0] * self.members
-        own = []
-        for turn, transaction in of_all:
+        is_own = []
+        for _, transaction in of_all:
             member = transaction.connection % self.members
             if dealt[member] == iterations:
                 member = dealt.index(min(dealt))
             dealt[member] += 1
-            if member == self.member:
-                own.append((turn, transaction))
-        return of_all, own
+            is_own.append(member == self.member)
+        self._is_own = is_own
+        return of_all, list(compress(of_all, is_own))
+
+    def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
+        """Return when the client's transactions that were dealt last begin at a rate, in seconds.
+
+        The clients of a copy share its arrivals, which come in the order of the workload.  With
+        separate ones, a client that was ahead would wait for objects that others have yet to
+        create, and so be late for its next transactions.
+        """
+        first = self.copy * self._connections
+        clients = range(first, first + self.members)
+        of_all = instants(self._parameters, clients, rate, name, continues=continues)
+        return compress(of_all, self._is_own)
 
     def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
         """Return when the *own* transactions begin, in seconds after the first of *of_all*.

@@ -129,6 +129,8 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     charts = [chart for chart in charts if chart.percentile in {"", DEFAULT_PERCENTILE}]
     medians = [c for c in drawn if c.kind is ChartKind.TIMES and c.percentile == "p50"]
     charts = [replace(chart, percentile="") for chart in medians] or charts
+    if any(result.cell.parameters.during for result in results):
+        charts = [chart for chart in drawn if chart.kind is ChartKind.PERCENTILES]
     if charts:
         picture = into / f"{run.name}.svg"
         _write(format_named("svg"), Report(charts=charts), picture)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.reports.at_a_rate import RUNS, result, titles_and_figures
+from zodbshootout.reports.charts import distributions
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.names import long_name, short_name
@@ -54,6 +55,17 @@ def test_the_cells_of_phases_have_different_names() -> None:
         "update before pack", "update during pack", "update after pack",
     ]  # fmt: skip
     assert len({long_name(cell) for cell in cells}) == 3
+
+
+def test_a_chart_for_each_contender_has_a_line_for_each_phase() -> None:
+    cells = [(one.cell.contender, one) for one in [*phases("a"), *phases("b", 3)]]
+    charts = list(distributions(cells, ["a", "b"]))
+    assert [chart.subtitle.partition(",")[0] for chart in charts] == ["a", "b"]
+    for chart in charts:
+        lines = ["before pack", "during pack", "after pack"]
+        assert "pack" not in chart.title
+        assert chart.columns == lines
+        assert list(dict.fromkeys(point.column for point in chart.points)) == lines
 
 
 def test_phases_are_compared_with_the_same_phase_of_another_contender() -> None:

@@ -47,6 +47,22 @@ def test_tables_show_step_times_latencies_and_recorded_and_measured_events() -> 
     ]
 
 
+def test_tables_of_a_replay_during_an_operation_name_its_phases() -> None:
+    base = result("a")
+    phases = [
+        replace(
+            base, cell=replace(base.cell, parameters=replace(base.cell.parameters, during=phase))
+        )
+        for phase in ("before pack", "during pack")
+    ]
+    captions = [table.caption for table in make_report([ResultSet(phases)]).tables]
+    about = [words.partition(": ")[2] for words in captions if words.startswith("Time by step")]
+    assert about == [
+        "main.workload before pack, 2 threads sharing one DB",
+        "main.workload during pack, 2 threads sharing one DB",
+    ]
+
+
 def test_a_note_warns_that_a_replay_at_full_speed_has_other_conflicts() -> None:
     note = "replay: as fast as possible, so the conflicts are not those of the application"
     assert note in printed(result("a"))

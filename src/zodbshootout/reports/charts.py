@@ -269,21 +269,45 @@ def _number(text: str) -> float | None:
 
 
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each row of the tables whose latencies were recorded."""
-    recorded = [cell for cell in cells if cell[1].latencies is not None]
-    for row in _rows(cell for cell in recorded if cell[1].latencies.get_total_count()):
-        result = row[0][1]
-        yield Chart(
-            ChartKind.PERCENTILES,
-            title_of(result),
-            subtitle=description(result),
-            x_title="percentile of the iterations",
-            y_title=f"{with_work('latency per iteration', [result])} (less is better)",
-            points=[point for cell in row for point in _percentiles(*cell)],
-            columns=columns,
-            in_seconds=True,
-            x_logarithmic=True,
-        )
+    """Yield a chart for each row of the tables whose latencies were recorded.
+
+    If there was an operation, yield a chart for each column instead, with a line for each phase.
+    """
+    recorded = [
+        (*cell, cell[1].cell.without_operation) for cell in cells if _has_latencies(cell[1])
+    ]
+    for row in _rows(
+        (column, result) for column, result, plain in recorded if result.cell == plain
+    ):
+        yield _distribution(row, columns, description(row[0][1]))
+    phases = grouped(
+        ((column, plain), (result.cell.parameters.during, result))
+        for column, result, plain in recorded
+        if result.cell != plain
+    )
+    for (column, plain), lines in phases.items():
+        about = f"{column}, {description(lines[0][1])}"
+        chart = _distribution(lines, [during for during, _ in lines], about)
+        yield replace(chart, title=title_of(replace(lines[0][1], cell=plain)))
+
+
+def _has_latencies(result: CellResult) -> bool:
+    return result.latencies is not None and result.latencies.get_total_count() > 0
+
+
+def _distribution(lines: Sequence[Columned], names: Sequence[str], about: str) -> Chart:
+    result = lines[0][1]
+    return Chart(
+        ChartKind.PERCENTILES,
+        title_of(result),
+        subtitle=about,
+        x_title="percentile of the iterations",
+        y_title=f"{with_work('latency per iteration', [result])} (less is better)",
+        points=[point for line in lines for point in _percentiles(*line)],
+        columns=names,
+        in_seconds=True,
+        x_logarithmic=True,
+    )
 
 
 def _percentiles(column: str, result: CellResult) -> Iterator[Point]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from zodbshootout.model.parameters import RATE
 from zodbshootout.model.specification import AFTER, DURING, exactly
@@ -26,8 +25,8 @@ def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:
     for column, result in cells:
         parameters = result.cell.parameters
         if parameters.during and result.measured:
-            plain = replace(result.cell, parameters=replace(parameters, during=""))
-            place = f"{short_name(plain, varied - {RATE})} at {exactly(parameters.rate)}/s"
+            name = short_name(result.cell.without_operation, varied - {RATE})
+            place = f"{name} at {exactly(parameters.rate)}/s"
             own = phases.setdefault((column, f"{parameters.operation} during {place}"), {})
             own[parameters.phase] = result
     for (column, name), results in phases.items():

@@ -93,7 +93,9 @@ def _groups(cells: Sequence[Columned]) -> list[Mapping[str, CellResult]]:
 
 def _about(group: Mapping[str, CellResult]) -> str:
     result = next(iter(group.values()))
-    return f"{result.cell.parameters.workload.name}, {description(result)}"
+    parameters = result.cell.parameters
+    replayed = f"{parameters.workload.name} {parameters.during}".rstrip()
+    return f"{replayed}, {description(result)}"
 
 
 def _time(result: CellResult, seconds: float | None) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from zodbshootout.model.parameters import Plain, metadata_of, parameters_of
@@ -21,6 +21,11 @@ class Cell:
     contender: str
     parameters: Parameters
     words: BenchmarkWords = field(compare=False)
+
+    @property
+    def without_operation(self) -> Cell:
+        """The cell that would be measured if no operation went on."""
+        return replace(self, parameters=replace(self.parameters, during=""))
 
     def metadata(self) -> dict[str, Plain]:
         """Return the metadata from which :func:`cell_of` restores the cell, without empty texts."""

@@ -357,6 +357,7 @@ EXAMPLES = Experiment(
             "website-sample",
             "add cold hot --only zeo,postgresql -c 4 --threads --at-most 4",
             compared=[("zeo", "postgresql")],
+            costs=True,
         ),
         Run(
             "during",

@@ -106,3 +106,12 @@ def test_the_runs_needed_for_a_difference_are_the_runs_of_each_side() -> None:
     assert 10 < needed < 16
     assert runs_needed(difference, 4, difference.half_width) == 4
     assert runs_needed(mean_of([1.0]), 1, 0.1) == 3
+
+
+@pytest.mark.parametrize("half_width", [1e-3, 1e-5, 1e-9, 1e-15])
+def test_the_runs_needed_for_a_tiny_half_width_follow_from_the_normal_distribution(
+    half_width: float,
+) -> None:
+    estimate = Estimate(1.0, 0.04, 2)
+    needed = 3 * 0.04 * (stats.norm.ppf(0.975) / half_width) ** 2
+    assert runs_needed(estimate, 3, half_width) == pytest.approx(needed, rel=0.02)

@@ -16,6 +16,9 @@ _LAST_STEP = 1e-8
 """The relative size of a step of Newton's method after which the error is about its square."""
 _GAMMA_LIMIT = 300
 """Up to here :func:`math.gamma` does not overflow, and above the asymptotic series is exact."""
+_NEWTON_LIMIT = 1e5
+"""Above this df, the expansion of a quantile is exact, while rounding errors of :func:`t_tail` grow
+until steps of Newton's method never become small."""
 
 
 def t_tail(df: float, t: float) -> float:
@@ -38,9 +41,12 @@ def t_quantile(df: float, tail: float) -> float:
 
     The logarithm of that probability is a concave function of the logarithm of t, for which
     Newton's method converges from any start, here from the quantile of the normal distribution.
+    For many degrees of freedom, t is expanded around that quantile (Abramowitz and Stegun 26.7.5).
     """
-    t = -NormalDist().inv_cdf(tail)
-    step = 0.0 if math.isinf(df) else math.inf
+    z = t = -NormalDist().inv_cdf(tail)
+    if df > _NEWTON_LIMIT:
+        return z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df * df)
+    step = math.inf
     while abs(step) > _LAST_STEP:
         exceeded = t_tail(df, t)
         step = math.log(exceeded / tail) * exceeded / (t * _density(df, t))

@@ -248,8 +248,8 @@ class StorageType:
     def caches_left(self) -> tuple[str, ...]:
         """Return the names of its caches that still hold records after :meth:`empty_caches`.
 
-        They are those of servers and files, such as :data:`OPERATING_SYSTEM` and
-        ``server_cache("Acme")``.
+        They are those of servers and files, such as
+        :data:`~zodbshootout.api.storages.OPERATING_SYSTEM` and ``server_cache("Acme")``.
         """
         unknown = (f"unknown: {qualified(type(self.storage))}",)
         return unknown if self.lasting_caches is None else self.lasting_caches

@@ -1,6 +1,14 @@
 """How Sphinx builds this documentation."""
 
+from __future__ import annotations
+
 from importlib.metadata import version as installed_version
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "zodbshootout"
 author = "The zodbshootout contributors"
@@ -23,3 +31,18 @@ html_theme = "furo"
 html_title = f"zodbshootout {release}"
 
 man_pages = [("manual", "zodbshootout", "measure and compare ZODB storages", author, 1)]
+
+
+def name_pages(app: Sphinx, document: nodes.document, _: str) -> None:
+    """Replace links to other pages by their titles in the page for man.
+
+    With docutils 0.22 and later, Sphinx 9 prints such a link as ``title <>``.
+    """
+    if app.builder.name == "man":
+        for node in list(document.findall(nodes.reference)):
+            if node.get("internal"):
+                node.replace_self(nodes.emphasis("", node.astext()))
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-resolved", name_pages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -211,6 +212,17 @@ def test_each_link_of_the_readme_leads_to_a_page_or_a_file_from_wherever_it_is_s
         elif "github" in link:
             assert (ROOT / link.removeprefix(files).removeprefix(raw)).is_file(), link
     assert len(links) > 15
+
+
+@pytest.mark.parametrize(("builder", "links"), [("man", 1), ("html", 2)])
+def test_the_page_for_man_links_to_no_other_page(builder: str, links: int) -> None:
+    document = publish_doctree("See `the page`__ and `ZODB <https://zodb.org>`_.\n\n__ .")
+    next(document.findall(nodes.reference))["internal"] = True
+    app = mock.Mock()
+    app.builder.name = builder
+    runpy.run_path(str(DOCS / "conf.py"))["name_pages"](app, document, "manual")
+    assert document.astext().strip() == "See the page and ZODB."
+    assert len(list(document.findall(nodes.reference))) == links
 
 
 @pytest.mark.servers

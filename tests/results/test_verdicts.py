@@ -203,11 +203,12 @@ def verdict_on(
     return pair.verdict
 
 
-def test_round_trips_differ_if_their_ranges_do_not_overlap() -> None:
-    counted = [[18, 18, 19]] * 5
-    assert verdict_on("trips", counted, [[18, 19, 19]] * 5) is Verdict.NO_DIFFERENCE
-    assert verdict_on("trips", counted, [[20, 20, 20]] * 5) is Verdict.SLOWER
-    assert verdict_on("trips", counted, [[17, 17, 17]] * 5) is Verdict.FASTER
+def test_round_trips_that_vary_are_judged_like_other_figures() -> None:
+    counted = [[18, 18, 18, 18, 19]] * 5
+    assert verdict_on("trips", counted, [[18, 18, 18, 19, 18]] * 5) is Verdict.NO_DIFFERENCE
+    assert verdict_on("trips", counted, [[19] * 5] * 5) is Verdict.SLOWER
+    assert verdict_on("trips", counted, [[17] * 5] * 5) is Verdict.FASTER
+    assert verdict_on("trips", counted[:1], [[19] * 5]) is Verdict.UNDECIDED
 
 
 def test_an_amount_of_one_run_is_not_exact_but_a_number_is() -> None:

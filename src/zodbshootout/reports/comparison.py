@@ -22,6 +22,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS, cost_text
 from zodbshootout.reports.ratios import (
+    alike,
     by_distance,
     interval,
     multiple,
@@ -180,9 +181,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
     if pair.verdict in SIGNIFICANT:
         words = winner(pair, base, new, brief=True)
     else:
-        ratio = pair.speed.inverse if pair.base.cost else pair.speed
-        verdict = f"{pair.verdict.value} {interval(ratio)}".rstrip()
-        words = ": ".join(filter(None, [verdict, _obstacle(pair, base, new) or remedy([pair])]))
+        words = ": ".join(filter(None, [alike(pair), _obstacle(pair, base, new) or remedy([pair])]))
     return Entry(words, style=STYLES[pair.verdict])
 
 

@@ -56,8 +56,8 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     asking = [pair for pair in pairs if pair.base.cell.words.topic]
     if len(comparison.pairs) == 1:
         (pair,) = pairs
-        alike = f"{new} and {base}: {pair.verdict.value} {interval(pair.speed)}"
-        words = winner(pair, base, new) if pair.verdict in SIGNIFICANT else alike
+        is_significant = pair.verdict in SIGNIFICANT
+        words = winner(pair, base, new) if is_significant else f"{new} and {base}: {alike(pair)}"
         clauses = [f"{words}{distance}"]
     elif len(set(map(_name, asking))) > MANY:
         topics = grouped((pair.base.cell.words.topic, pair) for pair in asking)
@@ -109,6 +109,14 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
     return f"{first} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
 
 
+def alike(pair: Pair) -> str:
+    """Return the words for a difference that is not significant, or for none at all."""
+    ratio = pair.speed.inverse if pair.base.cost else pair.speed
+    if ratio.is_exact:
+        return pair.verdict.value if ratio.log.mean else "equal"
+    return f"{pair.verdict.value} {interval(ratio)}".rstrip()
+
+
 def speed(pairs: Iterable[Pair]) -> str:
     """Return the words for what is compared: the speed, which at a rate is 1 / latency."""
     return "speed (1 / latency at a rate)" if any(pair.base.paced for pair in pairs) else "speed"
@@ -123,7 +131,7 @@ def interval(ratio: Ratio) -> str:
     """Return the interval of a ratio in parentheses, empty if it is unknown."""
     if not ratio.is_known:
         return ""
-    if not ratio.log.variance and math.isinf(ratio.log.df):
+    if ratio.is_exact:
         return "(exactly)"
     low, high = (f"{end:,.{_decimals(ratio)}f}" for end in ratio.interval)
     return f"({low} to {high})"

@@ -61,6 +61,11 @@ class Ratio:
         return self.log.df > 0
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it is that of amounts that are the same in all runs of a side."""
+        return math.isinf(self.log.df) and not self.log.variance
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The ends of the 95 % confidence interval; 0 and infinity if it is unknown."""
         low, high = self.log.interval
@@ -338,15 +343,13 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs that are the same in all runs of a side, or 0 on one side.
 
-    Numbers are equal if their ranges overlap, because runs repeat what was counted once.  Other
-    amounts need :data:`MIN_RUNS` runs to show that they do not vary.  The ratio is unknown if
-    amounts vary and can be 0 or less, and so have no logarithm.
+    Numbers are counted, so one run suffices.  Other amounts need :data:`MIN_RUNS` runs to show
+    that they do not vary.  The ratio is unknown if amounts vary and can be 0 or less, and so have
+    no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))
     is_number = base.cost is not None and base.cost.unit == NUMBER
-    if is_number and max(map(min, amounts)) <= min(map(max, amounts)):
-        return Ratio(Estimate(0.0, 0.0, math.inf), runs)
     if all(len(side) == 1 for side in amounts) and (is_number or runs >= MIN_RUNS):
         (one,), (other,) = amounts
         if one == other:

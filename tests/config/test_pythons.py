@@ -97,6 +97,8 @@ def releases(word: str) -> list[Environment]:
     ("words", "names"),
     [(["RelStorage==4.2.0", "RelStorage>=4"], ["4.2.0", "4.1.0"]),
      (["RelStorage>=4", "RelStorage==4.2.0"], ["4.1.0", "4.2.0"]),
+     (["relstorage==4.2", "RelStorage>=4"], ["4.2", "4.1.0"]),
+     (["RelStorage>=4", "relStorage == 4.2"], ["4.1.0", "4.2.0"]),
      (["RelStorage>=4", "RelStorage>=4.0"], ["4.1.0", "4.2.0"])],
 )  # fmt: skip
 def test_a_release_that_is_also_one_of_several_is_taken_once(
@@ -182,6 +184,7 @@ def test_a_python_and_a_virtual_environment_are_used_as_they_are(tmp_path: Path)
         (["ZODB<6 no/such"], "no such file or directory: ZODB<6 no/such"),
         (["ZODB<! git+https://token@x/y"], "'ZODB<! git+https://x/y' is neither"),
         (["x==1", "x==1"], "'x==1' names the same environment as another value"),
+        (["x-y==1", "X_Y==1.0"], "'X_Y==1.0' names the same environment as another value"),
         (["pypy3.99"], "there is no Python pypy3.99"),
         (["."], "'.' is neither a checkout, with pyproject.toml or setup.py, nor a virtual"),
     ],

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import State
@@ -113,11 +114,7 @@ def environments_of_words(
     for word, wanted in [(w, e) for w in words for e in several(w) or [_of_word(w)]]:
         name = wanted.name.lower()[:MAX_NAME]  # in lower case, as in ZConfig
         environment = replace(wanted, name=name)
-        alike = [
-            other
-            for other in environments
-            if replace(other, name=name, one_of_several=wanted.one_of_several) == environment
-        ]
+        alike = [other for other in environments if _packages_of(other) == _packages_of(wanted)]
         if any(one.one_of_several for one in (*alike, wanted)) and alike:
             continue
         if alike:
@@ -127,6 +124,22 @@ def environments_of_words(
         taken.add(name)
         environments.append(replace(environment, name=name))
     return environments
+
+
+def _packages_of(environment: Environment) -> tuple[object, ...]:
+    """Return what is the same in equal environments, however their words were written."""
+    requirements = [_normalized(text) for text in environment.requirements]
+    return environment.python, environment.keeps_installed, requirements
+
+
+def _normalized(text: str) -> Requirement | str:
+    """Return a requirement that is equal to others of the same releases; a path as it is."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return text
+    requirement.name = canonicalize_name(requirement.name)
+    return requirement
 
 
 def _of_word(word: str) -> Environment:

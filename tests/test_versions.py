@@ -103,6 +103,20 @@ def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(
     assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit}, modified)"
 
 
+def test_a_package_in_a_subdirectory_of_a_repository_says_so_in_its_url(
+    monkeypatch: pytest.MonkeyPatch, checkout: Path
+) -> None:
+    (checkout / "sub dir").mkdir()
+    monkeypatch.setattr(
+        versions, "distribution", lambda _: Installed(editable(checkout / "sub dir"))
+    )
+    url, commit = f"{checkout.as_uri()}#subdirectory=sub%20dir", git(checkout, "rev-parse", "HEAD")
+    assert origin_of("x") == Origin(url, commit, editable=True)
+    built = {"url": checkout.as_uri(), "subdirectory": "sub dir", "vcs_info": {"commit_id": commit}}
+    monkeypatch.setattr(versions, "distribution", lambda _: Installed(built))
+    assert origin_of("x") == Origin(url, commit)
+
+
 def test_a_git_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, checkout: Path, tmp_path: Path
 ) -> None:

@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from urllib.parse import unquote, urlparse
+from pathlib import Path
+from urllib.parse import quote, unquote, urlparse
 
 LOGIN = re.compile(r"(?<=://)(?!git@)[^/\s]*@")
 """Credentials in a URL, except ``git``, the user name of every repository reached by SSH."""
@@ -33,7 +34,8 @@ class Origin:
     """The place that a package was installed from, unless it was a package index."""
 
     url: str
-    """A repository, a directory or an archive, without credentials."""
+    """A repository, a directory or an archive, without credentials; ``#subdirectory=`` ends that of
+    a package that is not at the top of its repository."""
     commit: str = ""
     """The commit that is installed; empty if it is not known, or there is none."""
     modified: bool = False
@@ -74,15 +76,33 @@ def _origin(installed: Distribution) -> Origin | None:
         return None
     url = LOGIN.sub("", written["url"])
     if commit := written.get("vcs_info", {}).get("commit_id"):
-        return Origin(url, commit)
+        return Origin(url + in_repository(written.get("subdirectory", "")), commit)
     if not written.get("dir_info", {}).get("editable"):
         return Origin(url)  # the directory may have changed since the installation
     directory = unquote(urlparse(url).path)
     commit = git(directory, "rev-parse", "HEAD")
     changes = git(directory, "status", "--porcelain", "--untracked-files=no")
-    if not commit or changes is None:
+    place = repository_of(directory)
+    if not commit or changes is None or place is None:
         return Origin(url, editable=True)
-    return Origin(url, commit, bool(changes), editable=True)
+    return Origin("".join(place), commit, bool(changes), editable=True)
+
+
+def repository_of(directory: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """Return the URL of a checkout's repository, and its fragment for a directory of it.
+
+    It is ``None`` if the directory is in no repository.
+    """
+    place = git(directory, "rev-parse", "--show-toplevel", "--show-prefix")
+    if place is None:
+        return None
+    top, _, prefix = place.partition("\n")
+    return Path(top).as_uri(), in_repository(prefix)
+
+
+def in_repository(subdirectory: str) -> str:
+    """Return the fragment of a repository's URL for a package in a subdirectory of it."""
+    return f"#subdirectory={quote(subdirectory.rstrip('/'))}" if subdirectory else ""
 
 
 def git(directory: str | os.PathLike[str], *words: str) -> str | None:

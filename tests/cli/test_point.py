@@ -131,6 +131,20 @@ def test_the_installed_commit_of_a_checkout_can_be_the_anchor(
     assert anchor.requirements == [f"git+{checkout.as_uri()}@{commit}", "ZODB==6.4"]
 
 
+def test_the_installed_commit_of_a_subdirectory_can_be_the_anchor(
+    directory: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "part").mkdir()
+    commit, subdirectory = git(checkout, "rev-parse", "HEAD") or "", "#subdirectory=part"
+    url = f"{checkout.as_uri()}{subdirectory}"
+    with_candidate(monkeypatch, RelStorage=Package("4.3.1", commit, url))
+    installed = f"git+{checkout.as_uri()}@{commit}{subdirectory}"
+    unnamed = plan_point(directory, [])
+    assert unnamed.anchor.requirements == ["ZODB==6.4", f"RelStorage @ {installed}"]
+    named = measured(plan_point(directory, [f"{checkout / 'part'}@HEAD"]))
+    assert named.requirements == [installed, "ZODB==6.4"]
+
+
 @pytest.mark.parametrize("words", [[], ["RelStorage==4.0.0"]])
 def test_an_anchor_is_refused_before_the_run_if_a_package_cannot_be_installed_again(
     words: list[str], directory: Path, monkeypatch: pytest.MonkeyPatch

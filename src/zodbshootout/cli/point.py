@@ -167,8 +167,15 @@ def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
         name: package
         for name, package in packages.items()
         if name not in names
-        and not (package.url and any(f"git+{package.url}@" in one for one in requirements))
+        and not (package.url and any(_is_of(package.url, one) for one in requirements))
     }
+
+
+def _is_of(url: str, requirement: str) -> bool:
+    """Return whether a requirement is that of a commit of the package at a URL."""
+    repository, _, package = url.partition("#")
+    place, _, other = requirement.partition("#")
+    return f"git+{repository}@" in place and package == other
 
 
 def _check_is_fixed(word: str, environment: Environment) -> None:
@@ -206,7 +213,8 @@ def _requirement(name: str, package: Package) -> str:
         raise UserError(f"{name} {package.version} from {package.url} {why}")
     origin = origin_of(name)  # a local checkout still has the commit
     url = origin.url if origin is not None and origin.editable else package.url
-    return f"{name} @ git+{url}@{package.commit}"
+    repository, mark, subdirectory = url.partition("#")
+    return f"{name} @ git+{repository}@{package.commit}{mark}{subdirectory}"
 
 
 def add_point(

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
-from urllib.parse import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -22,7 +21,7 @@ from zodbshootout.config.pythons import Environment
 from zodbshootout.contenders.making import reason_in, uv_program
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import for_another_python
-from zodbshootout.versions import git, installed_versions
+from zodbshootout.versions import git, installed_versions, repository_of
 
 MOST = 60
 """The maximum number of environments that a word may stand for."""
@@ -139,10 +138,10 @@ def _checkout_in(word: str) -> tuple[Path, str] | None:
 def _commits(word: str, directory: Path, revisions: str) -> list[Environment]:
     every = _EVERY.search(revisions)
     revisions = _EVERY.sub("", revisions)
-    place = git(directory, "rev-parse", "--show-toplevel", "--show-prefix")
+    place = repository_of(directory)
     if place is None:
         raise UserError(f"--against: {directory} is not a git checkout")
-    top, _, prefix = place.partition("\n")
+    repository, subdirectory = place
     first, dots, last = revisions.partition("..")
     names = [first, last] if dots else [first]
     ends = [commit_of(directory, name or "HEAD", "--against") for name in names]
@@ -154,11 +153,10 @@ def _commits(word: str, directory: Path, revisions: str) -> list[Environment]:
     number = int(every["number"]) if every else 1
     chosen = [*described[:-1:number], described[-1]]
     _check_number(word, len(chosen), "every 5th")
-    subdirectory = f"#subdirectory={quote(prefix.rstrip('/'))}" if prefix else ""
     return [
         Environment(
             f"{directory.resolve().name}@{name}",
-            requirements=(f"git+{Path(top).as_uri()}@{commit}{subdirectory}",),
+            requirements=(f"git+{repository}@{commit}{subdirectory}",),
             keeps_installed=True,
             one_of_several=bool(dots),
         )

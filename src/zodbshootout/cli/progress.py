@@ -60,27 +60,20 @@ class _Printed(Observer):
 
 
 class Lines(_Printed):
-    """Print a line for each row, and the time left at most once a minute."""
+    """Print a line for each row, and the time left whenever it has halved or doubled."""
 
-    def __init__(
-        self,
-        console: Console,
-        rows: int,
-        *,
-        verbose: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, console: Console, rows: int, *, verbose: bool = False) -> None:
         super().__init__(console)
         self._rows = rows
         self._verbose = verbose
-        self._clock = clock
         self._done = 0
-        self._next_estimate = -math.inf
+        self._printed = 0.0
+        """The latest estimate that was printed, in seconds."""
 
     def left(self, seconds: float) -> None:
-        now = self._clock()
-        if seconds >= WORTH_SHOWING and now >= self._next_estimate:
-            self._next_estimate = now + 60
+        has_changed = not self._printed / 2 < seconds < self._printed * 2
+        if seconds >= WORTH_SHOWING and has_changed:
+            self._printed = seconds
             minutes = math.ceil(seconds / 60)
             self.relay(f"about {counted(minutes, 'minute')} left")
 

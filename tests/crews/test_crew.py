@@ -459,3 +459,21 @@ def test_a_client_prepared_for_too_few_iterations_fails(clock: FakeClock) -> Non
 
     with pytest.raises(Failed, match="nothing: prepared for 3 iterations only"):
         measure(Scarce, FakeStorage(clock), parameters(), clock, [3, 4])
+
+
+def test_the_loads_and_stores_of_the_first_supply_are_not_counted(clock: FakeClock) -> None:
+    class Supplied(Nothing):
+        def set_up(self) -> None:
+            self.client.connect()
+            self.client.abort()
+
+        def supply(self, iterations: int) -> int:
+            with self.client.transactions:
+                self.client.connection.root()["supplied"] = iterations
+            return super().supply(iterations)
+
+        def check(self, done: int) -> None:
+            self.count_transfers()
+
+    samples = measure(Supplied, FakeStorage(clock), parameters(), clock, [3, 4])
+    assert [dict(sample.counts) for sample in samples] == [{"loads": 0, "stores": 0}] * 2

@@ -97,8 +97,8 @@ class Recovery:
         with client.second_connection() as connection:
             self._log.look_for(connection, CHECKED_AT_ONCE)
         self._prepare_alone()
-        client.transfers()
         benchmark.supply(self._supply() - self.done)
+        client.transfers()
         self.since = self.done
 
     def _prepare_alone(self) -> None:

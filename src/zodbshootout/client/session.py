@@ -105,7 +105,6 @@ class Session:
         if self._recovery is not None:
             self._recovery.begin()
         benchmark.prepare()
-        benchmark.client.transfers()
         benchmark.counts.clear()
         counted = self._lead + order.iterations
         # Supply some uncounted iterations as well, so that they begin without a pause.
@@ -113,6 +112,7 @@ class Session:
         self._supply = benchmark.supply(counted + spare)
         if self._supply < counted:
             raise RuntimeError(f"{benchmark.name}: prepared for {self._supply} iterations only")
+        benchmark.client.transfers()
 
     @property
     def _goes_on(self) -> bool:

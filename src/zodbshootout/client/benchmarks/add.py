@@ -72,7 +72,6 @@ class Add(Benchmark):
         self.client.catch_up()
         for mapping in mappings:
             mapping._p_activate()
-        self.client.transfers()
         return mappings
 
     def between(self) -> None:

@@ -232,10 +232,8 @@ class Benchmark:
 
         It is called again when a client that keeps up the load for others has used that up.  Other
         clients may be measured meanwhile, so only the first call of a stretch may commit; a later
-        one returns 0 if it cannot create more, and the client then waits.
-
-        The first call has to end with ``self.client.transfers()``, so that its own loads and
-        stores are not in :meth:`count_transfers`; a later call must not do that.
+        one returns 0 if it cannot create more, and the client then waits.  The loads and stores of
+        the first call are not in :meth:`count_transfers`.
         """
         return iterations
 

@@ -53,6 +53,17 @@ def test_a_process_that_fails_in_its_upkeep_fails_its_cell_alone(
     assert left_behind(tmp_path) == []
 
 
+def test_a_copy_that_is_killed_is_repeated_in_the_emptied_database(tmp_path: Path) -> None:
+    for _ in range(2):  # so that it is killed after the books were copied
+        make_library(tmp_path / "Data.fs")
+    bad = faulty("bad", "kill", once=str(tmp_path / "once"), benchmark_commit=3)
+    (tmp_path / "x.conf").write_text(f"%import faulty\n{bad}")
+    words = ("copy", "--data", "Data.fs", "-c", "1", *QUICK)
+    done = run(tmp_path, "x.conf", *words, "-o", "a.json")
+    assert (tmp_path / "once").exists()
+    assert done.status == 0, done.out + done.err
+
+
 @pytest.mark.parametrize(
     ("words", "keys"),
     [

@@ -55,6 +55,19 @@ def test_trap_15_a_cell_that_fails_at_any_point_fails_alone(point: tuple[str, in
     assert abandoned == ([] if call == "prepare" else [("add", "b")])
 
 
+@pytest.mark.parametrize(
+    ("call", "has_copied"), [("prepare", False), ("set up", False), ("slice", True)]
+)
+def test_what_a_failed_copy_has_left_is_removed_and_nothing_else(
+    call: str, *, has_copied: bool
+) -> None:
+    site = Site(fails=lambda event, nth: BROKE if event[:3] == (call, "copy", "b") else None)
+    outcome = run_shootout(plan_of("ab", ["copy"]), site)
+    assert outcome.states() == {"copy a": "measured", "copy b": "failed"}
+    *_, last = (event for event in site.did("prepare") if event.contender == "b")
+    assert (last.detail, site.may_write) == ((True, False), {"a": False, "b": has_copied})
+
+
 CRASH = Failure("client 0 was killed by SIGSEGV", crashed=True)
 
 

@@ -7,7 +7,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -336,7 +336,7 @@ class Shootout:
             meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
             turns = InterleavedRun(
                 workers,
-                self._fail,
+                lambda cell, failure: self._fail_run(cell, failure, number),
                 take=lambda cell, take: self._take(workers[cell], meter, cell, take),
                 is_last=stop.is_last,
                 clock=self.clock,
@@ -536,6 +536,19 @@ class Shootout:
                 f"{cell.contender} is also connected to {' and '.join(map(printable, addresses))}"
             )
             self.store.observer.relay(f"{also}, without an added round-trip time")
+
+    def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
+        """Fail a cell whose clients have ended, and remove what they left in an emptied database.
+
+        With ``--data`` that looks like data of others, which nothing may be written to.
+        """
+        if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
+            task = self.tasks.preparation(cell)
+            assert task is not None
+            interpreter = task.specification.storage.interpreter
+            with suppress(Failed):
+                self._fork_server(interpreter, number).prepare(replace(task, may_write=True))
+        self._fail(cell, failure)
 
     def _fail(self, cell: Cell, failure: Failure) -> None:
         retries = 0 if self.plan.effort.duration else self.options.retries

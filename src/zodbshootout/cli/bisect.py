@@ -185,10 +185,7 @@ class _Bisection:
         )
 
     def _reason(self, results: Sequence[CellResult], decision: Decision, first: Step | None) -> str:
-        """Return why the step was not decided.
-
-        :raises UserError: if the good commit, or in the first step the bad one, cannot be measured
-        """
+        """Return why a step was not decided; refuse a given commit that cannot be measured."""
         of_good, of_candidate = (
             next((one.reason for one in side if one.state in _WITHOUT), "")
             for side in decision.sides(results)

@@ -96,11 +96,7 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _is_of_run(arguments: Sequence[str]) -> bool:
-    """Return whether the first word is the benchmark ``history``, or the FILE ``sample``.
-
-    The command ``history`` is followed by a directory, and ``sample`` by a name or nothing; either
-    may be followed by ``--help``.
-    """
+    """Return whether the first word is the benchmark ``history``, or the FILE ``sample``."""
     name, following = arguments[0], next(iter(arguments[1:]), "")
     if name not in {"history", "sample"} or following in {"-h", "--help"}:
         return False

@@ -136,10 +136,7 @@ def installed_packages(named: Iterable[Environment] = ()) -> Packages:
 
 
 def _name(requirement: str) -> str:
-    """Return the name of a requirement's package, empty for a path or a URL alone.
-
-    A package in :data:`WATCHED` is spelled as it is there.
-    """
+    """Return the name of a requirement's package, spelled as in :data:`WATCHED`, if it has one."""
     try:
         name = Requirement(requirement).name
     except InvalidRequirement:
@@ -179,10 +176,7 @@ def _is_of(url: str, requirement: str) -> bool:
 
 
 def _check_is_fixed(word: str, environment: Environment) -> None:
-    """Check that an anchor stays the same.
-
-    :raises UserError: if it is a checkout or a Python, which may change
-    """
+    """Refuse an anchor that may change, such as a checkout or a Python."""
     if not environment.requirements or any(map(_may_change, environment.requirements)):
         raise UserError(
             f"--against: {word!r} may change, and the anchor of a history has to stay the same; "
@@ -198,10 +192,7 @@ def _may_change(requirement: str) -> bool:
 
 
 def _requirements(packages: Packages) -> list[str]:
-    """Return requirements, for uv, that install the same packages again.
-
-    :raises UserError: if a package cannot be installed again
-    """
+    """Return requirements, for uv, that install the same packages again; refuse what cannot be."""
     return [_requirement(name, package) for name, package in packages.items()]
 
 

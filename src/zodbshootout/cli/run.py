@@ -220,10 +220,7 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
 
 
 def _with_copied(options: Options, directory: Path, streams: Streams) -> Options:
-    """Put the FileStorage to copy into the parameters.
-
-    :raises UserError: if that of ``--data`` cannot be read
-    """
+    """Put the FileStorage to copy, which has to be readable, into the parameters."""
     if COPY not in options.benchmarks:
         return options
     copied = CopiedData()
@@ -355,11 +352,7 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Apply ``--require`` and ``--fail-above``; return their exit status, else that of the run.
-
-    *runs* are the results and, if findings were measured again, those of the second run.  A
-    release among several that does not work here is not a finding.
-    """
+    """Apply ``--require`` and ``--fail-above`` to the *runs*; return the exit status."""
     if status == INTERRUPTED:
         return status
     required = status_of_requirements(options.requirements, runs[0], streams)
@@ -389,10 +382,7 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Measure the rows with findings of ``--fail-above`` once more.
-
-    Return the message of an interrupt, empty without one, and the results.
-    """
+    """Measure rows with findings again; return the message of an interrupt, and the results."""
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:

@@ -85,10 +85,7 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that reads ``90``, ``30s`` or ``2min`` as a number of units.
-
-    *unit* is the length of one in seconds; a number alone counts units.
-    """
+    """Return a function that reads ``90``, ``30s`` or ``2min`` as numbers of *unit* seconds."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())
@@ -98,10 +95,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 
 
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
-    """Return a function that reads a whole number, such as ``500``, ``10k`` or ``1.5M``.
-
-    *kilo* is the value of k, 1000 or 1024; *unit* is a pattern for what may follow.
-    """
+    """Return a function that reads ``500``, ``10k`` or ``1.5M``; the pattern *unit* may follow."""
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> int:

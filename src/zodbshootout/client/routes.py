@@ -62,10 +62,7 @@ def in_dsn(dsn: str, route: Route) -> str:
 
 
 def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_query: bool) -> str:
-    """Return the settings to append to a DSN so that it leads to other addresses.
-
-    :raises ValueError: if a port is not a number
-    """
+    """Return the settings to append to a DSN so that it leads to other addresses."""
     # libpq connects to hostaddr, and uses host as the server's name.
     address = settings.get("hostaddr") or settings.get("host", "")
     hosts, ports = address.split(","), settings.get("port", "").split(",")

@@ -94,10 +94,7 @@ def _releases(word: str, requirement: Requirement, *, newest_of_minor: bool) -> 
 
 
 def _newest(name: str, specifier: SpecifierSet) -> Version | None:
-    """Return the newest release, or ``None`` if there is none.
-
-    It may be one that cannot be installed here: the reason is then shown.
-    """
+    """Return the newest release, whether it can be installed here or not; ``None`` for none."""
     command = [
         uv_program(), "--quiet", "pip", "compile", "--python", sys.executable,
         "--no-deps", "--no-header", "--no-annotate", "--prerelease", "explicit",

@@ -186,10 +186,7 @@ class HostsCrew(Crew):
         }
 
     def _answers(self, groups: Sequence[ClientGroup], calls: Sequence[Call]) -> list[Any]:
-        """Send each of *groups* its call, then return all answers.
-
-        :raises Failed: with the name of the host
-        """
+        """Send each of *groups* its call, then return all answers; failures name the host."""
         futures = []
         for group, call in zip(groups, calls):
             with failures_of(group.host):
@@ -204,10 +201,7 @@ class HostsCrew(Crew):
         self._notice = max(self._shortest_notice, 2 * round_trip)
 
     def _compare_clocks(self) -> None:
-        """Measure the offsets of all hosts again.
-
-        :raises Failed: if a clock has jumped
-        """
+        """Measure the offsets of all hosts again, and refuse a clock that has jumped."""
         for group in self._groups:
             offset = self._offset(group)
             if offset.contradicts(group.offset):
@@ -289,10 +283,7 @@ def failures_of(name: str) -> Iterator[None]:
 
 
 def _result(name: str, future: Any) -> Any:
-    """Wait for a host's answer.
-
-    :raises Failed: if the answer is a failure, or the host is lost
-    """
+    """Wait for a host's answer; a failure, or the loss of the host, is an exception."""
     with failures_of(name):
         answer = future.result()
         if isinstance(answer, Failure):

@@ -55,10 +55,7 @@ def relayed(
 
 @contextmanager
 def _cause_of_failures(relay: Relay) -> Iterator[None]:
-    """Raise :class:`RelayError` instead of other exceptions if the relay has ended.
-
-    It has then caused the others.
-    """
+    """Let a relay that has ended, and so caused other exceptions, be the cause of failures."""
     try:
         yield
     except Exception:
@@ -130,10 +127,7 @@ def distances_of(storage: Storage) -> dict[Address, Distance]:
 
 
 def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of its servers; see :func:`~zodbshootout.client.database.addresses_of`.
-
-    :raises Unsupported: if no address is known, or a relay cannot replace a server
-    """
+    """Return the addresses of its servers, all of which a relay has to be able to replace."""
     addresses = addresses_of(storage)
     if not addresses:
         raise Unsupported(NO_ADDRESSES)

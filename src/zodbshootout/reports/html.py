@@ -151,10 +151,7 @@ def figures_of(chart: Chart) -> Table:
 
 
 def _listed(chart: Chart, points: Sequence[Point]) -> Sequence[Point]:
-    """Return the points that the table of a chart lists.
-
-    For a long history, these are the latest ones, and those that differ significantly.
-    """
+    """Return the points that a table lists: of a history the latest and the significant ones."""
     if chart.kind is not ChartKind.POINTS:
         return points
     return [point for point in points[:-LATEST] if point.knee] + list(points[-LATEST:])

@@ -128,10 +128,7 @@ class InterleavedRun(Generic[C]):
         )
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
-        """Have each contender do an iteration; return its seconds if calibration needs them.
-
-        Work such as opening connections slows down only the first iteration of a process.
-        """
+        """Have each contender do a first, slow iteration; return its seconds if they are needed."""
         if not calibration.tries_first:
             return {}
         if calibration.turns and all(key in calibration.loops for key in self.workers):

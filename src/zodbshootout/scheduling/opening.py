@@ -90,10 +90,7 @@ def inspect_all(
 
 
 def _check_section(section: Section, failure: Failure) -> None:
-    """Raise an error if another Python's *failure* is a mistake in the section.
-
-    :raises UserError: with its place in the file
-    """
+    """Report another Python's *failure* with its place if it is a mistake in the section."""
     if section.environment and failure.section_line is not None:
         place = section.line(max(1, failure.section_line))
         where = place if failure.section_line else place.path

@@ -223,10 +223,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices until the 99th percentile of one is *usual* again.
-
-        Return the seconds from the end of the operation until then.
-        """
+        """Take slices until one's p99 is *usual* again; return the seconds since the operation."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

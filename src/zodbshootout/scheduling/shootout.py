@@ -216,10 +216,7 @@ class Shootout:
         self.store.close(cells)
 
     def _run_time(self, row: Row) -> float:
-        """Return the seconds of slices in a run, per contender on average.
-
-        With a precision, they leave enough of the limit for the runs that an interval needs.
-        """
+        """Return the seconds of slices in a run, per contender, that the time limit allows."""
         effort = self.plan.effort
         if not effort.precision:
             return self._calibrations[row].effort.run_time
@@ -363,10 +360,7 @@ class Shootout:
         return later
 
     def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
-        """Prepare databases, and count traffic; return the cells for which that worked.
-
-        Databases are prepared once, unless they are zapped before each run.
-        """
+        """Prepare databases and count traffic, once; return the cells for which that worked."""
         began = self.clock()
         prepared = [
             cell
@@ -409,10 +403,7 @@ class Shootout:
     def _runs_of_phases(
         self, cell: Cell, number: int, take: Callable[[str, Callable[[], Slice]], Slice]
     ) -> dict[str, Any]:
-        """Return the run of each phase, by its name; *take* takes each slice.
-
-        :raises Failed: if a client or the operation failed; both have ended then
-        """
+        """Return the run of each phase, by its name; *take* takes each slice."""
         restarts = cell.parameters.operation in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
         with ExitStack() as stack:
@@ -504,10 +495,7 @@ class Shootout:
         return True
 
     def _count_traffic(self, cell: Cell, number: int) -> bool:
-        """Count the traffic between one client and its servers, once for crews of all sizes.
-
-        Return whether the servers are still running.
-        """
+        """Count a client's traffic, once for crews of all sizes; return whether its servers run."""
         contender, alone = self.plan.contender(cell), _alone(cell)
         has_servers = contender.has_servers or contender.info.server_place is not None
         is_quick = not (self.options.debug_single_value or benchmarks()[cell.benchmark].lengthy)

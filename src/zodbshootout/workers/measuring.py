@@ -271,12 +271,7 @@ class Measuring(Operation):
         return coarse if search.is_coarse else self.loops, first, search.rate
 
     def _ends_search(self, sample: Sample) -> bool:
-        """Note the outcome of a slice; return whether the search is over.
-
-        The first slice, without a rate, only determines the throughput at which to begin.
-
-        :raises Unsupported: if no rate keeps the latencies within the limit
-        """
+        """Note the outcome of a slice; return whether the search for the highest rate is over."""
         limit = self._limit
         latency = sample.latencies.at_percentile(limit.percentile)
         if self._search is None:

@@ -146,10 +146,7 @@ class Copy(Benchmark):
         self.client.database.zap()
 
     def _compare(self, chosen: Collection[int]) -> None:
-        """Compare the records of the transactions with these numbers.
-
-        :raises CheckFailed: if a record is missing or different
-        """
+        """Check the copies of the records of the transactions with these numbers."""
         with self.client.fresh_connection() as connection:
             records = self._records(chosen)
             while batch := list(itertools.islice(records, BATCH)):
@@ -223,10 +220,7 @@ def _name(record: Any) -> str:
 
 
 def _loaded(record: Any, load: Callable[..., Any], *revision: bytes) -> Any:
-    """Return the result of *load* for the copy of a record.
-
-    :raises CheckFailed: if there is no copy
-    """
+    """Return the result of *load* for the copy of a record, which has to exist."""
     try:
         loaded = load(*revision)
     except POSKeyError:

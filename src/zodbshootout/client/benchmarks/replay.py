@@ -380,10 +380,7 @@ class Replay(Benchmark):
             self.revisions.pop(oid, None)
 
     def _wait_for(self, error: ConflictError | POSKeyError) -> None:
-        """Wait until another client has created the object that *error* is about.
-
-        :raises CheckFailed: if that takes longer than :data:`PATIENCE`
-        """
+        """Wait, up to :data:`PATIENCE`, until another client has created the missing object."""
         oid = error.oid if isinstance(error, ConflictError) else error.args[0]
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
@@ -487,11 +484,7 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return the objects that *transactions* require, by OID, except for those already settled.
-
-        The first result has the kind and size of each object to create, the second the record size
-        of each changing object.
-        """
+        """Return kinds and sizes of objects to create, and sizes of changing ones, by OID."""
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)

@@ -268,10 +268,7 @@ class _Attempts:
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return the loads of earlier attempts, then the other operations of the last one.
-
-    An object that is loaded again has changed meanwhile, so its later size counts.
-    """
+    """Return the loads of earlier attempts, with their latest sizes, and all other operations."""
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
     for kind, number, size in operations:

@@ -139,10 +139,7 @@ def _vacuum_postgresql(connection: Any, cursor: Any) -> None:
 
 
 def _optimize_tables(_: Any, cursor: Any) -> None:
-    """Optimize all tables of a database of MySQL or MariaDB.
-
-    :raises CheckFailed: if the server reports an error, which it does without an exception
-    """
+    """Optimize all tables of MySQL or MariaDB, which report errors without an exception."""
     cursor.execute(_MYSQL_TABLES)
     for (table,) in cursor.fetchall():
         cursor.execute(f"OPTIMIZE TABLE `{_text(table)}`")

@@ -175,10 +175,7 @@ class ClientStorageType(StorageType):
 
 @dataclass(frozen=True)
 class _ServerOfStorage(Requirement):
-    """A ZEO server that has the storage, and lets the client write if it wants to.
-
-    A ClientStorage would keep asking a server that refuses it until it times out.
-    """
+    """A ZEO server, which the client would keep asking if it refuses, until that times out."""
 
     reads_only: bool = False
     """Whether the client only reads."""

@@ -93,6 +93,8 @@ OWN = (
         ("port='$pg_port' hostaddr=10.0.0.1", False),
         ("port='$pg_port' service=production", False),
         ("postgresql://u@db.example.com:$pg_port/x", False),
+        ("postgresql://u@$pg_host:$pg_port/x?host=db.example.com", False),
+        ("postgresql://u:$pg_password@$pg_host:$pg_port/x", True),
     ],
 )
 def test_a_dsn_is_the_runs_only_if_its_whole_address_is(dsn: str, stays: bool) -> None:
@@ -200,7 +202,7 @@ def test_an_encrypted_client_has_an_encrypted_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dsn", "kept"),
     [
-        ("dbname=plone host=db password=geheim connect_timeout=5", " connect_timeout=5"),
+        ("dbname=plone host=db password=geheim connect_timeout=5", " connect_timeout='5'"),
         ("dbname='a b' user='u' application_name='it\\'s'", " application_name='it\\'s'"),
         (
             "postgresql://u:geheim@db/plone?connect_timeout=7&sslmode=require",

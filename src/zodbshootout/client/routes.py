@@ -52,7 +52,7 @@ def in_dsn(dsn: str, route: Route) -> str:
     reported when it is opened.
     """
     with suppress(ValueError):
-        settings = _settings(dsn)
+        settings = settings_of(dsn)
         if path := settings.get("unix_sock"):  # of pg8000; libpq refuses it
             routed = route(path)
             return dsn if routed == path else f"{dsn} unix_sock='{routed}'"
@@ -80,8 +80,12 @@ def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_quer
     return f" {key}='{host}' port='{port}'"
 
 
-def _settings(dsn: str) -> Mapping[str, str]:
-    if "://" not in dsn:
+def settings_of(dsn: str) -> Mapping[str, str]:
+    """Return the settings in a PostgreSQL DSN, by the rules of libpq.
+
+    :raises ValueError: if it is a URL that cannot be parsed
+    """
+    if not re.match(r"postgres(ql)?://", dsn):
         matches = _CONNINFO.finditer(dsn)
         return {match[1]: re.sub(r"\\(.)", r"\1", match[2] or match[3] or "") for match in matches}
     parts = urlsplit(dsn)

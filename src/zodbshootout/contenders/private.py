@@ -15,8 +15,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
-from urllib.parse import parse_qsl, urlsplit
 
+from zodbshootout.client.routes import settings_of
 from zodbshootout.client.storage_types import (
     CACHE,
     DATABASE,
@@ -41,8 +41,6 @@ _SETTINGS = frozenset({
     "keepalives_idle", "keepalives_interval", "options", "tcp_user_timeout",
 })  # fmt: skip
 """The settings in a DSN that do not identify a server, a database or a user."""
-_CONNINFO = re.compile(r"(?P<key>\w+)\s*=\s*(?P<value>'(?:[^'\\]|\\.)*'|[^\s']+)", re.ASCII)
-"""A setting in a DSN, by the rules of PostgreSQL's libpq."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
@@ -204,8 +202,7 @@ class _Change:
         """Return whether host and port are those of a server that the run starts anyway."""
         settings = [(key.name.lower(), key.value) for key in section.keys]
         if rule.dsn:
-            text = dict(settings).get(rule.dsn, "")
-            settings = [(m["key"], m["value"].strip("'")) for m in _CONNINFO.finditer(text)]
+            settings = list(settings_of(dict(settings).get(rule.dsn, "")).items())
         else:
             settings = [(name, value) for name, value in settings if name in rule.location]
         addresses = [(name, value) for name, value in settings if name not in _NO_ADDRESSES]
@@ -293,16 +290,10 @@ def _items(server: _Server) -> Iterator[Item]:
 
 def _kept_settings(dsn: Key | None) -> Iterator[str]:
     """Yield the settings of a DSN that do not identify a server, database or user."""
-    text = dsn.value if dsn else ""
-    if re.match(r"postgres(ql)?://", text):
-        for name, value in parse_qsl(urlsplit(text).query):
-            if name in _SETTINGS:
-                quoted = value.replace("\\", "\\\\").replace("'", "\\'")
-                yield f"{name}='{quoted}'"
-        return
-    for match in _CONNINFO.finditer(text):
-        if match["key"] in _SETTINGS:
-            yield f"{match['key']}={match['value']}"
+    for name, value in settings_of(dsn.value if dsn else "").items():
+        if name in _SETTINGS:
+            quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+            yield f"{name}='{quoted}'"
 
 
 @functools.cache

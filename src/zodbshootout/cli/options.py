@@ -6,8 +6,7 @@ import argparse
 import importlib.util
 import os
 import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import Path
@@ -58,6 +57,50 @@ REPLAY = "replay"
 """The benchmark that needs a workload."""
 COPY = "copy"
 """The benchmark that copies a FileStorage."""
+_MEMORY = "--tracemalloc --track-memory"
+_OF_THIS_PYTHON = f"--python --leaks {_MEMORY}"
+_ALTERNATIVES = ("-o --append --resume", _MEMORY, "--rate --latency-limit --speed")
+"""Options of which only one can be given."""
+_NEEDS = (
+    ("--btree-leaf-size --btree-internal-size", "--btrees", "needs --btrees"),
+    ("--grown", "--btrees", "needs --btrees and --min-objects"),
+    ("--grown", "--min-objects", "needs --btrees and --min-objects"),
+    ("--leaks", "--threads --gevent",
+     "counts the objects of one process, but clients are separate processes; add --threads"),
+    (_MEMORY, "--threads --gevent",
+     "measures the worker, but clients are separate processes; add --threads"),
+    ("--arrivals", "--rate --latency-limit", "needs --rate or --latency-limit"),
+    ("--during", "--rate",
+     "needs --rate: latencies before, during and after an operation are compared at the same load"),
+    ("--fail-above", "--against --history", "needs --against"),
+    ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
+    ("--speed", "--workload", "needs --workload"),
+)  # fmt: skip
+"""Options, those of which each needs one, and the words that follow its name in the error."""
+_CONTRADICTIONS = (
+    ("--blobs", "--grown", "cannot be combined with --blobs"),
+    ("--rate", f"--loops {_MEMORY}",
+     "cannot be combined with --rate, which needs many timed iterations"),
+    ("--latency-limit", f"--loops {_MEMORY}",
+     "cannot be combined with --latency-limit, which needs many timed iterations"),
+    ("--for", "--precision --at-most -p -n --rigorous --fast --debug-single-value",
+     "cannot be combined with --for, which sets the duration"),
+    ("--for", "--resume --append",
+    "cannot continue a run with --for: its clients have ended; repeat it with -o and another file"),
+    ("--for", f"--latency-limit {_MEMORY}",
+     "cannot be combined with --for, which measures a steady load over time"),
+    ("--during", "--for --hosts --grown -n -w", "cannot be combined with --during"),
+    ("--history", "--fail-above",
+     "cannot be combined with --history; its gate is zodbshootout history DIR --fail-above"),
+    ("--history", "--append --resume --for --hosts",
+     "cannot be combined with --history: each point is one complete run"),
+    ("--against", _OF_THIS_PYTHON, "applies to this Python only; leave it out with --against"),
+    ("--history", _OF_THIS_PYTHON, "applies to this Python only; leave it out with --history"),
+    ("--require", _MEMORY, "cannot be combined with --require"),
+    ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
+     "applies to this host only; leave it out with --hosts"),
+)  # fmt: skip
+"""Options, others that contradict each, and the words that follow the other's name in the error."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -146,8 +189,6 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
     :raises UserError: if an option is wrong or contradicts another one
     """
     _check_combinations(given)
-    if given.workload is None:
-        _refuse({"--speed": given.speed}, "needs --workload")
     files, words = _files_and_benchmarks(given.words)
     names = [name for word in words for name in _split_benchmarks(word)]
     chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
@@ -191,137 +232,36 @@ def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
 
 
 def _check_combinations(given: argparse.Namespace) -> None:
-    memory = dict.fromkeys(given.memory, True)
-    _only_one({"-o": given.output, "--append": given.append, "--resume": given.resume})
-    _only_one(memory)
-    _check_btrees(given)
-    _check_packages({"gevent": given.gevent, "leaks": given.leaks})
-    if not (given.threads or given.gevent):
-        _refuse(
-            {"--leaks": given.leaks},
-            "counts the objects of one process, but clients are separate processes; add --threads",
-        )
-        _refuse(memory, "measures the worker, but clients are separate processes; add --threads")
-    _check_pace(given)
-    if given.duration:
-        _check_duration(given)
-    if given.during:
-        _check_during(given)
-    if given.history is not None:
-        _check_history(given)
-    _check_variants(given)
-    if given.hosts is not None:
-        if given.log and given.log not in LEVELS:
-            raise UserError("--log: other hosts lack the file; name a level with --hosts")
-        here = {"--profile": given.profiles, "--against": given.against}
-        here |= {"--affinity": given.affinity, "--hook": given.hooks, **_of_this_python(given)}
-        _refuse(here, "applies to this host only; leave it out with --hosts")
+    options = run_parser().given_in(given)
+    _check_packages(options)
+    for alternatives in _ALTERNATIVES:
+        several = [option for option in alternatives.split() if option in options]
+        if len(several) > 1:
+            raise UserError(f"{' and '.join(several)}: give one of them")
+    for dependent, needed, reason in _NEEDS:
+        if options.isdisjoint(needed.split()):
+            _refuse(options, dependent, reason)
+    for option, others, reason in _CONTRADICTIONS:
+        if option in options:
+            _refuse(options, others, reason)
+    if given.hosts is not None and given.log and given.log not in LEVELS:
+        raise UserError("--log: other hosts lack the file; name a level with --hosts")
 
 
-def _check_packages(given: Mapping[str, bool]) -> None:
-    """Refuse the options whose extras, which have the same names, are not installed."""
-    for name, package in {"gevent": "gevent", "leaks": "objgraph"}.items():
-        if given[name] and importlib.util.find_spec(package) is None:
-            raise UserError(
-                f"--{name}: {package} is not installed; "
-                f"install it: pip install 'zodbshootout[{name}]'"
-            )
-
-
-def _of_this_python(given: argparse.Namespace) -> dict[str, bool]:
-    """Return the options that apply only to the Python of this command."""
-    memory = dict.fromkeys(given.memory, True)
-    return {"--python": given.python != sys.executable, "--leaks": given.leaks, **memory}
-
-
-def _check_variants(given: argparse.Namespace) -> None:
-    """Refuse options that need variants, or that do not work in other environments."""
-    if not given.against:
-        _refuse({"--fail-above": given.fail_above is not None}, "needs --against")
-    if given.against or given.history is not None:
-        reason = "leave it out with --against" if given.against else "leave it out with --history"
-        _refuse(_of_this_python(given), f"applies to this Python only; {reason}")
-    if given.fail_above is None:
-        _refuse({"--confirm": given.confirm}, "needs --fail-above, whose findings it confirms")
-
-
-def _check_history(given: argparse.Namespace) -> None:
-    """Refuse options whose point could not be compared with the previous one."""
-    reason = "cannot be combined with --history; its gate is zodbshootout history DIR --fail-above"
-    _refuse({"--fail-above": given.fail_above is not None}, reason)
-    others = {
-        "--append": given.append, "--resume": given.resume, "--for": given.duration,
-        "--hosts": given.hosts,
-    }  # fmt: skip
-    _refuse(others, "cannot be combined with --history: each point is one complete run")
-
-
-def _check_btrees(given: argparse.Namespace) -> None:
-    if (given.btree_leaf_size or given.btree_internal_size) and not given.btrees:
-        raise UserError("--btree-leaf-size and --btree-internal-size need --btrees")
-    if given.grown and not (given.btrees and given.min_objects):
-        raise UserError("--grown needs --btrees and --min-objects")
-    if given.grown and given.blobs:
-        raise UserError("--grown cannot be combined with --blobs")
-
-
-def _check_duration(given: argparse.Namespace) -> None:
-    """Refuse options that contradict runs with common clients, servers and databases."""
-    effort = {
-        "--precision": given.precision, "--at-most": given.at_most, "-p": given.processes,
-        "-n": given.values, "--rigorous": given.rigorous, "--fast": given.fast,
-        "--debug-single-value": given.debug_single_value,
-    }  # fmt: skip
-    _refuse(effort, "cannot be combined with --for, which sets the duration")
-    files = {"--resume": given.resume, "--append": given.append}
-    reason = "its clients have ended; repeat it with -o and another file"
-    _refuse(files, f"cannot continue a run with --for: {reason}")
-    others = {
-        "--latency-limit": given.latency_limit.percentile,
-        **dict.fromkeys(given.memory, True),
-    }  # fmt: skip
-    _refuse(others, "cannot be combined with --for, which measures a steady load over time")
-
-
-def _check_during(given: argparse.Namespace) -> None:
-    """Refuse options that contradict slices before, during and after an operation."""
-    if not given.rate:
-        raise UserError(
-            "--during needs --rate: latencies before, during and after an operation are compared "
-            "at the same load"
-        )
-    others = {
-        "--for": given.duration, "--hosts": given.hosts, "--grown": given.grown,
-        "-n": given.values, "-w": given.warmups,
-    }  # fmt: skip
-    _refuse(others, "cannot be combined with --during")
-
-
-def _check_pace(given: argparse.Namespace) -> None:
-    limit = given.latency_limit.percentile
-    pace = _only_one({"--rate": given.rate, "--latency-limit": limit, "--speed": given.speed})
-    if pace in {"--rate", "--latency-limit"}:
-        _refuse(
-            {"--loops": given.loops, **dict.fromkeys(given.memory, True)},
-            f"cannot be combined with {pace}, which needs many timed iterations",
-        )
-    elif given.arrivals == "even":
-        raise UserError("--arrivals needs --rate or --latency-limit")
-
-
-def _only_one(options: Mapping[str, object]) -> str:
-    """Return the option that has a value, empty if none has; refuse several."""
-    given = [option for option, value in options.items() if value]
-    if len(given) > 1:
-        raise UserError(f"{' and '.join(given)}: give one of them")
-    return next(iter(given), "")
-
-
-def _refuse(options: Mapping[str, object], reason: str) -> None:
-    """Raise an error with the *reason* for the first option that has a value."""
-    for option, value in options.items():
-        if value:
+def _refuse(options: Collection[str], refused: str, reason: str) -> None:
+    """Raise an error with the *reason* for the first of the refused options that was given."""
+    for option in refused.split():
+        if option in options:
             raise UserError(f"{option} {reason}")
+
+
+def _check_packages(options: Collection[str]) -> None:
+    for option, package in {"--gevent": "gevent", "--leaks": "objgraph"}.items():
+        if option in options and importlib.util.find_spec(package) is None:
+            raise UserError(
+                f"{option}: {package} is not installed; "
+                f"install it: pip install 'zodbshootout[{option[2:]}]'"
+            )
 
 
 def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], Sequence[str]]:
@@ -445,8 +385,6 @@ def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> None:
     """Refuse limits for which no cell of the run has a figure."""
-    if given.requirements:
-        _refuse(dict.fromkeys(given.memory, True), "cannot be combined with --require")
     for one in given.requirements:
         if one.benchmark not in {*benchmarks(), *chosen}:
             advice = suggestion(one.benchmark, chosen)
@@ -537,8 +475,8 @@ def _effort(given: argparse.Namespace) -> Effort:
         effort = replace(effort, processes=2 * PROCESSES)
     elif given.fast:
         effort = replace(effort, run_time=RUN_TIME / 3)
-    limits = {"--precision": given.precision, "--at-most": given.at_most}
-    _refuse(limits, "cannot be combined with -p, with -n alone, or with --debug-single-value")
+    reason = "cannot be combined with -p, with -n alone, or with --debug-single-value"
+    _refuse(run_parser().given_in(given), "--precision --at-most", reason)
     return effort
 
 

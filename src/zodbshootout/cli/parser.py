@@ -58,6 +58,18 @@ class Parser(argparse.ArgumentParser):
         shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
         return [name for action in shown for name in action.option_strings]
 
+    def given_in(self, arguments: argparse.Namespace) -> frozenset[str]:
+        """Return all names of the options whose values in *arguments* are not the defaults."""
+        given = (action for action in self._actions if _is_given(action, arguments))
+        return frozenset(name for action in given for name in action.option_strings)
+
+
+def _is_given(action: argparse.Action, arguments: argparse.Namespace) -> bool:
+    value = getattr(arguments, action.dest, action.default)
+    if action.const is None:
+        return bool(value != action.default)
+    return action.const in value if isinstance(value, list) else value is action.const
+
 
 Option = tuple[Sequence[str], Mapping[str, Any]]
 

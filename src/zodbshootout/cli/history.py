@@ -31,7 +31,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     """
     histories = read_histories(options.directory)
     if options.format in EXPORTS:
-        _write_exported(histories[0], options.format, streams.out)
+        entries = exported(histories[0], bigger_is_better=EXPORTS[options.format])
+        _write(json.dumps(entries, indent=1) + "\n", streams.out)
     else:
         known = [*formats(pictures=False), *EXPORTS]
         if options.format not in known:
@@ -97,11 +98,6 @@ def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Stream
 
 def _write(text: str, console: Console) -> None:
     console.file.write(text)
-
-
-def _write_exported(history: MachineHistory, name: str, console: Console) -> None:
-    entries = exported(history, bigger_is_better=EXPORTS[name])
-    _write(json.dumps(entries, indent=1) + "\n", console)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,6 @@ Commands that read results must not import ZODB, so functions import what needs 
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import hashlib
 import math
@@ -18,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -74,7 +74,7 @@ def number(kind: Callable[[str], N], fits: Callable[[N], bool], noun: str) -> Ca
         except ValueError:
             value = None
         if value is None or not fits(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {noun}")
+            raise ArgumentTypeError(f"{text!r} is not {noun}")
         return value
 
     return parsed
@@ -137,9 +137,9 @@ def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
         first, dots, last = piece.partition("..")
         low, high = read(first), read(last if dots else first)
         if low > high:
-            raise argparse.ArgumentTypeError(f"{piece}: there is no number from {low} to {high}")
+            raise ArgumentTypeError(f"{piece}: there is no number from {low} to {high}")
         if high - low >= MAX_RANGE:
-            raise argparse.ArgumentTypeError(
+            raise ArgumentTypeError(
                 f"{piece}: a range of {high - low + 1} numbers is too long; the maximum is "
                 f"{MAX_RANGE}"
             )
@@ -159,7 +159,7 @@ def rates(text: str) -> Sequence[float]:
         first, dots, last = piece.partition("..")
         low, high = _rate(first), _rate(last if dots else first)
         if low > high:
-            raise argparse.ArgumentTypeError(f"{piece}: {last} is less than {first}")
+            raise ArgumentTypeError(f"{piece}: {last} is less than {first}")
         while low < high:
             numbers.append(low)
             low *= 2
@@ -173,7 +173,7 @@ def latency_limit(text: str) -> LatencyLimit:
         limit = LatencyLimit.parsed(text)
         if 0 < limit.percentile <= MAX_PERCENTILE and limit.seconds > 0:
             return limit
-    raise argparse.ArgumentTypeError(
+    raise ArgumentTypeError(
         f"{text!r} is not a percentile and a time in ms or s, such as p99=50ms; the highest "
         f"percentile is {MAX_PERCENTILE}"
     )
@@ -188,7 +188,7 @@ def _rtt(text: str) -> float:
     try:
         return round_trip_time(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:
@@ -198,20 +198,20 @@ def definition(text: str) -> tuple[str, Sequence[str]]:
     """
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
     pieces = re.split(r"(?<!\\),", listed)
     if len(pieces) > 1 and any(map(_opens_quote, pieces)):
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"{name}: quotes do not protect a comma in a value; write the comma as \\,"
         )
     values = [piece.replace("\\,", ",").strip() for piece in pieces]
     for value in values:
         if not value or not value.isprintable() or re.search("[<>]", value):
-            raise argparse.ArgumentTypeError(
+            raise ArgumentTypeError(
                 f"{value!r} is not a value: it has to be one line of text, without < and >"
             )
     if len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(f"{name} has the same value twice")
+        raise ArgumentTypeError(f"{name} has the same value twice")
     return name.lower(), values
 
 
@@ -224,9 +224,7 @@ def crew_sizes(text: str) -> Sequence[int]:
     """Return numbers of clients."""
     sizes = counts(text)
     if max(sizes) > MAX_CLIENTS:
-        raise argparse.ArgumentTypeError(
-            f"{max(sizes)} clients are too many; the maximum is {MAX_CLIENTS}"
-        )
+        raise ArgumentTypeError(f"{max(sizes)} clients are too many; the maximum is {MAX_CLIENTS}")
     return sizes
 
 
@@ -236,7 +234,7 @@ def record_sizes(text: str) -> Sequence[int]:
 
     sizes = counts(text, size)
     if min(sizes) < smallest_record():
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"a stored object takes at least {smallest_record()} bytes, not {min(sizes)}"
         )
     return sizes
@@ -251,9 +249,7 @@ def result_file(text: str) -> Path | None:
     """Return the path of a result file, ``None`` for an empty name."""
     path = Path(text)
     if text and path.is_dir():
-        raise argparse.ArgumentTypeError(
-            f"{text} is a directory; name a file, such as {path / 'a.json'}"
-        )
+        raise ArgumentTypeError(f"{text} is a directory; name a file, such as {path / 'a.json'}")
     return path if text else None
 
 
@@ -285,14 +281,12 @@ def result_to_read(text: str) -> Path:
                 result = path.with_name(f"{stem}{ending}")
                 if result.is_file():
                     return result
-    raise argparse.ArgumentTypeError(
-        "there are no results of runs started in this directory; name a file"
-    )
+    raise ArgumentTypeError("there are no results of runs started in this directory; name a file")
 
 
 def is_last(path: PurePath) -> bool:
     """Return whether a file has its default name and is what ``last`` stands for."""
-    with suppress(RuntimeError, argparse.ArgumentTypeError):
+    with suppress(RuntimeError, ArgumentTypeError):
         return path.parent == default_directory() and result_to_read(LAST) == path
     return False
 
@@ -303,13 +297,13 @@ def workload(text: str) -> Workload:
     try:
         return Workload(path)
     except FileNotFoundError:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"no such file: {text}; to list the installed workloads: zodbshootout sample"
         ) from None
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"cannot read {text}: {error.strerror}") from None
+        raise ArgumentTypeError(f"cannot read {text}: {error.strerror}") from None
     except WorkloadError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ArgumentTypeError(str(error)) from None
 
 
 def file_storage(text: str) -> tuple[Path, Path | None]:
@@ -324,9 +318,9 @@ def profile_directory(text: str) -> Path:
     """Return the absolute path of a directory that is empty or does not exist."""
     directory = Path(text)
     if directory.exists() and not directory.is_dir():
-        raise argparse.ArgumentTypeError(f"{directory} is not a directory")
+        raise ArgumentTypeError(f"{directory} is not a directory")
     if directory.is_dir() and any(directory.iterdir()):
-        raise argparse.ArgumentTypeError(f"{directory} is not empty; name another directory")
+        raise ArgumentTypeError(f"{directory} is not empty; name another directory")
     return directory.absolute()
 
 
@@ -335,11 +329,11 @@ def affinity(text: str) -> str:
     highest = max(map(int, re.findall(r"\d+", text)), default=0)
     last = (os.cpu_count() or highest + 1) - 1
     if highest > last:  # checked first, as the list might be huge
-        raise argparse.ArgumentTypeError(f"there is no CPU {highest}; the last one is {last}")
+        raise ArgumentTypeError(f"there is no CPU {highest}; the last one is {last}")
     try:
         return ",".join(map(str, _cpus(text)))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of CPUs, such as 0-3,6") from None
+        raise ArgumentTypeError(f"{text!r} is not a list of CPUs, such as 0-3,6") from None
 
 
 def _cpus(text: str) -> Iterator[int]:
@@ -355,10 +349,10 @@ def python(text: str) -> str:
     """Return the path of a Python in which zodbshootout is installed."""
     path = shutil.which(os.path.expanduser(text))  # noqa: PTH111 - a Path would lose the ./
     if path is None:
-        raise argparse.ArgumentTypeError(f"there is no program {text!r}")
+        raise ArgumentTypeError(f"there is no program {text!r}")
     path = os.path.abspath(path)  # noqa: PTH100 - virtual environments are made of links
     if path != sys.executable and not _has_zodbshootout(path):
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"zodbshootout is not installed for {path}; "
             f"install the checkout there: {path} -m pip install CHECKOUT"
         )
@@ -376,7 +370,7 @@ def _has_zodbshootout(path: str) -> bool:
             stderr=devnull,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f"{path} did not answer for {PYTHON_TIMEOUT:g} s; it does not seem to be a Python"
         ) from None
     return done.returncode == status
@@ -390,15 +384,13 @@ def log(text: str) -> str:
         return text.upper()
     path = Path(text).absolute()
     if not path.is_file():
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file"
-        )
+        raise ArgumentTypeError(f"{text!r} is neither a level ({', '.join(LEVELS)}) nor a file")
     if path.stat().st_size > MAX_LOG_SIZE:
-        raise argparse.ArgumentTypeError(f"{text} is too large to configure logging")
+        raise ArgumentTypeError(f"{text} is too large to configure logging")
     try:
         read_loggers(path)
     except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise ArgumentTypeError(str(error)) from error
     return str(path)
 
 

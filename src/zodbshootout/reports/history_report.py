@@ -226,45 +226,36 @@ def _points(history: MachineHistory) -> Table:
         findings = history.findings[point.name]
         words = [sentence(one) for one in findings if one.base == PREVIOUS and not one.accepted]
         verdict = "canary differs" if point.name in history.left_out else "; ".join(words)
-        changed = ", ".join(changed_packages(point, history.by_name.get(point.previous)))
-        rows.append(Row(point.name, [Entry(changed), Entry(verdict), Entry(point.label)]))
+        rows.append(
+            Row(point.name, [Entry(_changed(history, point)), Entry(verdict), Entry(point.label)])
+        )
     columns = ["what changed", "verdicts", "label"]
     return Table(history.name, columns, rows, title="Point", words=frozenset(columns))
 
 
 def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Chart]:
     """Yield a chart over all points of a machine for each cell of its newest one."""
-    happened = _happened(history)
+    machine = f"{history.name}; " if len(histories) > 1 else ""
+    happened = {
+        point.name: ": ".join(filter(None, [point.name, _changed(history, point)]))
+        for point in history.points
+    }
     for cell in history.newest.cells:
-        points = list(_chart_points(history, cell, happened))
-        if points:
+        if points := list(_chart_points(history, cell, happened)):
             yield Chart(
                 ChartKind.POINTS,
                 cell.name,
-                subtitle=f"{history.name}; ring: a verdict"
-                if len(histories) > 1 else "ring: a verdict",
+                subtitle=f"{machine}ring: a verdict",
                 x_title="point",
                 y_title="speed as a multiple of the anchor's or the previous one's "
                 "(more is better)",
                 points=points,
                 columns=COLUMNS,
-            )  # fmt: skip
-
-
-def _happened(history: MachineHistory) -> dict[str, str]:
-    """Return the names of all points, followed by what changed there."""
-    return {
-        point.name: ": ".join(
-            filter(
-                None,
-                [
-                    point.name,
-                    ", ".join(changed_packages(point, history.by_name.get(point.previous))),
-                ],
             )
-        )
-        for point in history.points
-    }
+
+
+def _changed(history: MachineHistory, point: HistoryPoint) -> str:
+    return ", ".join(changed_packages(point, history.by_name.get(point.previous)))
 
 
 def _chart_points(
@@ -279,22 +270,17 @@ def _chart_points(
     for line, series in enumerate(history.series[cell.name]):
         for position in series:
             ratio = Ratio(position.log, position.cell.ratios[POSITION].runs)
-            known = (position.point.name, ANCHOR) in findings
-            where = happened[position.point.name]
-            shown = _chart_point(TO_ANCHOR, position.number, ratio, where, known=known)
+            name = position.point.name
+            known = (name, ANCHOR) in findings
+            shown = _chart_point(TO_ANCHOR, position.number, ratio, happened[name], known=known)
             yield replace(shown, line=line)
     for number, point in enumerate(history.points):
         own = next((one for one in point.cells if one.name == cell.name), None)
-        if own is None:
-            continue
-        if point.name in history.left_out:
-            if POSITION in own.ratios:
-                where = happened[point.name]
-                yield _chart_point(LEFT_OUT, number, own.ratios[POSITION], where, known=False)
-        elif STEP in own.ratios:
-            known = (point.name, PREVIOUS) in findings
-            where = happened[point.name]
-            yield _chart_point(TO_PREVIOUS, number, own.ratios[STEP], where, known=known)
+        is_left_out = point.name in history.left_out
+        column, name = (LEFT_OUT, POSITION) if is_left_out else (TO_PREVIOUS, STEP)
+        if own is not None and name in own.ratios:
+            known = not is_left_out and (point.name, PREVIOUS) in findings
+            yield _chart_point(column, number, own.ratios[name], happened[point.name], known=known)
 
 
 def _chart_point(column: str, number: int, ratio: Ratio, where: str, *, known: bool) -> Point:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ import psutil
 import pyperf
 
 import zodbshootout
+from tests.integration.stacks import PATIENCE, end_with_stacks
 from tests.integration.zygote import zygote
 
 TESTS = Path(__file__).parents[1]
@@ -92,7 +93,7 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
 
 
 class Command(subprocess.Popen[str]):
-    """A process that is killed if an exception leaves its context, which would wait for its end."""
+    """A process that ends if an exception leaves its context; what it was doing is printed."""
 
     def __exit__(
         self,
@@ -101,7 +102,10 @@ class Command(subprocess.Popen[str]):
         traceback: TracebackType | None,
     ) -> None:
         if kind is not None:
-            self.kill()
+            end_with_stacks(self.pid)
+            # A server that is left may hold the pipes, and a test may have closed one.
+            with suppress(subprocess.TimeoutExpired, ValueError):
+                sys.stderr.write("\n".join(self.communicate(timeout=PATIENCE)))
         super().__exit__(kind, value, traceback)
 
 

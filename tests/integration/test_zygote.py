@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.faults.runs import BUSY, faulty
 from tests.integration.command import (
     QUICK,
     SOURCES,
@@ -21,9 +22,10 @@ from tests.integration.command import (
     left_behind,
     run,
     start,
+    wait_until,
 )
 from tests.integration.sections import contender, filestorage
-from tests.integration.zygote import zygote
+from tests.integration.zygote import Zygote, zygote
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere commands are started")
 
@@ -99,3 +101,40 @@ def test_a_command_that_takes_too_long_is_killed_and_answers_no_later_order(
     with Path(os.devnull).open() as nothing, pytest.raises(subprocess.TimeoutExpired):
         zygote(path).run(["--list"], tmp_path, environment(tmp_path), nothing.fileno(), 0.0)
     assert run(tmp_path, "no.conf").status == 2
+
+
+class PatienceError(Exception):
+    """The end of a test's patience with a command."""
+
+
+def run_until(hangs: Callable[[], bool], place: Path, *words: str) -> None:
+    def lose_patience(*_: object) -> int:
+        wait_until(hangs)
+        raise PatienceError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Zygote, "_status", lose_patience)
+        run(place, *words)
+
+
+def start_until(hangs: Callable[[], bool], place: Path, *words: str) -> None:
+    with start(place, *words):
+        wait_until(hangs)
+        raise PatienceError
+
+
+@pytest.mark.parametrize("until", [run_until, start_until])
+def test_a_command_that_takes_too_long_shows_where_its_processes_are_and_leaves_nothing(
+    until: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hung = tmp_path / "hung"
+    bad = faulty("bad", "hang", during="run", when=tmp_path / "a.json", once=hung)
+    (tmp_path / "x.conf").write_text(f"%import faulty\n{bad}")
+    with pytest.raises(PatienceError):
+        until(hung.exists, tmp_path, "x.conf", "add", "cold", "-c", "1", *BUSY, "-o", "a.json")
+    shown = capsys.readouterr().err
+    assert "[1/2] add" in shown  # the progress
+    command, fork_server, worker, client = "_measure_round", "serve", "measure", "_hang"
+    for function in (command, fork_server, worker, client):
+        assert f" in {function}\n" in shown
+    assert left_behind(tmp_path) == []

@@ -25,6 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
+from tests.integration.stacks import end_with_stacks
+
 MAX_BYTES = 2**16
 STREAMS = (("r", -1, "strict"), ("w", -1, "strict"), ("w", 1, "backslashreplace"))
 """Mode, buffering and errors of standard input, output and error: a line on error is not kept."""
@@ -56,7 +58,8 @@ class Zygote:
     ) -> tuple[int, str, str]:
         """Run the command, and return its exit status and what it has printed.
 
-        :raises subprocess.TimeoutExpired: if it takes longer than *seconds*; it is killed
+        :raises subprocess.TimeoutExpired: if it takes longer than *seconds*; what it has printed
+            and the stacks of its processes are on standard error, and all of them have ended
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             order = json.dumps([words, str(directory), dict(environment)]).encode()
@@ -69,7 +72,8 @@ class Zygote:
                 # Its late answer would be taken for that to another order.
                 zygote.cache_clear()
                 if pid:
-                    os.kill(pid, signal.SIGKILL)
+                    sys.stderr.write(_printed(out) + _printed(err))
+                    end_with_stacks(pid)
                 self._end()
                 raise
             return status, _printed(out), _printed(err)
@@ -94,7 +98,10 @@ def _printed(file: IO[bytes]) -> str:
 def serve(orders: socket.socket) -> None:
     """Fork a command for each order, and answer with its process id and then its exit status."""
     while True:
-        text, descriptors, _, _ = socket.recv_fds(orders, MAX_BYTES, 3)
+        try:
+            text, descriptors, _, _ = socket.recv_fds(orders, MAX_BYTES, 3)
+        except ConnectionResetError:  # nobody has read the last answer
+            return
         if not text:
             return
         pid = os.fork()

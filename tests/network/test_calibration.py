@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.network.peers import listening
 from zodbshootout.network import calibration
 from zodbshootout.network.calibration import MOST_EARLY, Calibration, calibrate, is_within
-from zodbshootout.network.relays import Lateness, Relay
+from zodbshootout.network.relays import Address, Lateness, Relay, RelayError
 
 Measure = Callable[[Relay, float, float], Calibration]
 RELAY = Relay(None)  # type: ignore[arg-type]  # a machine below says what it would deliver
@@ -63,6 +64,18 @@ def test_a_run_delivers_what_was_calibrated_and_what_it_is_later() -> None:
     assert calibrated.delivered([punctual]) == pytest.approx(0.00101)
     assert calibrated.delivered([punctual, unused, late]) == pytest.approx(0.00102)
     assert calibrated.delivered([unused]) == 0.00101
+
+
+def test_a_relay_that_passes_nothing_on_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "ANSWER_TIMEOUT", 0.1)
+    with listening() as deaf:
+
+        def route(*_: object, **__: object) -> Address:
+            return deaf.getsockname()  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(RELAY, "route", route)
+        with pytest.raises(RelayError, match="does not answer"):
+            calibration.measure(RELAY, 0.001, 0.0)
 
 
 @pytest.mark.slow

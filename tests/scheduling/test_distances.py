@@ -49,7 +49,7 @@ def delivering(factor: float, rtts: Sequence[float]) -> Mapping[float, Calibrati
 class Future:
     answer: Any
 
-    def result(self) -> Any:
+    def result(self, seconds: float) -> Any:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -120,6 +120,13 @@ def test_a_host_that_does_not_deliver_is_named(connect: Any) -> None:
     assert lines.lines == [
         "round trips of 2ms take 4 ms: beta (10.0.0.2) is too slow or too busy to deliver them"
     ]
+
+
+def test_a_host_that_does_not_answer_is_named(connect: Any) -> None:
+    connect(1.0, TimeoutError())
+    wanted = r"^--hosts: host beta \(10.0.0.2\): its relay was not calibrated within 124\.8 s$"
+    with pytest.raises(UserError, match=wanted):
+        calibrations_for(plan(0.004), HOSTS, Observer())
 
 
 @pytest.mark.parametrize("error", [RelayError("the relay has ended"), OSError("it is gone")])

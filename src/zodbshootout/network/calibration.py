@@ -14,7 +14,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Thread
 
-from zodbshootout.network.relays import Lateness, Relay
+from zodbshootout.network.relays import (
+    ANSWER_TIMEOUT,
+    SILENT,
+    Address,
+    Lateness,
+    Relay,
+    RelayError,
+)
 
 TOLERANCE = 0.05
 LEAST_TOLERANCE = 30e-6
@@ -63,10 +70,15 @@ def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
     """Calibrate a relay on this machine for round-trip times, which are the result's keys.
 
     :raises OSError: if it cannot be started
-    :raises RelayError: if it ends
+    :raises RelayError: if it ends or does not answer
     """
     with Relay.start() as relay:
         return {rtt: calibrate(relay, rtt) for rtt in rtts}
+
+
+def longest(rtts: Iterable[float]) -> float:
+    """Return the seconds that :func:`calibrations` takes at most, unless something hangs."""
+    return sum((1 + TRIES) * (ANSWER_TIMEOUT + MOST_ECHOES * rtt) for rtt in rtts)
 
 
 def calibrate(relay: Relay, rtt: float) -> Calibration:
@@ -82,25 +94,39 @@ def calibrate(relay: Relay, rtt: float) -> Calibration:
 
 
 def measure(relay: Relay, rtt: float, early: float) -> Calibration:
-    """Measure the round-trip time that a relay delivers with a given correction."""
-    count = min(max(LEAST_ECHOES, round(SECONDS / max(rtt, 1e-6))), MOST_ECHOES)
-    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+    """Measure the round-trip time that a relay delivers with a given correction.
+
+    :raises RelayError: if the relay ends or does not answer
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
         address = relay.route(server.getsockname(), rtt, early=early)
-        clients = []
-        for one in (server.getsockname(), address):
-            assert isinstance(one, tuple)
-            clients.append(stack.enter_context(_connected(one)))
-            Thread(target=_echo, args=(server.accept()[0],), daemon=True).start()
-        pairs = [[_seconds(client) for client in clients] for _ in range(count)]
-    direct, relayed = zip(*pairs[count // 10 :])
+        try:
+            pairs = _echoes(server, address, rtt)
+        except TimeoutError as error:
+            raise RelayError(SILENT) from error
+    direct, relayed = zip(*pairs[len(pairs) // 10 :])
     (p10, p50), (fast, usual) = (
         statistics.quantiles(times, n=10)[:5:4] for times in (relayed, direct)
     )
     return Calibration(rtt, early, p10 - fast, p50 - usual, relay.lateness()[address])
 
 
-def _connected(address: tuple[str, int]) -> socket.socket:
-    connection = socket.create_connection(address)
+def _echoes(server: socket.socket, relay: Address, rtt: float) -> list[list[float]]:
+    """Return the seconds of echoes from a server, and of those through a relay."""
+    count = min(max(LEAST_ECHOES, round(SECONDS / max(rtt, 1e-6))), MOST_ECHOES)
+    patience = ANSWER_TIMEOUT + rtt
+    server.settimeout(patience)
+    clients = []
+    with ExitStack() as stack:
+        for one in (server.getsockname(), relay):
+            assert isinstance(one, tuple)
+            clients.append(stack.enter_context(_connected(one, patience)))
+            Thread(target=_echo, args=(server.accept()[0],), daemon=True).start()
+        return [[_seconds(client) for client in clients] for _ in range(count)]
+
+
+def _connected(address: tuple[str, int], patience: float) -> socket.socket:
+    connection = socket.create_connection(address, patience)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 

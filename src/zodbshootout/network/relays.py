@@ -18,6 +18,7 @@ Address = Union[tuple[str, int], str]
 ANSWER_TIMEOUT = 30.0
 """Seconds to wait for an answer of the relay, which may have to resolve the names of hosts."""
 ENDED = "the relay between clients and servers has ended"
+SILENT = "the relay between clients and servers does not answer"
 PROGRAM = Path(__file__).with_name("relay.py")
 
 
@@ -132,7 +133,7 @@ class Relay:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps([word, *arguments]).encode() + b"\n")
         if not select.select([self.process.stdout], [], [], ANSWER_TIMEOUT)[0]:
-            raise RelayError("the relay between clients and servers does not answer")
+            raise RelayError(SILENT)
         line = self.process.stdout.readline()
         if not line:
             raise RelayError(ENDED)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from zodbshootout.crews.cluster import Cluster, addresses
 from zodbshootout.crews.hosts import failures_of
 from zodbshootout.errors import UserError
-from zodbshootout.model.outcome import Failed
+from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import duration
-from zodbshootout.network.calibration import Calibration, calibrations
+from zodbshootout.network.calibration import Calibration, calibrations, longest
 from zodbshootout.network.relays import RelayError
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer
@@ -48,7 +49,11 @@ def _here(rtts: Sequence[float]) -> Mapping[float, Calibration]:
 
 
 def _on_hosts(cluster: Cluster, rtts: Sequence[float]) -> Calibrations:
-    """Have all hosts calibrate at the same time, since their clients will also work together."""
+    """Have all hosts calibrate at the same time, since their clients will also work together.
+
+    Dask waits forever for a host that has left.
+    """
+    patience = longest(rtts)
     futures = {}
     made = {}
     try:
@@ -62,7 +67,16 @@ def _on_hosts(cluster: Cluster, rtts: Sequence[float]) -> Calibrations:
                     )  # fmt: skip
             for host, future in futures.items():
                 with failures_of(host):
-                    made[host] = future.result()
+                    made[host] = _result(future, patience)
     except (OSError, Failed) as error:
         raise UserError(f"--hosts: {error}") from error
     return made
+
+
+def _result(future: Any, patience: float) -> Mapping[float, Calibration]:
+    try:
+        result: Mapping[float, Calibration] = future.result(patience)
+    except TimeoutError as error:
+        cause = f"its relay was not calibrated within {patience:g} s"
+        raise Failed(Failure(cause)) from error
+    return result

@@ -57,8 +57,8 @@ class Model:
     """The probability that a contender fails after some round."""
     correlation: float = 0.0
     """The correlation of a contender's noise in successive runs."""
-    slow_run: float = 1.0
-    """The factor by which one of the first contender's last runs takes longer."""
+    slow_last: int = 0
+    """The number of the first contender's last runs that take twice as long."""
     repeated: float = 0.0
     """The probability that a run is repeated, so that its slices have different numbers."""
 
@@ -77,9 +77,8 @@ class Model:
             new = math.sqrt(1 - self.correlation**2)
             runs = [self.correlation * run + new * self._noise(chance, self.of_run) for run in runs]
             round_ = self._round(chance, 2 * SLICES * number, runs)
-            if number == rounds - 2:
-                slow = math.log(self.slow_run)
-                round_[0] = {turn: log + slow for turn, log in round_[0].items()}
+            if number >= rounds - self.slow_last:
+                round_[0] = {turn: log + math.log(2) for turn, log in round_[0].items()}
             for key, slices in round_.items():
                 if number < ends[key]:
                     level = walked + self.drift * passed
@@ -163,7 +162,9 @@ SHARED_STEADY = {
     "drifting, three contenders": replace(DRIFTING, contenders=3),
     "independent": replace(SHARED, correlation=0.0),
     "heavy tails": replace(SHARED, heavy=True),
-    "a slow run": replace(SHARED, slow_run=2.0),
+    "a slow run": replace(SHARED, slow_last=1),
+    "slow in the last tenth": replace(SHARED, slow_last=4),
+    "slow in the last tenth, quiet": replace(SHARED_QUIET, slow_last=4),
     "22 runs": replace(SHARED, rounds=(22, 22)),
     "120 runs": replace(SHARED, rounds=(120, 120)),
     "one fails": replace(SHARED, contenders=3, failing=0.3),

@@ -283,6 +283,23 @@ def test_a_machine_whose_load_falls_does_not_make_one_slow_that_it_does_not_conc
     assert [name for name, result in found.items() if over_time(result).faster] == []
 
 
+def test_a_disturbance_in_the_first_or_the_last_tenth_of_the_time_is_no_trend() -> None:
+    first, last = range(1, 5), range(RUNS - 4, RUNS)
+    for disturbed, factor in ((last, 3.0), (last, 0.3), (first, 0.3), (first, 3.0)):
+        factors = [factor if number in disturbed else 1.0 for number in range(RUNS)]
+        found = judged(for_a_time("fs"), on_a_machine(factors, for_a_time("slow", seed=2)))
+        assert [result.trend for result in found.values()] == [None, None]
+        assert not any(over_time(result).faster for result in found.values())
+        # It would hide a trend, so it is not called steady either.
+        assert (over_time(found["slow"]).smallest or 0.0) > 2.0
+
+
+def test_a_slowdown_that_lasts_for_two_tenths_is_a_trend() -> None:
+    factors = [1.0] * (RUNS - 8) + [3.0] * 8
+    found = judged(for_a_time("fs"), on_a_machine(factors, for_a_time("slow", seed=2)))
+    assert [name for name, result in found.items() if result.trend] == ["slow"]
+
+
 def test_few_runs_show_no_trend_and_say_so() -> None:
     few = [[1.0 + number] * 3 for number in range(20)]
     found = judged(measured_for(cell("update", "slow"), few))["slow"]

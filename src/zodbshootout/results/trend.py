@@ -9,8 +9,8 @@ Runs that share their clients are not independent: what was slow in one run may 
 next.  So they are joined in batches so long that such noise rarely spans two.  A batch counts as
 the median of its runs, which a single slow one does not change.  Noise is estimated from the
 differences between successive batches, without the largest one, so that trends may be straight,
-bent or a step.  A contender is compared with that other one whose times follow its own most
-closely.
+bent or a step.  A step has two batches on either side: a single one at an end may be a disturbance.
+A contender is compared with that other one whose times follow its own most closely.
 
 If the ratio of two contenders changes, either one takes longer or the other takes less.  Their own
 times show which is true, unless the machine has changed too much.  Then one is assumed to take
@@ -40,8 +40,8 @@ NOTEWORTHY = 1.05
 BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
-LARGEST_LEFT_OUT = 1.47
-"""The mean square of differences between batches, as a multiple of that without the largest one.
+LARGEST_LEFT_OUT = 1.38
+"""The mean square of differences between batches, as a multiple of that without the largest step.
 
 These numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
 DRIFT = 3.0
@@ -281,8 +281,9 @@ def _slope_of_batches(numbers: Sequence[float]) -> Estimate:
     levels = _batches(numbers)
     steps = [later - former for former, later in pairwise(levels)]
     usual = statistics.median(steps)
-    *squares, _ = sorted((step - usual) ** 2 for step in steps)
-    noise = LARGEST_LEFT_OUT * statistics.fmean(squares) / 2
+    first, *inner, last = [(step - usual) ** 2 for step in steps]
+    *inner, _ = sorted(inner)
+    noise = LARGEST_LEFT_OUT * statistics.fmean([first, *inner, last]) / 2
     spread = math.fsum((number - (BATCHES - 1) / 2) ** 2 for number in range(BATCHES))
     slope, size = _line(range(BATCHES), levels).mean, len(numbers) / BATCHES
     return Estimate(slope / size, noise / spread / size**2, DF)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -54,8 +54,29 @@ def note(contender: str, *results: CellResult) -> str:
 
 def test_a_trend_is_told_with_its_interval_and_time() -> None:
     assert note("slow", STEADY, SLOW) == "slow: gets slower: 47 % in 29.8 minutes (42 to 50 %)"
+
+
+def loaded(contender: str, times: float, load: Callable[[float], float]) -> CellResult:
+    """Return a result that takes longer or less with time while others used the processors."""
+    return for_a_time(contender, times, each=lambda n: {"other_load": load(n / (RUNS - 1))})
+
+
+def test_a_trend_that_the_machine_may_have_is_ascribed_to_either() -> None:
     told = note("slow", for_a_time("slow", 3.0))
-    assert told.endswith("(it or the machine, which only another contender would show)")
+    assert told.startswith("slow: it or the machine gets slower: ")
+    assert told.endswith(" %) (only another contender would show which)")
+    told = note("slow", loaded("slow", 3.0, lambda _: 0.96))
+    assert told.endswith(
+        " (only another contender would show which; others used up to 96 % of the processors)"
+    )
+    told = note("slow", loaded("slow", 1.5, lambda part: 0.4 * part), STEADY)
+    assert told.startswith("slow: it or the machine gets slower: 47 % in 29.8 minutes (")
+    assert told.endswith(" %) (others used up to 38 % of the processors)")
+    told = note("fast", loaded("fast", 0.7, lambda part: 0.4 * (1 - part)), STEADY)
+    assert told == (
+        "fast: it or the machine gets faster in 29.8 minutes "
+        "(others used up to 38 % of the processors)"
+    )
 
 
 def test_growth_is_told_and_what_would_have_been_seen() -> None:
@@ -84,6 +105,9 @@ def test_what_cannot_be_told_is_not_called_steady() -> None:
     assert note("a", few) == "a: too few runs to tell whether it gets slower"
     noisy = note("a", for_a_time("a", noise=0.5), for_a_time("b", seed=5, noise=0.5))
     assert noisy == "a: changes too much in 29.8 minutes to tell whether it gets slower"
+    busy = for_a_time("a", noise=0.5, each=lambda _: {"other_load": 0.9, "steal": 0.06})
+    noisy = note("a", busy, for_a_time("b", seed=5, noise=0.5))
+    assert noisy.endswith(" whether it gets slower (others used up to 96 % of the processors)")
     faster = note("a", for_a_time("a", 0.5), for_a_time("b", seed=5))
     assert faster == "a: gets faster in 29.8 minutes"
 

@@ -300,6 +300,40 @@ def test_a_slowdown_that_lasts_for_two_tenths_is_a_trend() -> None:
     assert [name for name, result in found.items() if result.trend] == ["slow"]
 
 
+def under_load(contender: str, factors: Sequence[float], loads: Sequence[float]) -> CellResult:
+    """Return a result whose times are multiplied, while other programs used the processors."""
+    exact = on_a_machine(factors, for_a_time(contender, seed=len(contender)))
+    runs = [list(run.values) for run in exact.runs]
+    return measured_for(
+        exact.cell,
+        runs,
+        each=lambda number: {"other_load": loads[number] / 2, "steal": loads[number] / 2},
+    )
+
+
+@pytest.mark.parametrize("most", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("steps", [False, True])
+def test_a_load_that_rises_may_be_why_one_contender_computes_more_slowly(
+    steps: bool, most: float
+) -> None:
+    passed = [number / (RUNS - 1) for number in range(RUNS)]
+    loads = [most * (part > 0.5 if steps else part) for part in passed]
+    computing = under_load("zeo", [1 / (1 - load) for load in loads], loads)
+    found = judged(computing, under_load("fs", [1.0] * RUNS, loads))
+    assert [name for name, result in found.items() if result.trend] == ["zeo"]
+    assert over_time(found["zeo"]).loaded
+    assert over_time(found["zeo"]).load == pytest.approx(most, rel=0.1)
+
+
+def test_a_load_explains_no_trend_that_it_is_too_small_for() -> None:
+    rising = [0.3 * number / (RUNS - 1) for number in range(RUNS)]
+    slower = [1 + 2 * number / (RUNS - 1) for number in range(RUNS)]
+    for loads in ([0.9] * RUNS, rising):
+        found = judged(under_load("slow", slower, loads), under_load("fs", [1.0] * RUNS, loads))
+        assert found["slow"].trend is not None
+        assert not any(over_time(result).loaded for result in found.values())
+
+
 def test_few_runs_show_no_trend_and_say_so() -> None:
     few = [[1.0 + number] * 3 for number in range(20)]
     found = judged(measured_for(cell("update", "slow"), few))["slow"]

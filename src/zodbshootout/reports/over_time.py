@@ -42,6 +42,8 @@ _OF_MEMORY = {
     "client_memory_now_bytes": "a client grows",
     "server_memory_bytes": "its server grows",
 }
+NOTEWORTHY_LOAD = 0.05
+"""The fraction of the processors' time above which a note mentions other programs that used it."""
 LISTED_STALLS = 3
 TELLING = 2.0
 """A cell is called steady only if a trend above this ratio would have been detected."""
@@ -78,6 +80,12 @@ def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
 def _course(trend: Trend | None, course: OverTime) -> str:
     """Describe the course of a cell whose runs share their clients."""
     time = duration(course.seconds)
+    is_alone = trend is not None and trend.alone
+    whose = "it or the machine " if is_alone or course.loaded else ""
+    doubts = ["only another contender would show which"] if is_alone else []
+    if course.loaded or course.load >= NOTEWORTHY_LOAD:
+        doubts.append(f"others used up to {100 * course.load:.2g} % of the processors")
+    why = f" ({'; '.join(doubts)})" if doubts else ""
     clauses = [
         f"{_OF_MEMORY[key]} by {decimal(round(rate))} an hour" for key, rate in course.growths
     ]
@@ -85,15 +93,15 @@ def _course(trend: Trend | None, course: OverTime) -> str:
         clauses.append(_stalled(course.stalls))
     if trend is not None and trend.interval is not None:
         low, high = (_part(times) for times in trend.interval)
-        cause = " (it or the machine, which only another contender would show)" * trend.alone
-        slower = f"gets slower: {_part(trend.times)} % in {time} ({low} to {high} %){cause}"
-        return "; ".join([slower, *clauses])
+        slower = f"{whose}gets slower: {_part(trend.times)} % in {time} ({low} to {high} %)"
+        return "; ".join([slower + why * bool(whose), *clauses])
     if course.faster:
-        return "; ".join([f"gets faster in {time}", *clauses])
+        return "; ".join([f"{whose}gets faster in {time}{why * bool(whose)}", *clauses])
     if course.smallest is None:
         return "; ".join([*clauses, "too few runs to tell whether it gets slower"])
     if course.smallest > TELLING:
-        return "; ".join([*clauses, f"changes too much in {time} to tell whether it gets slower"])
+        unclear = f"changes too much in {time} to tell whether it gets slower{why}"
+        return "; ".join([*clauses, unclear])
     steady = "does not get slower" if clauses else "steady"
     seen = f"a rise by {_part(course.smallest)} % in {time} would have been seen"
     return "; ".join([*clauses, f"{steady} ({seen})"])

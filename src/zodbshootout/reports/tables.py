@@ -40,7 +40,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.metrics import OBJECTS, TILDE, Metric
 from zodbshootout.reports.operations import operation_notes
-from zodbshootout.reports.over_time import trend_notes
+from zodbshootout.reports.over_time import NOTEWORTHY_LOAD, trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
@@ -52,8 +52,6 @@ from zodbshootout.results.verdicts import Pair, rounds_needed
 
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
-NOTEWORTHY_LOAD = 0.05
-"""The fraction of the processors' time above which a note mentions other programs that used it."""
 VAGUE = 0.5
 """The half width, as a fraction of the figure, above which an imprecise figure has two digits."""
 _MEANS = {"objects", "seconds"}

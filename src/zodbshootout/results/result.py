@@ -82,6 +82,10 @@ class OverTime:
     growths: tuple[tuple[str, float], ...] = ()
     """Memory that grows steadily: its metadata key, and the bytes per hour."""
     stalls: tuple[Stall, ...] = ()
+    load: float = 0.0
+    """The part of the processors' time that others used in the busiest tenth of the time."""
+    loaded: bool = False
+    """Whether a change of this load may be why the cell takes more or less time at the end."""
 
 
 @dataclass(frozen=True)

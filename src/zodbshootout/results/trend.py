@@ -53,6 +53,8 @@ also in the next one."""
 FEWEST_SHARED = 2 * BATCHES
 """The minimum number of such runs, besides the first one, in which a trend can be found."""
 NOTEWORTHY_SHARED = 1.02
+LOAD_MARGIN = 1.25
+"""The power of a trend up to which the load explains it: noise may make a step seem larger."""
 GROWTH = 0.01
 """The fraction by which memory has to grow during all runs to be reported."""
 SETTLING = 4
@@ -137,7 +139,7 @@ def _over_time(
     growths = _growths(shared, level / 2)
     findings: dict[int, tuple[Trend | None, OverTime | None]] = {}
     for number, result in shared.items():
-        change = tested.get(number)
+        change, loads = tested.get(number), _loads(result)
         seconds = result.starts[-1][-1] - result.starts[0][0]
         over_time = OverTime(
             seconds,
@@ -145,6 +147,8 @@ def _over_time(
             change is not None and change.faster,
             tuple(growths.get(number, ())),
             tuple(_stalls(result)),
+            max(_batches(loads)),
+            change is not None and 1 < change.factor <= _by_load(loads),
         )
         findings[number] = (change.slower if change else None, over_time)
     return findings
@@ -165,6 +169,9 @@ class Change:
     faster: bool
     smallest: float
     """As in :class:`~zodbshootout.results.result.OverTime`."""
+    factor: float
+    """The smallest factor, in the 95 % confidence interval, by which its time grew or fell; up to 1
+    if neither is certain."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +225,24 @@ def find_shared_trends(
             trend if is_slower else None,
             fall <= level and course.rise <= 1 / NOTEWORTHY_SHARED,
             course.smallest(level / len(courses)),
+            max(low, 1 / high),
         )
     return changes
+
+
+def _loads(result: CellResult) -> list[float]:
+    """Return the part of the processors' time that others used during each run."""
+    return [one.get("other_load", 0.0) + one.get("steal", 0.0) for one in result.facts]
+
+
+def _by_load(loads: Sequence[float]) -> float:
+    """Return the factor by which *loads* alone may change the ratio of two contenders' times.
+
+    One of them computes, in the rest of the processors' time, while the other one waits.
+    """
+    times = [1 / (1 - min(load, 0.99)) for load in loads[1:]]
+    rise = _rise(times, _slope_of_batches(times).mean)
+    return math.exp(LOAD_MARGIN * abs(math.log(rise)))
 
 
 def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:

@@ -229,7 +229,7 @@ def test_counts_are_shown_per_iteration() -> None:
         for caption in (
             "Conflicts per iteration",
             "Conflicts resolved per iteration",
-            "Transactions tried again, per iteration",
+            "Retries per iteration",
         )
     }
     assert [entry.text for entry in rows_by_caption["Conflicts per iteration"][0].entries] == [

@@ -42,8 +42,8 @@ def test_tables_show_step_times_latencies_and_recorded_and_measured_events() -> 
     assert events.columns == ["recorded", "a", "b"]
     assert [(row.title, *(entry.text for entry in row.entries)) for row in events.rows] == [
         ("conflicts", "0.25", "0.1", "0.2"),
-        ("attempts repeated", "0.1", "0.1", "0.2"),
-        ("loads of what was invalidated", "-", "0.3", "0.3"),
+        ("retries", "0.1", "0.1", "0.2"),
+        ("reloads after invalidation", "-", "0.3", "0.3"),
     ]
 
 

@@ -143,9 +143,9 @@ def _entry(result: CellResult | None, cost: Cost) -> Entry:
 
 def _notes(cells: Sequence[Columned]) -> Iterator[str]:
     yield (
-        "processor time and bytes written are those of an iteration; a larger database, blobs and "
-        "log are those of an object stored; memory is that of a client at its peak, and of the "
-        "server at the end of a run"
+        "processor time and bytes written are per iteration, growth and the server's log per "
+        "object stored; memory is that of a client at its peak, and of the server at the end of "
+        "a run"
     )
     rtts = sorted({rtt for _, result in cells if (rtt := result.cell.parameters.rtt) is not None})
     if rtts:

@@ -127,7 +127,7 @@ def _event(name: str, caption: str) -> Metric:
 COUNTS = (
     _event("conflicts", "Conflicts per iteration"),
     _event("resolutions", "Conflicts resolved per iteration"),
-    _event("retries", "Transactions tried again, per iteration"),
+    _event("retries", "Retries per iteration"),
     Metric("hits", "Loads served by the storage's own cache", hit_rate, better="", format=".0%"),
 )
 """Counts of events; a whole report has a table of each."""

@@ -17,9 +17,9 @@ RECORDED = "recorded"
 _KINDS = {"read_only": "read-only", "writing": "writing"}
 _EVENTS = {
     "conflicts": "conflicts",
-    "resolutions": "of these resolved",
-    "retries": "attempts repeated",
-    "extra_loads": "loads of what was invalidated",
+    "resolutions": "conflicts resolved",
+    "retries": "retries",
+    "extra_loads": "reloads after invalidation",
     "loads_of_other_size": "loads of another size",
     "waits": "waits for another client",
 }

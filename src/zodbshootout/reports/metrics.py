@@ -34,9 +34,13 @@ class Metric:
     """The direction of better figures, ``more`` or ``less``; empty if neither is better."""
     format: str = ""
     """Python's format for a figure that is neither a rate nor a time."""
+    cost: Cost | None = None
+    """The cost that it shows, if it shows one."""
 
     def text(self, result: CellResult, value: float) -> str:
         """Return *value*, a figure of *result*, as it is printed."""
+        if self.cost is not None:
+            return cost_text(self.cost, value)
         parameters = result.cell.parameters
         if result.measure == REACHED:
             return f"{three_digits(parameters.rate * value)}/s"
@@ -60,6 +64,16 @@ def cost_text(cost: Cost, value: float) -> str:
     if cost.unit == RATIO:
         return f"{three_digits(value)}×"
     return f"{value:,.4g}"
+
+
+def metric_of(cost: Cost) -> Metric:
+    """Return the metric that shows a cost."""
+
+    def value(result: CellResult) -> float | None:
+        figure = result.with_cost(cost)
+        return None if figure is None else figure.mean
+
+    return Metric(cost.name, f"{cost.caption[0].upper()}{cost.caption[1:]}", value, cost=cost)
 
 
 def three_digits(value: float) -> str:

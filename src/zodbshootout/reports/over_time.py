@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.filesize import decimal
 
-from zodbshootout.model.costs import BYTES, OVER_TIME, SECONDS, Cost
+from zodbshootout.model.costs import BYTES, OVER_TIME, SECONDS
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
@@ -33,7 +33,7 @@ from zodbshootout.reports.headings import (
     in_columns,
     title_of,
 )
-from zodbshootout.reports.metrics import METRICS, OBJECTS, PERCENTILES, Metric, cost_text
+from zodbshootout.reports.metrics import METRICS, OBJECTS, PERCENTILES, Metric, metric_of
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
@@ -197,57 +197,19 @@ def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
         yield statistics.fmean(instants), statistics.fmean(values[number] for _, values in runs)
 
 
-@dataclass(frozen=True)
-class _Quantity:
-    """A figure that is shown over time."""
-
-    name: str
-    """Its key in records."""
-    caption: str
-    value: Callable[[CellResult], float | None]
-    text: Callable[[CellResult, float], str]
-    unit: float = 1.0
-    """The unit of a chart's axis, if it is not that of the value."""
-    in_seconds: bool = False
-    percentile: str = ""
+QUANTITIES = (
+    OBJECTS,
+    *(metric for metric in PERCENTILES if metric.name != "p90"),
+    *map(metric_of, OVER_TIME),
+)
+"""The metrics that are shown over time."""
 
 
-def _quantities() -> Iterator[_Quantity]:
-    yield _of_metric(OBJECTS)
-    for metric in PERCENTILES:
-        if metric.name != "p90":
-            yield _of_metric(metric)
-    for cost in OVER_TIME:
-        yield _of_cost(cost)
-
-
-def _of_metric(metric: Metric) -> _Quantity:
-    is_rate = metric is OBJECTS
-    return _Quantity(
-        metric.name if is_rate else f"latency_{metric.name}_s",
-        metric.caption,
-        metric.value,
-        metric.text,
-        in_seconds=not is_rate,
-        percentile="" if is_rate else metric.name,
-    )
-
-
-def _of_cost(cost: Cost) -> _Quantity:
-    def value(result: CellResult) -> float | None:
-        figure = result.with_cost(cost)
-        return None if figure is None else figure.mean
-
-    in_megabytes = cost.unit == BYTES
-    caption = f"{cost.caption[0].upper()}{cost.caption[1:]}"
-    return _Quantity(
-        cost.key,
-        f"{caption}, MB" if in_megabytes else caption,
-        value,
-        lambda _, amount: cost_text(cost, amount),
-        unit=MEGABYTE if in_megabytes else 1.0,
-        in_seconds=cost.unit == SECONDS,
-    )
+def _key(metric: Metric) -> str:
+    """Return the key of a metric in records."""
+    if metric.cost is not None:
+        return metric.cost.key
+    return metric.name if metric is OBJECTS else f"latency_{metric.name}_s"
 
 
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
@@ -282,7 +244,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
             },
             "start_s": round(starts[0] - first, 3),
             "seconds_per_iteration": alone.mean,
-            **{quantity.name: quantity.value(alone) for quantity in _quantities()},
+            **{_key(metric): metric.value(alone) for metric in QUANTITIES},
         }
 
 
@@ -302,18 +264,19 @@ def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
         result = row[0][1]
-        for quantity in _quantities():
+        for metric in QUANTITIES:
             lines = [
                 Row(
                     _on_the_clock(start),
-                    [_entry(of_column.get(part), quantity) for of_column in parts],
+                    [_entry(of_column.get(part), metric) for of_column in parts],
                 )
                 for part, start in enumerate(_starts_of_parts(row))
             ]
             if any(entry.value is not None for line in lines for entry in line.entries):
                 where = f"{result.cell.benchmark} {distance_of(result)}".rstrip()
-                caption = f"{quantity.caption.removesuffix(', MB')}, {where}"
-                yield Table(f"{caption}: {description(result)}", columns, lines, "Time")
+                yield Table(
+                    f"{metric.caption}, {where}: {description(result)}", columns, lines, "Time"
+                )
 
 
 def _on_the_clock(seconds: float) -> str:
@@ -341,37 +304,40 @@ def _in_parts(result: CellResult) -> dict[int, CellResult]:
     }
 
 
-def _entry(part: CellResult | None, quantity: _Quantity) -> Entry:
-    value = None if part is None else quantity.value(part)
+def _entry(part: CellResult | None, metric: Metric) -> Entry:
+    value = None if part is None else metric.value(part)
     if part is None or value is None:
         return Entry(DASH, style=Style.DIM)
-    return Entry(quantity.text(part, value), value)
+    return Entry(metric.text(part, value), value)
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart of each quantity for each row that was measured with ``--for``."""
     for row in _rows_over_time(cells):
-        for quantity in _quantities():
-            if points := [point for cell in row for point in _points(*cell, quantity)]:
+        for metric in QUANTITIES:
+            if points := [point for cell in row for point in _points(*cell, metric)]:
                 result = row[0][1]
+                in_megabytes = metric.cost is not None and metric.cost.unit == BYTES
+                is_time = metric.cost.unit == SECONDS if metric.cost else metric in PERCENTILES
                 yield Chart(
                     ChartKind.TIMES,
                     title_of(result),
                     subtitle=description(result),
                     x_title="minutes since the start of the first run",
-                    y_title=quantity.caption,
+                    y_title=f"{metric.caption}, MB" if in_megabytes else metric.caption,
                     points=points,
                     columns=columns,
-                    in_seconds=quantity.in_seconds or (result.paced and quantity.name == "objects"),
-                    percentile=quantity.percentile,
+                    in_seconds=is_time or (result.paced and metric is OBJECTS),
+                    percentile=metric.name if metric in PERCENTILES else "",
                 )
 
 
-def _points(column: str, result: CellResult, quantity: _Quantity) -> Iterator[Point]:
+def _points(column: str, result: CellResult, metric: Metric) -> Iterator[Point]:
+    unit = MEGABYTE if metric.cost is not None and metric.cost.unit == BYTES else 1.0
     for starts, run in zip(result.starts, result.runs, strict=True):
         alone = replace(result, runs=(run,))
-        value = quantity.value(alone)
+        value = metric.value(alone)
         if value is not None:
             minutes = (statistics.fmean(starts) - result.starts[0][0]) / 60
-            text = quantity.text(alone, value)
-            yield Point(column, round(minutes, 3), value / quantity.unit, text)
+            text = metric.text(alone, value)
+            yield Point(column, round(minutes, 3), value / unit, text)

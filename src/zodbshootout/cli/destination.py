@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.report import check_output, format_for
+from zodbshootout.cli.report import check_output
 from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
+from zodbshootout.reports import format_of_file
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
@@ -110,7 +111,7 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
     """
     if options.report is not None:
         check_output("--report", options.report, [*options.paths, combined])
-        format_for("--report", options.report)
+        format_of_file(options.report, "--report")
         _check_writable(options.report)
     profiles = options.run.profiles
     if profiles is not None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.report import check_output, format_for, name_output, write_report
+from zodbshootout.cli.report import check_output, name_output, write_report
 from zodbshootout.cli.values import limit
 from zodbshootout.errors import ALL_MEASURED, SLOWDOWN, UserError, suggestion
-from zodbshootout.reports import checked_format, formats
+from zodbshootout.reports import checked_format, format_of_file, formats
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.history_report import atom, exported, history_report, sentence
 from zodbshootout.results.anchor import read_accepted
@@ -84,7 +84,7 @@ def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Stream
     :raises UserError: if they cannot be written
     """
     check_output("--report", path, [])
-    write = format_for("--report", path)
+    write = format_of_file(path, "--report")
     has_charts = path.suffix.lower() in {".html", ".htm", ".svg", ".png"}
     report = history_report(histories, page=has_charts)
     write_report(report, path, write, "--report")

@@ -13,7 +13,7 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import read_files
 from zodbshootout.cli.values import result_to_read
 from zodbshootout.errors import UserError
-from zodbshootout.reports import Write, checked_format, format_of_file, formats
+from zodbshootout.reports import Write, format_of_file, formats
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import damage_of, holds_results
@@ -29,22 +29,12 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     :raises UserError: if something cannot be read, shown or written
     """
     check_output("-o", options.output, options.files)
-    write = format_for("-o", options.output, options.format)
+    write = format_of_file(options.output, "-o", options.format)
     with damage_of(*options.files):
         report = whole_report(read_files(options.files), options.baseline, options.ceiling)
         write_report(report, options.output, write)
     name_output("Report", options.output, streams)
     return 0
-
-
-def format_for(option: str, path: Path, name: str | None = None) -> Write:
-    """Return the function that writes the format *name*, by default that of the *path*'s ending.
-
-    :raises UserError: if there is no such format, or if it needs a package that is not installed
-    """
-    if name is not None:
-        return checked_format(name, pictures=True)
-    return format_of_file(path, option)
 
 
 def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:

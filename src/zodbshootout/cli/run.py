@@ -17,7 +17,7 @@ from zodbshootout.cli.options import COPY, Options
 from zodbshootout.cli.output import Streams, print_line
 from zodbshootout.cli.point import add_point
 from zodbshootout.cli.progress import progress_on
-from zodbshootout.cli.report import format_for, name_output, write_report
+from zodbshootout.cli.report import name_output, write_report
 from zodbshootout.cli.requirement import status_of as status_of_requirements
 from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
@@ -47,7 +47,7 @@ from zodbshootout.model.parameters import CLIENTS
 from zodbshootout.model.specification import CopiedData, ReplayedWorkload
 from zodbshootout.model.wording import counted
 from zodbshootout.recording.recorded import Workload, WorkloadError
-from zodbshootout.reports import text
+from zodbshootout.reports import format_of_file, text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
@@ -425,7 +425,7 @@ def _show_by_pyperf(report: str, path: Path, streams: Streams) -> int:
 
 def _write_page(result_sets: Sequence[ResultSet], options: Options, streams: Streams) -> None:
     assert options.report is not None
-    write = format_for("--report", options.report)
+    write = format_of_file(options.report, "--report")
     try:
         report = whole_report(result_sets, options.run.baseline)
         write_report(report, options.report, write, "--report")

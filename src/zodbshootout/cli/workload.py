@@ -8,12 +8,12 @@ from pathlib import Path
 
 from zodbshootout.cli import values
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.report import check_output, format_for, name_output, write_report
+from zodbshootout.cli.report import check_output, name_output, write_report
 from zodbshootout.cli.show import labels
 from zodbshootout.errors import UserError
 from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload, WorkloadError
-from zodbshootout.reports import checked_format, formats
+from zodbshootout.reports import checked_format, format_of_file, formats
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.workload_report import workload_report
 
@@ -24,12 +24,11 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     :raises UserError: if a workload cannot be read, or its description shown or written
     """
     if options.output is None:
-        checked_format(options.format or "text", pictures=False)(
-            _report(options.files), streams.out
-        )
+        write = checked_format(options.format or "text", pictures=False)
+        write(_report(options.files), streams.out)
         return 0
     check_output("-o", options.output, [workload.path for workload in options.files])
-    write = format_for("-o", options.output, options.format)
+    write = format_of_file(options.output, "-o", options.format)
     write_report(_report(options.files), options.output, write)
     name_output("Report", options.output, streams)
     return 0

@@ -102,12 +102,14 @@ def table_layout(name: str) -> Write:
     return format_named(f"{name}{TABLE}")
 
 
-def format_of_file(path: PurePath, option: str) -> Write:
-    """Return the function that writes the format of a file's ending.
+def format_of_file(path: PurePath, option: str, name: str | None = None) -> Write:
+    """Return the function that writes the format *name*, by default that of a file's ending.
 
     :raises UserError: naming *option*, if there is no such format, or it needs a package that is
         not installed
     """
+    if name is not None:
+        return checked_format(name, pictures=True)
     ending = path.suffix[1:].lower()
     name = _ENDINGS.get(ending, ending)
     if name not in _all_formats():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -16,8 +16,8 @@ from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import (
     Columned,
     description,
-    extent,
     rate_caption,
+    rows_of,
     title_of,
     with_work,
 )
@@ -55,7 +55,7 @@ class MetricCharts:
         swept = {
             _key(result) for axis in SWEPT for group in self._swept(axis) for _, result in group
         }
-        for row in _rows(cell for cell in self.cells if _key(cell[1]) not in swept):
+        for row in rows_of(cell for cell in self.cells if _key(cell[1]) not in swept):
             yield self._chart(row)
 
     def curves(self) -> Iterator[Chart]:
@@ -141,12 +141,6 @@ def _key(result: CellResult) -> _Key:
     return result.cell.benchmark, result.cell.parameters
 
 
-def _rows(cells: Iterable[Columned]) -> list[list[Columned]]:
-    """Return the results of each row of the tables, in the order of the tables."""
-    rows = grouped((_key(cell[1]), cell) for cell in cells)
-    return sorted(rows.values(), key=lambda row: extent(row[0][1]))
-
-
 def _has_wide_gap(numbers: set[float]) -> bool:
     ordered = sorted(numbers)
     gaps = [second - first for first, second in pairwise(ordered)]
@@ -205,7 +199,7 @@ def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
-    titles: dict[str, dict[str, str]] = {}
+    titles: dict[tuple[str, str], str] = {}
     for name in names:
         for column, result in cells:
             number = _number(result.definitions.get(name, ""))
@@ -213,17 +207,15 @@ def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
                 others = {
                     key: text for key, text in result.definitions.items() if key not in {name, RTT}
                 }
+                title = titles[name, column] = variant_name(result.section, others)
                 curves = groups.setdefault((name, _key(result)), {})
-                title = variant_name(result.section, others)
-                titles.setdefault(name, {})[column] = title
                 curves.setdefault(title, []).append((number, result))
     for (name, _), curves in groups.items():
         if all(len(curve) > 1 for curve in curves.values()):
-            in_colours: list[str] = []
-            for column in columns:
-                title = titles[name].get(column, column)
-                in_colours.append(column if title in in_colours else title)
-            yield _chart_over_values(name, curves, in_colours)
+            firsts = {titles.get((name, column), column): column for column in reversed(columns)}
+            in_colours = {column: title for title, column in firsts.items()}
+            shown = [in_colours.get(column, column) for column in columns]
+            yield _chart_over_values(name, curves, shown)
 
 
 def _chart_over_values(
@@ -276,7 +268,7 @@ def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator
     recorded = [
         (*cell, cell[1].cell.without_operation) for cell in cells if _has_latencies(cell[1])
     ]
-    for row in _rows(
+    for row in rows_of(
         (column, result) for column, result, plain in recorded if result.cell == plain
     ):
         yield _distribution(row, columns, description(row[0][1]))

@@ -265,6 +265,12 @@ def extent(result: CellResult) -> tuple[float, ...]:
     )
 
 
+def rows_of(cells: Iterable[Columned]) -> list[list[Columned]]:
+    """Return the results of each row of the tables, in the order of the tables."""
+    rows = grouped(((cell[1].cell.benchmark, cell[1].cell.parameters), cell) for cell in cells)
+    return sorted(rows.values(), key=lambda row: extent(row[0][1]))
+
+
 def description(result: CellResult, axis: Parameter | None = None) -> str:
     """Describe the clients and the objects of a cell.
 

@@ -10,10 +10,8 @@ from typing import Any
 from rich.filesize import decimal
 
 from zodbshootout.model.costs import BYTES, OVER_TIME, SECONDS
-from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
-from zodbshootout.model.specification import Parameters
 from zodbshootout.reports.elements import (
     DASH,
     Chart,
@@ -31,6 +29,7 @@ from zodbshootout.reports.headings import (
     description,
     distance_of,
     in_columns,
+    rows_of,
     title_of,
 )
 from zodbshootout.reports.metrics import METRICS, OBJECTS, PERCENTILES, Metric, metric_of
@@ -148,12 +147,7 @@ def _digits(times: float) -> str:
 
 def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each row of the tables in which a contender takes longer with time."""
-    rows: dict[tuple[str, Parameters], list[Columned]] = {}
-    for column, result in cells:
-        if result.starts and result.over_time is None:
-            row = rows.setdefault((result.cell.benchmark, result.cell.parameters), [])
-            row.append((column, result))
-    for row in rows.values():
+    for row in rows_of(cell for cell in cells if cell[1].starts and cell[1].over_time is None):
         kinds = {result.trend.within_runs for _, result in row if result.trend}
         for within_runs in sorted(kinds):
             yield _chart(row, columns, within_runs=within_runs)
@@ -248,19 +242,9 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
         }
 
 
-def _rows_over_time(cells: Sequence[Columned]) -> list[list[Columned]]:
-    """Return the cells that were measured with ``--for``, row by row."""
-    rows = grouped(
-        ((result.cell.benchmark, result.cell.parameters), (column, result))
-        for column, result in cells
-        if result.over_time is not None
-    )
-    return list(rows.values())
-
-
 def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
     """Yield a table of each quantity for each row that was measured with ``--for``."""
-    for row in _rows_over_time(cells):
+    for row in rows_of(cell for cell in cells if cell[1].over_time):
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
         result = row[0][1]
@@ -313,7 +297,7 @@ def _entry(part: CellResult | None, metric: Metric) -> Entry:
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart of each quantity for each row that was measured with ``--for``."""
-    for row in _rows_over_time(cells):
+    for row in rows_of(cell for cell in cells if cell[1].over_time):
         for metric in QUANTITIES:
             if points := [point for cell in row for point in _points(*cell, metric)]:
                 result = row[0][1]

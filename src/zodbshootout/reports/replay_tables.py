@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.grouping import grouped
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.recording.description import Step
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Row, Style, Table
-from zodbshootout.reports.headings import Columned, description
+from zodbshootout.reports.headings import Columned, description, rows_of
 from zodbshootout.reports.metrics import METRICS, per_iteration
 from zodbshootout.results.result import USUAL, CellResult
 
@@ -83,12 +82,8 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
 
 def _groups(cells: Sequence[Columned]) -> list[Mapping[str, CellResult]]:
     """Group the replays that have the same parameters; a group maps columns to results."""
-    groups = grouped(
-        (result.cell.parameters, (column, result))
-        for column, result in cells
-        if result.timed and result.cell.parameters.workload.name
-    )
-    return list(map(dict, groups.values()))
+    replays = (cell for cell in cells if cell[1].timed and cell[1].cell.parameters.workload.name)
+    return list(map(dict, rows_of(replays)))
 
 
 def _about(group: Mapping[str, CellResult]) -> str:

@@ -211,7 +211,6 @@ class _Bisection:
     def _run(
         self, good: Environment, candidate: Environment, decision: Decision, first: Step | None
     ) -> list[CellResult]:
-        """Measure two commits in one run; return the results."""
         options = self.options
         if first is not None:
             options = replace(options, only=[first.contender], benchmarks=[first.benchmark])

@@ -88,7 +88,6 @@ class Configuration:
     ``None`` if another Python should read it."""
     servers: Sequence[ServerSection]
     environments: Mapping[str, Environment]
-    """The environments by name."""
     names: Mapping[str, str]
     """The names that the run defines."""
     texts: Mapping[Any, Section]

@@ -115,7 +115,6 @@ class Contender:
         return replace(self, storage=replace(self.storage, distances=distances), variant=variant)
 
     def opened(self, info: StorageInfo) -> Contender:
-        """Return the contender with the *info* of its storage."""
         is_private = self.servers and info.server_place is Place.HERE
         known = replace(
             info,
@@ -126,7 +125,6 @@ class Contender:
         return replace(self, info=known, storage=storage)
 
     def with_versions(self, versions: Mapping[str, str]) -> Contender:
-        """Return the contender with additional *versions* of software."""
         info = replace(self.info, versions={**self.info.versions, **versions})
         return replace(self, info=info)
 

@@ -274,7 +274,6 @@ def _unknown(section: Section) -> _Irreplaceable:
 
 
 def _items(server: _Server) -> Iterator[Item]:
-    """Yield the content of a private server's section."""
     place = server.place
     if server.encrypted:
         yield Key("ssl", "true", "true", place)

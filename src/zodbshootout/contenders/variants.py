@@ -237,7 +237,6 @@ class Variants:
 
 
 def _names(variant: Variant) -> list[str]:
-    """Return the names of a variant's contender sections."""
     names = [section.name for section, _ in variant.configuration.contenders]
     if not names:
         raise UserError(
@@ -332,7 +331,6 @@ def _short_names(sources: Sequence[Source]) -> list[str]:
 def _read_file(
     source: Source, options: VariantOptions, places: ExitStack, guardian: Guardian, mask: Mask
 ) -> list[Variant]:
-    """Read a configuration once per variant."""
     against, definitions = options.against, options.definitions
     variants = []
     for environment in [options.base, *against] if against else [None]:

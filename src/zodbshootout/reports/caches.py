@@ -69,10 +69,6 @@ def _share(result: CellResult) -> float:
     return hit_rate(result, "cacheable_loads") or 0.0
 
 
-def _shares(results: Sequence[CellResult]) -> list[float]:
-    return sorted(map(_share, results))
-
-
 def _is_small(results: Sequence[CellResult]) -> bool:
     """Return whether a hit rate is low or, for an outdated cache, next to nothing."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
@@ -100,7 +96,7 @@ def _listed(columns: Mapping[str, Sequence[CellResult]]) -> str:
 
 
 def _extremes(results: Sequence[CellResult]) -> str:
-    shares = [f"{share:.0%}" for share in _shares(results)]
+    shares = [f"{share:.0%}" for share in sorted(map(_share, results))]
     return " to ".join(dict.fromkeys([shares[0], shares[-1]]))
 
 

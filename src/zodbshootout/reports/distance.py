@@ -233,7 +233,6 @@ def _key(result: CellResult) -> tuple[str, Parameters]:
 
 
 def _curves(cells: Sequence[Columned]) -> dict[tuple[str, Parameters], dict[str, _Curve]]:
-    """Return the curves of each benchmark, by column."""
     timed = [(column, result) for column, result in cells if _has_time(result)]
     by_key = grouped((_key(result), (column, (_rtt(result), result))) for column, result in timed)
     return {

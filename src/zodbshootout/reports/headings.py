@@ -56,11 +56,9 @@ class ResultSet:
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return self.path.name if self.path else ""
 
     def column(self, contender: str) -> str:
-        """Return the title of a contender's column."""
         return f"{self.label}: {contender}" if self.label else contender
 
 
@@ -130,12 +128,10 @@ class Group:
 
     @cached_property
     def results(self) -> list[CellResult]:
-        """The results of the cells."""
         return [result for _, result in self.cells]
 
     @property
     def columns(self) -> list[str]:
-        """The titles of the columns."""
         return list(dict.fromkeys(column for column, _ in self.cells))
 
     @property

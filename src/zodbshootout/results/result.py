@@ -336,7 +336,6 @@ class CellResult:
 
     @property
     def values_by_run(self) -> Sequence[Sequence[float]]:
-        """The values of each run."""
         return self.figures or [run.values for run in self.runs]
 
     @cached_property

@@ -173,7 +173,6 @@ class Phases:
     """The slices of one contender before, during and after an operation."""
 
     worker: Worker
-    """The worker with the clients."""
     operator: Operator
     """Carries out the operation; it may be the same worker."""
     operation: Specification | None
@@ -184,7 +183,6 @@ class Phases:
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)
-    """The slices of the current phase."""
 
     def runs(self) -> Iterator[tuple[str, Any]]:
         """Take all slices; yield each phase's name and run as soon as it is finished.

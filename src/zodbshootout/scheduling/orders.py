@@ -97,7 +97,6 @@ class Tasks:
             self._packed.add(cell.contender)
 
     def measuring(self, cell: Cell) -> Measure:
-        """Return the task to measure a cell."""
         profile = None
         if self.options.profiles is not None:
             # An older Python cannot load a path that Python 3.13 has pickled.
@@ -124,7 +123,6 @@ class Tasks:
         return Specification(storage, cell.parameters.operation, owned)
 
     def counting(self, cell: Cell) -> Specification:
-        """Return the specification for counting the traffic of a cell."""
         return self._specification(cell, run=secrets.token_hex(4))
 
     def _specification(self, cell: Cell, run: str = "") -> Specification:

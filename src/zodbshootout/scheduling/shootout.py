@@ -251,7 +251,8 @@ class Shootout:
     def _measure_round(self, row: Row, number: int) -> None:
         """Make one run of each cell of a row, and repeat those in which a process crashed."""
         # After --resume, a cell may already have its run of this round.
-        cells = self._without_run(self.store.unsettled(row), number)
+        known = self.store.unsettled(row)
+        cells = [cell for cell in known if len(self.store.result(cell).runs) <= number]
         first = number * self._calibrations[row].all_turns
         self._tries = dict.fromkeys(cells, 0)
         while cells:
@@ -275,10 +276,6 @@ class Shootout:
     def _fork_server(self, interpreter: Interpreter | None, number: int) -> ForkServer:
         modules = self.tasks.modules(interpreter)
         return self.fork_servers.for_round(number, interpreter, modules)
-
-    def _without_run(self, cells: Sequence[Cell], number: int) -> list[Cell]:
-        """Return the cells that lack run *number*, counted from 0."""
-        return [cell for cell in cells if len(self.store.result(cell).runs) <= number]
 
     def _measurable(self, row: Row) -> list[Cell]:
         return [cell for cell in row if self.plan.failure(cell) is None] or list(row)

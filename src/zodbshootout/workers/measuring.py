@@ -132,7 +132,6 @@ class Measuring(Operation):
         self.loops = 0
         """Iterations of each client in a slice that is not coarse."""
         self._latest: Sample | None = None
-        """The sample of the latest slice."""
         self.samples: list[Sample] = []
         """The samples of this run; once it is complete, without warm-ups."""
         self.numbers: list[int] = []
@@ -189,7 +188,6 @@ class Measuring(Operation):
         return bool(is_last)
 
     def summary(self) -> Metadata:
-        """Return the metadata that summarize the run."""
         crew = self._crew
         summary = summarize(self.samples, self.numbers, crew.hosts, crew.clock_uncertainty)
         return {**summary, **distance_metadata(crew.delivered())}

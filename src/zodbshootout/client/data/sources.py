@@ -32,7 +32,6 @@ class Source(FileStorage):  # type: ignore[misc]
         self._blobs = FilesystemHelper(blob_dir) if blob_dir else None
 
     def loadBlob(self, oid: bytes, serial: bytes) -> str:  # noqa: N802
-        """Return the path of a blob's file."""
         path = "" if self._blobs is None else self._blobs.getBlobFilename(oid, serial)
         if not os.path.exists(path):  # noqa: PTH110
             raise POSKeyError(oid, serial)
@@ -44,7 +43,6 @@ class Source(FileStorage):  # type: ignore[misc]
         serial: bytes,
         blob: Any = None,  # noqa: ARG002
     ) -> BinaryIO:
-        """Open a blob's file."""
         return open(self.loadBlob(oid, serial), "rb")  # noqa: PTH123
 
 

@@ -219,17 +219,14 @@ def add_point(
     :raises UserError: if a file cannot be written
     """
     of_contender = grouped((result.cell.contender, result) for result in results)
-    roles = [_roles(original, contenders) for original in contenders if not original.variant_of]
-    cells = [
-        cell
-        for names in roles
-        for cell in point_cells({role: of_contender[name] for role, name in names.items()})
+    sides = [
+        {role: of_contender[name] for role, name in _roles(original, contenders).items()}
+        for original in contenders
+        if not original.variant_of
     ]
+    cells = [cell for side in sides for cell in point_cells(side)]
     by_role = grouped(
-        (role, result)
-        for names in roles
-        for role, name in names.items()
-        for result in of_contender[name]
+        (role, result) for side in sides for role, own in side.items() for result in own
     )
     if not any(POSITION in cell.ratios for cell in cells):
         reason = _reason(by_role.get(ANCHOR, [])) or "there are too few runs"

@@ -26,23 +26,19 @@ OPERATION_CALLS = frozenset(
 """The methods of an :class:`Operation` that another process may call."""
 
 
-class TimedCall:
+class TimedCall(threading.Thread):
     """A call in its own thread, with the times at which it began and ended.
 
     The times are those of the clock that times clients.
     """
 
     def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__(name="operation", daemon=True)
         self._call = call
-        self._thread = threading.Thread(target=self._run, name="operation", daemon=True)
         self._error: BaseException | None = None
         self.began = self.ended = 0.0
 
-    def start(self) -> None:
-        """Begin the call without waiting for it."""
-        self._thread.start()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         self.began = time.perf_counter()
         try:
             self._call()
@@ -52,7 +48,7 @@ class TimedCall:
 
     def times(self) -> tuple[float, float] | None:
         """Return when the call began and ended, ``None`` if it is running; raise its exception."""
-        if self._thread.is_alive():
+        if self.is_alive():
             return None
         if self._error is not None:
             raise self._error
@@ -60,8 +56,8 @@ class TimedCall:
 
     def wait(self) -> None:
         """Wait until the call has ended, if it was ever started."""
-        if self._thread.ident is not None:
-            self._thread.join()
+        if self.ident is not None:
+            self.join()
 
 
 class Operation:

@@ -35,13 +35,14 @@ class OpenPage:
         folds = "document.querySelectorAll('.part, .inner')"
         self.page.evaluate(f"{folds}.forEach((fold) => {{ fold.open = true }})")
         charts = self.page.locator("[data-chart]:visible")
-        for number in range(charts.count()):
+        count: int = charts.count()
+        for number in range(count):
             charts.nth(number).scroll_into_view_if_needed()
             charts.nth(number).locator("svg").wait_for()
         drawn = self.page.locator("[data-drawn]:visible")
-        for number in range(charts.count()):
+        for number in range(count):
             drawn.nth(number).wait_for()
-        return charts.count()
+        return count
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from tests import generated, missing
 
@@ -18,6 +18,8 @@ MOST_WORKERS = 4
 """The most processes that run tests, which start many of their own."""
 WITH_WHEELS = 900
 """Seconds that a test may take in which wheels are fetched or built."""
+WITHOUT_SERVERS = 30
+"""Seconds that a test may take that starts no servers; it usually takes less than 0.2 s."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,6 +85,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.servers)
         if item.get_closest_marker("network") is not None:
             item.add_marker(pytest.mark.timeout(WITH_WHEELS))
+        limit: dict[str, Any] = {}
+        if item.get_closest_marker("servers") is None:
+            limit["timeout"] = WITHOUT_SERVERS
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            # It would catch the error of a signal, and repeat without a limit what takes too long.
+            limit["method"] = "thread"
+        if limit:
+            item.add_marker(pytest.mark.timeout(**limit))
     items.sort(
         key=lambda item: (
             item.get_closest_marker("servers") is None,

@@ -45,6 +45,14 @@ def test_a_difference_has_the_p_value_and_the_interval_of_welchs_t_test(
     assert difference.interval == pytest.approx((low, high))
 
 
+def test_a_difference_has_the_degrees_of_freedom_of_welch_and_satterthwaite() -> None:
+    difference = mean_of([1.0, 2.0, 4.0]) - mean_of([2.0, 4.5, 3.0, 8.0, 6.0])
+    # As scipy.stats.ttest_ind calculates them.
+    assert difference.df == pytest.approx(5.8623725571611)
+    assert difference.p_value == pytest.approx(0.1394751626070)
+    assert difference.interval == pytest.approx((-5.7746217616352, 1.0412884283018))
+
+
 @pytest.mark.parametrize("numbers", [[3.0], [3.0, 3.0], [2.0, 4.0]])
 def test_fewer_than_three_numbers_have_an_infinite_interval(numbers: list[float]) -> None:
     few, three = mean_of(numbers), mean_of([1.0, 2.0, 4.0])

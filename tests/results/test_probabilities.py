@@ -35,6 +35,12 @@ def test_a_quantile_is_that_of_scipy(df: float, tail: float) -> None:
     assert t_quantile(df, tail) == pytest.approx(-float(stdtrit(df, tail)), rel=1e-9, abs=0)
 
 
+@pytest.mark.parametrize("df", [1e7, 1e8, 1e9, 1e12, 1e15])
+def test_a_quantile_of_many_degrees_of_freedom_is_nearly_that_of_infinitely_many(df: float) -> None:
+    for tail in (1e-6, 0.001, 0.025, 0.3):
+        assert t_quantile(df, tail) == pytest.approx(t_quantile(math.inf, tail), rel=1e-6)
+
+
 @pytest.mark.parametrize("tail", [1e-12, 0.001, 0.025, 0.4999])
 def test_the_tail_beyond_a_quantile_is_what_it_was_asked_for(tail: float) -> None:
     for df in (0.5, 1, 2, 2.5, 7.3, 40, 299.5, 300.5, 1e5):

@@ -24,7 +24,7 @@ from tests.integration.command import (
     start,
     wait_until,
 )
-from tests.integration.sections import contender, filestorage
+from tests.integration.sections import ZEO_SERVER, contender, filestorage, zeo
 from tests.integration.zygote import Zygote, zygote
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere commands are started")
@@ -50,15 +50,17 @@ def test_a_forked_run_measures_and_leaves_as_much_as_a_started_one(tmp_path: Pat
     outcomes = []
     for name, measure in (("forked", run), ("started", started)):
         (place := tmp_path / name).mkdir()
-        (place / "x.conf").write_text(contender("fs", filestorage("$scratch/x.fs")))
+        (place / "x.conf").write_text(
+            f"{ZEO_SERVER}{contender('zeo', zeo())}{contender('fs', filestorage('$scratch/x.fs'))}"
+        )
         done = measure(place, "x.conf", "add", "-c", "1", *QUICK, "-o", "a.json")
         reported = measure(place, "report", "a.json", "-o", "a.md")
         measured = cells(place / "a.cells.jsonl")
-        progress = re.sub(r"[\d,]+$", "FIGURE", done.err.rstrip())
+        progress = re.sub(r"(zeo|fs) [\d,]*\d", r"\1 FIGURE", done.err)
         outcomes.append((done.status, progress, measured, left_behind(place), reported))
     forked, by_interpreter = outcomes
     assert forked == by_interpreter
-    assert forked[2] == {("fs", "add"): ("measured", "")}
+    assert forked[2] == {(name, "add"): ("measured", "") for name in ("zeo", "fs")}
 
 
 ENDINGS = (

@@ -1,7 +1,8 @@
 """A process that has imported the command, and forks one for each list of arguments.
 
 ``python -m tests.integration.zygote`` with a socket as standard input: a new interpreter would
-import the same modules for a second, hundreds of times in a run of the tests.
+import the same modules for a second, hundreds of times in a run of the tests.  A forked command
+forks its fork servers and ZEO servers for the same reason; see :class:`ForkedChild`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import inspect
 import json
+import logging
 import os
 import select
 import signal
@@ -20,10 +23,13 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
+
+from zodbshootout import guardian
 
 from tests.integration.stacks import end_with_stacks
 
@@ -126,23 +132,41 @@ def become(
     """Be the command, as if a new interpreter ran it in *directory*."""
     from zodbshootout import __main__ as program
 
-    for number, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, number)
+    with_streams(descriptors)
+    for descriptor in descriptors:
         os.close(descriptor)
+    guardian.Child = ForkedChild  # type: ignore[misc]
+    as_if_new([str(program.__file__), *words], directory, environment)
+    end_after(program.run)
+
+
+def with_streams(descriptors: Sequence[int]) -> None:
+    """Use these descriptors as standard input, output and error; -1 stands for the present one."""
+    for number, descriptor in enumerate(descriptors):
+        if descriptor != -1:
+            os.dup2(descriptor, number)
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, buffering, "utf-8", errors, closefd=False)  # noqa: SIM115
         for number, (mode, buffering, errors) in enumerate(STREAMS)
     )
+
+
+def as_if_new(arguments: Sequence[str], directory: str, environment: Mapping[str, str]) -> None:
+    """Set what a new interpreter would get."""
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
     tempfile.tempdir = None
     sys.path[0] = directory
-    sys.argv = [str(program.__file__), *words]
+    sys.argv = [*arguments]
+
+
+def end_after(main: Callable[[], object]) -> NoReturn:
+    """Call *main*, and end the process as an interpreter does."""
     status = 1
     try:
-        program.run()
+        main()
         status = 0
     except SystemExit as end:
         status = status_of(end.code)
@@ -157,6 +181,78 @@ def become(
         os._exit(status)
 
 
+FORKED = {"zodbshootout.workers.fork_server", "ZEO.runzeo"}
+"""The modules that are forked instead of being run by a new interpreter."""
+_PARAMETERS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
+
+
+class ForkedChild(guardian.Child):
+    """A child process that is forked, if it would run one of the modules in this Python."""
+
+    def _execute_child(self, *values: Any) -> None:
+        how = _PARAMETERS.bind(self, *values).arguments
+        if not _can_be_forked(how["args"], how["env"]):
+            super()._execute_child(*values)  # type: ignore[misc]
+            return
+        is_set_up, setting_up = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            end_after(lambda: _be_child(how))
+        os.close(setting_up)
+        os.read(is_set_up, 1)  # until the child has its session, and has closed the other end
+        os.close(is_set_up)
+        self._child_created = True
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(how[name] for name in pipes))  # type: ignore[attr-defined]
+
+
+def _can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    python, option, module, *arguments = [*command, "", ""][: max(3, len(command))]
+    return (
+        (python, option) == (sys.executable, "-m")
+        and module in FORKED
+        and "--gevent" not in arguments  # patches Python before anything else is imported
+        and _is_for_this_python(environment)
+    )
+
+
+def _is_for_this_python(environment: Mapping[str, str]) -> bool:
+    """Return whether an interpreter with these variables would be like this one."""
+    ours = {name: text for name, text in environment.items() if name.startswith("PYTHON")}
+    return "PYTHONPATH" in ours and ours.items() <= os.environ.items()
+
+
+def _be_child(how: Mapping[str, Any]) -> None:
+    """Be a child that was to be executed as Popen describes it."""
+    gc.collect()  # later, garbage would close descriptors of the same numbers
+    gc.unfreeze()
+    if how["start_new_session"]:
+        os.setsid()
+    else:
+        os.setpgrp()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with_streams([how[name] for name in ("p2cread", "c2pwrite", "errwrite")])
+    _close_all_but({0, 1, 2, *map(int, how["pass_fds"])})
+    atexit._clear()
+    for logger in (logging.root, *map(logging.getLogger, logging.root.manager.loggerDict)):
+        logger.handlers.clear()
+        logger.setLevel(logging.WARNING if logger is logging.root else logging.NOTSET)
+    _, _, module, *arguments = how["args"]
+    program = import_module(module)
+    as_if_new([str(program.__file__), *arguments], how["cwd"] or os.getcwd(), how["env"])  # noqa: PTH109
+    sys.exit(program.main())
+
+
+def _close_all_but(kept: Collection[int]) -> None:
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(name) not in kept:
+            with suppress(OSError):  # that of the list itself
+                os.close(int(name))
+
+
 def status_of(code: object) -> int:
     """Return the exit status for the argument of ``sys.exit``, and print it if it is a text."""
     if code is None or isinstance(code, int):
@@ -166,9 +262,13 @@ def status_of(code: object) -> int:
 
 
 def load() -> None:
-    """Import what most commands import, also late."""
+    """Import what most commands and the processes that they start import, also late."""
     from zodbshootout.cli import compare, report, run, show  # noqa: F401
+    from zodbshootout.workers import fork_server
 
+    fork_server._load()
+    for module in ("relstorage.storage", "ZEO.runzeo", "ZEO.ClientStorage"):
+        import_module(module)
     gc.freeze()
 
 

@@ -13,6 +13,7 @@ from zodbshootout.config.configuration import ServerSection
 from zodbshootout.model.specification import Interpreter, variables_for
 from zodbshootout.servers.address import is_loopback
 from zodbshootout.servers.server import START_TIMEOUT, Server, ServerContext
+from zodbshootout.versions import installed_versions
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
@@ -78,13 +79,20 @@ class ZEOServer(Server):
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
+        versions = (
+            installed_versions(_PACKAGES) if self._python is _OURS else self._versions_there()
+        )
+        return {f"{name}_server": version for name, version in versions.items()}
+
+    def _versions_there(self) -> Mapping[str, str]:
+        """Return the versions in another Python; none if it does not tell."""
         command = [self._python.executable, "-c", _VERSIONS, *_PACKAGES]
         try:
             done = subprocess.run(
                 command, check=True, capture_output=True, timeout=START_TIMEOUT,
                 stdin=subprocess.DEVNULL, env=self.environment(),
             )  # fmt: skip
-            versions = json.loads(done.stdout)
+            versions: dict[str, str] = json.loads(done.stdout)
         except (OSError, subprocess.SubprocessError, ValueError):
             return {}
-        return {f"{name}_server": version for name, version in versions.items()}
+        return versions

@@ -6,7 +6,10 @@ import io
 import json
 from collections.abc import Callable
 from functools import cache as cached
+from itertools import product
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pyperf
 import pytest
@@ -29,7 +32,11 @@ from zodbshootout.client.benchmarks import benchmarks
 
 SEVEN = {"add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin"}
 ALL = ("all", "--object-counts", "2", "-p", "1", "-n", "1", "-l", "4", "-o", "a.json")
-SOME = (*QUICK, "-o", "a.json")
+VALUES, WARMUPS, LOOPS = 3, 2, 8
+SOME = (
+    "--object-counts", str(OBJECTS), "-p", "1", "-n", str(VALUES), "-w", str(WARMUPS),
+    "-l", str(LOOPS), "-o", "a.json",
+)  # fmt: skip
 FEW = ("add", "cold", "hot", "conflicts", *SOME)
 Unsupported = set[str | tuple[str, str]]
 """Contenders and cells that are not supported."""
@@ -46,7 +53,14 @@ CREWS: dict[str, tuple[tuple[str, ...], Unsupported]] = {
     ),
 }  # fmt: skip
 """The options of a run of the embedded default, and its unsupported contenders and cells."""
-shares_one_client_run = pytest.mark.xdist_group("alone")
+
+
+def in_one_process(crew: str) -> Any:
+    """Return a parameter whose tests run in one pytest-xdist process, because they share a run."""
+    return pytest.param(crew, marks=pytest.mark.xdist_group(crew))
+
+
+shares_one_client_run = pytest.mark.xdist_group("1 client")
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +98,7 @@ def check_states(states: Cells, unsupported: Unsupported) -> None:
         assert bool(reason) == expected
 
 
-@pytest.mark.parametrize(
-    "crew",
-    [
-        pytest.param(crew, marks=shares_one_client_run if crew == "1 client" else ())
-        for crew in CREWS
-    ],
-)
+@pytest.mark.parametrize("crew", [in_one_process(crew) for crew in CREWS])
 def test_every_supported_cell_of_the_embedded_default_is_measured(
     crew: str, runs: Callable[[str], tuple[Path, Done]]
 ) -> None:
@@ -204,10 +212,90 @@ def test_trap_3_cold_reads_hit_no_cache_and_hot_reads_do(
     for contender in ("zeo", "sqlite"):
         path = place / "a.d" / f"{contender}.json"
         cold, hot = (metadata_of(path, name) for name in ("cold", "hot"))
-        iterations = 2 * int(str(cold["loops"]))
         assert cold["storage_cache_hits"] == 0
-        assert int(str(cold["loads"])) == iterations * (OBJECTS + 1)
-        assert int(str(hot["storage_cache_hits"])) >= 2 * int(str(hot["loops"])) * OBJECTS
+        assert int(str(cold["loads"])) == VALUES * LOOPS * (OBJECTS + 1)
+        assert int(str(hot["storage_cache_hits"])) >= VALUES * LOOPS * OBJECTS
+
+
+def stored_runs(place: Path) -> dict[tuple[str, str], pyperf.Run]:
+    """Return the only run of each cell, by contender and benchmark."""
+    return {
+        (path.stem, benchmark.get_name()): pyperf_run
+        for path in (place / "a.d").iterdir()
+        for benchmark in pyperf.BenchmarkSuite.load(str(path)).get_benchmarks()
+        for pyperf_run in benchmark.get_runs()
+    }
+
+
+@pytest.mark.parametrize(
+    ("crew", "clients"),
+    [
+        pytest.param(*pair, marks=pytest.mark.xdist_group(pair[0]))
+        for pair in (("1 client", 1), ("threads", 2), ("threads with a DB each", 2))
+    ],
+)
+def test_stored_values_agree_with_the_metadata_of_the_clients(
+    crew: str, clients: int, runs: Callable[[str], tuple[Path, Done]]
+) -> None:
+    words = CREWS[crew][0]
+    values, loops = (int(words[words.index(option) + 1]) for option in ("-n", "-l"))
+    compared = {"add", "steamin", "cold", "hot", "conflicts"}
+    stored = {cell: one for cell, one in stored_runs(runs(crew)[0]).items() if cell[1] in compared}
+    assert stored
+    for cell, pyperf_run in stored.items():
+        metadata = pyperf_run.get_metadata()
+        assert metadata["clients"] == clients
+        own = [metadata[f"client_{client}_s"] for client in range(1, clients + 1)]
+        assert f"client_{clients + 1}_s" not in metadata
+        assert len(pyperf_run.values) == values, cell
+        assert metadata["loops"] == loops
+        on_clock, total = metadata["on_clock_s"], sum(pyperf_run.values)
+        if clients == 1:
+            mean = clients / sum(1 / one for one in own if one)
+            assert fmean(pyperf_run.values) == pytest.approx(mean, rel=1e-6), cell
+            assert on_clock == pytest.approx(total * loops, rel=1e-6), cell
+        else:
+            # The clients ran for that long, most of them to the end.
+            assert total < on_clock < 1000 * total * loops, cell
+        # The longest iteration fits in the time on the clock and is not far below the mean.
+        assert metadata["latency_max_s"] <= on_clock
+        assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.5, cell
+
+
+def numbers(text: Any) -> list[float]:
+    return [float(word) for word in str(text).split()]
+
+
+@shares_one_client_run
+def test_warm_ups_stay_out_of_the_summaries(runs: Callable[[str], tuple[Path, Done]]) -> None:
+    stored = stored_runs(runs("1 client")[0])
+    for cell in product(("memory", "filestorage", "zeo", "sqlite"), ("add", "cold", "hot")):
+        metadata = stored[cell].get_metadata()
+        assert len(stored[cell].warmups) == WARMUPS
+        slices = numbers(metadata["slices"])
+        assert slices == [WARMUPS + number for number in range(VALUES)], cell
+        starts = numbers(metadata["slice_starts_s"])
+        assert starts == sorted(set(starts))
+        assert len(starts) == VALUES
+        assert metadata["iterations"] == VALUES * LOOPS, cell
+        assert metadata["iterations_uncounted"] == 0
+        if cell[1] in {"cold", "hot"}:
+            assert metadata["loads"] == VALUES * LOOPS * (OBJECTS + 1), cell
+
+
+@shares_one_client_run
+def test_every_contender_runs_a_slice_before_any_runs_the_next(
+    runs: Callable[[str], tuple[Path, Done]],
+) -> None:
+    stored = stored_runs(runs("1 client")[0])
+    added = [one.get_metadata() for (_, name), one in stored.items() if name == "add"]
+    assert len(added) >= 3
+    assert len({metadata["slices"] for metadata in added}) == 1
+    starts = [numbers(metadata["slice_starts_s"]) for metadata in added]
+    for number in range(VALUES - 1):
+        assert max(seconds[number] for seconds in starts) < min(
+            seconds[number + 1] for seconds in starts
+        )
 
 
 APPENDING = ("steamin", *QUICK, "--only", "memory", "--append", "a.json")

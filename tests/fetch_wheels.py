@@ -63,7 +63,8 @@ class WheelSet:
                     *self.requirements,
                 ],
                 check=True,
-                env={"LDCXXSHARED": "c++ -shared", **os.environ},
+                # Compiling takes most of the time, and nothing is timed in these environments.
+                env={"LDCXXSHARED": "c++ -shared", "CFLAGS": "-O0", **os.environ},
             )  # fmt: skip
         (self.directory / COMPLETE).write_text(" ".join(self.requirements))
 

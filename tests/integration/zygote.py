@@ -29,9 +29,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from zodbshootout import guardian
-
 from tests.integration.stacks import end_with_stacks
+from zodbshootout import guardian
 
 MAX_BYTES = 2**16
 STREAMS = (("r", -1, "strict"), ("w", -1, "strict"), ("w", 1, "backslashreplace"))

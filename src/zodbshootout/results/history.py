@@ -53,8 +53,8 @@ class Package:
     commit: str = ""
     """The commit in a checkout or a repository; empty for a release."""
     url: str = ""
-    """The URL that it was installed from, as in :class:`~zodbshootout.versions.Origin`; empty for a package
-    index."""
+    """The URL that it was installed from, as in :class:`~zodbshootout.versions.Origin`; empty for a
+    package index."""
     modified: bool = False
     """Whether the checkout differed from its commit."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -85,20 +87,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.servers)
         if item.get_closest_marker("network") is not None:
             item.add_marker(pytest.mark.timeout(WITH_WHEELS))
-        limit: dict[str, Any] = {}
         if item.get_closest_marker("servers") is None:
-            limit["timeout"] = WITHOUT_SERVERS
-        if is_hypothesis_test(getattr(item, "obj", None)):
-            # It would catch the error of a signal, and repeat without a limit what takes too long.
-            limit["method"] = "thread"
-        if limit:
-            item.add_marker(pytest.mark.timeout(**limit))
+            item.add_marker(pytest.mark.timeout(WITHOUT_SERVERS))
     items.sort(
         key=lambda item: (
             item.get_closest_marker("servers") is None,
             item.get_closest_marker("network") is not None,
         )
     )
+
+
+class TookTooLongError(BaseException):
+    """A test has reached its limit; no :class:`Exception`, so that Hypothesis does not catch it."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> Iterator[Any]:
+    """Let a timeout end tests of Hypothesis, which would repeat, without a limit, what fails."""
+    result = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    if is_hypothesis_test(getattr(item, "obj", None)) and callable(fail):
+
+        def end(number: int, frame: FrameType | None) -> None:
+            try:
+                fail(number, frame)
+            except pytest.fail.Exception as error:
+                raise TookTooLongError(str(error)) from None
+
+        signal.signal(signal.SIGALRM, end)
+    return result
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

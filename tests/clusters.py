@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dask
 import psutil
 
 from tests.integration.command import environment, wait_until
@@ -81,6 +80,7 @@ def dask_cluster(
             for name, before in workers.items()
         }
         # Imported in the context below, it would lose its defaults at the end of that.
+        import dask
         from distributed import Client
 
         connect: Any = Client  # it has no types

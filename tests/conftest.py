@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import pytest
+import zodburi
 from hypothesis import is_hypothesis_test, settings
 
 from tests import generated, missing
+from zodbshootout.plugins import entries
 
 OF_SERVERS = {Path(__file__).parent / name for name in ("faults", "integration")}
 """The directories of tests that run the command with its servers and workers."""
@@ -46,6 +49,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def full(request: pytest.FixtureRequest) -> bool:
     """Return whether to run the long form of a test."""
     return bool(request.config.getoption("--full"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def resolvers() -> Iterator[None]:
+    """Let zodburi search the installed packages for resolvers once, not for each URI."""
+    with mock.patch.object(zodburi, "entry_points", entries):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ for two of the sets, the packages that ``tests/install_servers.py`` installs.
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shutil
 import subprocess
@@ -103,19 +104,21 @@ NEWT = WheelSet(
     "newt", ["newt.db==0.9.0", "RelStorage<3", "ZODB<6", "psycopg2-binary", "setuptools<81"]
 )
 PYPY = WheelSet("pypy", ["ZODB"], "pypy3")
-PGJSONB_PYTHON = python_since(3, 12)
-"""A Python on which zodb-pgjsonb runs, ``None`` if none is found."""
-PGJSONB = WheelSet(
-    "pgjsonb", ["zodb-pgjsonb", "RelStorage", "psycopg2-binary"], PGJSONB_PYTHON or ""
-)
-SETS = (PYPY, NEWT, RELSTORAGE, OLD, ZEO, *([PGJSONB] if PGJSONB_PYTHON else []))
-"""All sets, the one that takes longest first."""
+
+
+@functools.cache
+def pgjsonb() -> WheelSet | None:
+    """Return the wheels of zodb-pgjsonb, ``None`` if there is no Python on which it runs."""
+    python = python_since(3, 12)
+    requirements = ["zodb-pgjsonb", "RelStorage", "psycopg2-binary"]
+    return WheelSet("pgjsonb", requirements, python) if python else None
 
 
 def main() -> int:
     """Fetch the missing sets, two at a time; return the exit status."""
+    longest_first = (PYPY, NEWT, RELSTORAGE, OLD, ZEO, pgjsonb())
     with ThreadPoolExecutor(2) as pool:
-        fetched = list(pool.map(_ensure_fetched, SETS))
+        fetched = list(pool.map(_ensure_fetched, filter(None, longest_first)))
     return int(not all(fetched))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import itertools
@@ -52,6 +53,7 @@ def test_every_listed_name_and_member_has_a_docstring(module: ModuleType) -> Non
             assert any(of_classes), f"{match['name']}.{member}"
 
 
+@functools.cache
 def docstrings(cls: type) -> dict[str, str]:
     """Return the docstrings of a class's methods and attributes, by name."""
     if not cls.__module__.startswith("zodbshootout."):

@@ -33,6 +33,7 @@ def packages() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_debian_has_the_packages() -> None:
     if shutil.which("apt-cache") is None or not any(LISTS.glob("*_Packages*")):
         pytest.skip("this system has no list of Debian's packages")

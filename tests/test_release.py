@@ -43,6 +43,7 @@ def test_a_tag_has_to_be_the_version(root: Path, tmp_path: Path) -> None:
 def test_a_command_that_fails_ends_the_release(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(release, "python_with", lambda _: sys.executable)
     monkeypatch.setattr(release, "clone", lambda *_: release.run("false"))
     assert release.main([]) == 1
     assert capsys.readouterr().err.endswith("release: failed with status 1: false\n")

@@ -171,6 +171,11 @@ def test_a_chart_without_figures_is_an_error(tmp_path: Path) -> None:
         status, _, stderr = outcome("report", path, "-o", tmp_path / f"a.{ending}")
         assert status == 2
         assert "no chart can be drawn: there are no figures" in stderr
+
+
+@pytest.mark.slow
+def test_a_page_without_figures_says_why(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.json", failed(EVERYTHING[0].cell, "gone"))
     status, _, _ = outcome("report", path, "-o", tmp_path / "a.html")
     assert status == 0
     assert "gone" in (tmp_path / "a.html").read_text(encoding="utf-8")

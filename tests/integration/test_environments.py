@@ -15,12 +15,11 @@ import pytest
 from tests.fetch_wheels import (
     NEWT,
     OLD,
-    PGJSONB,
-    PGJSONB_PYTHON,
     PYPY,
     RELSTORAGE,
     ZEO,
     WheelSet,
+    pgjsonb,
 )
 from tests.integration.command import (
     QUICK,
@@ -343,13 +342,15 @@ def test_newt_db_is_measured_next_to_the_relstorage_it_needs(place: Path) -> Non
 
 def pgjsonb_run(place: Path, *words: str) -> Done:
     """Run the sample of zodb-pgjsonb with some benchmarks and options."""
-    python = f"python={PGJSONB_PYTHON}"
+    packages = pgjsonb()
+    if packages is None:
+        pytest.skip("there is no Python 3.12 or later")
+    python = f"python={packages.python}"
     words = ("pgjsonb-sample", *words, *QUICK, "--define", python, "-o", "a.json")
-    return run(place, *words, **wheels(PGJSONB))
+    return run(place, *words, **wheels(packages))
 
 
 @pytest.mark.network
-@pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
 def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
     chosen = ("add", "cold", "store")
     done = pgjsonb_run(place, *chosen, "--zap", "force")
@@ -371,7 +372,6 @@ def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.skipif(PGJSONB_PYTHON is None, reason="there is no Python 3.12 or later")
 def test_a_pool_of_zodb_pgjsonb_has_to_have_two_connections_for_each_thread(place: Path) -> None:
     words = ("add", "--only", "pgjsonb", "--threads", "shared", "-c", "2,3")
     done = pgjsonb_run(place, *words, "--define", "connections=4")

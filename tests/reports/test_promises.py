@@ -105,6 +105,7 @@ def test_the_places_of_servers_are_named_if_there_is_one() -> None:
     assert promises(served[:1]) == ["servers: zeo on this machine, started by the run"]
 
 
+@pytest.mark.slow
 def test_a_table_has_the_lines_after_its_verdicts_and_a_page_at_its_top() -> None:
     fast, slow = [[0.1, 0.1]] * 5, [[0.2, 0.2]] * 5
     results = [

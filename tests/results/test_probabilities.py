@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtr, stdtrit
-from scipy.stats import false_discovery_control
 
 from zodbshootout.results.probabilities import corrected, t_quantile, t_tail
 
@@ -47,11 +46,20 @@ def test_the_tail_beyond_a_quantile_is_what_it_was_asked_for(tail: float) -> Non
         assert t_tail(df, t_quantile(df, tail)) == pytest.approx(tail, rel=1e-10, abs=0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.02, 1.0])), min_size=1))
 def test_p_values_are_corrected_as_by_scipy(p_values: list[float]) -> None:
+    from scipy.stats import false_discovery_control
+
     assert corrected(p_values, level=1.0) == pytest.approx(
         false_discovery_control(p_values).tolist(), rel=1e-9, abs=0
     )
+
+
+def test_p_values_are_corrected_for_their_number_and_rank() -> None:
+    corrections = corrected([0.04, 0.5, 0.01, 0.02, 0.03], level=1.0)
+    assert corrections == pytest.approx([0.05, 0.5, 0.05, 0.05, 0.05])
+    assert corrected([0.001, 0.5, 0.02], level=1.0) == pytest.approx([0.003, 0.5, 0.03])
 
 
 def test_p_values_above_the_level_need_no_correction() -> None:

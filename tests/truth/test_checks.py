@@ -283,8 +283,8 @@ class SmallCacheStorageType(CachingStorageType):
 
 @pytest.mark.parametrize(
     ("name", "shared", "size", "loads"),
-    [("hot", False, 1, 11), ("hot", True, 3, 11), ("prefetch_cold", True, 3, 10),
-     ("warm", True, 3, 11), ("warm", False, 1, 11)],
+    [("hot", False, 1, 11), ("hot", True, 2, 11), ("prefetch_cold", True, 2, 10),
+     ("warm", True, 2, 11), ("warm", False, 1, 11)],
 )  # fmt: skip
 @pytest.mark.parametrize(("room", "share"), [(0, 0.0), (1, 0.5), (2, 1.0)])
 def test_a_small_cache_is_measured_and_the_loads_that_it_could_serve_are_counted(

@@ -78,8 +78,9 @@ def unopened(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     generated.full = config.getoption("--full")
     missing.skips = not config.getoption("--skip-none")
-    settings.register_profile("any machine", deadline=None)
-    settings.load_profile("any machine")
+    settings.register_profile("usual", deadline=None, max_examples=generated.EXAMPLES)
+    settings.register_profile("full", deadline=None)
+    settings.load_profile("full" if generated.full else "usual")
     # A shell's background job ignores SIGINT, and every command that a test starts would inherit
     # that and miss the interrupts of the test.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

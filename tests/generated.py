@@ -6,6 +6,8 @@ from hypothesis import HealthCheck, settings
 
 full = False
 """Whether all input is generated: ``--full``."""
+EXAMPLES = 25
+"""The number of examples in a usual run of a test that does not say it."""
 
 
 def examples(few: int, many: int) -> settings:

@@ -64,11 +64,10 @@ def test_clients_on_local_hosts_fill_the_table(home: Path) -> None:
 
 
 @shares_two_hosts
-@pytest.mark.parametrize("kind", [("--threads", "shared"), ("--threads", "unique"), ("--gevent",)])
 def test_clients_on_hosts_of_a_running_cluster_fill_the_table(
-    kind: tuple[str, ...], home: Path, two_hosts: DaskCluster
+    home: Path, two_hosts: DaskCluster
 ) -> None:
-    check_fills_the_table(home, two_hosts.address, *kind)
+    check_fills_the_table(home, two_hosts.address, "--threads", "shared")
     metadata = metadata_of(home / "a.d" / "zeo.json", "cold")
     assert metadata["host_1"] == "beta (127.0.0.1)"
     wait_until(lambda: not two_hosts.clients(), seconds=5)

@@ -99,9 +99,12 @@ def _kill_relay() -> None:
 
 
 def _kill_children(word: str) -> None:
-    """Kill the children of the command with *word* in their command line, and their children."""
+    """Kill the children of the command with *word* in their command line, and their children.
+
+    One that is forked has the command line of the command, but a name of its own.
+    """
     for child in _ancestor(3).children():
-        if word in " ".join(child.cmdline()):
+        if word in " ".join([child.name(), *child.cmdline()]):
             for process in [child, *child.children(recursive=True)]:
                 process.kill()
             child.wait(10)

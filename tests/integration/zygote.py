@@ -240,6 +240,7 @@ def _be_child(how: Mapping[str, Any]) -> None:
         logger.handlers.clear()
         logger.setLevel(logging.WARNING if logger is logging.root else logging.NOTSET)
     _, _, module, *arguments = how["args"]
+    Path("/proc/self/comm").write_text(module.rpartition(".")[2], encoding="ascii")
     program = import_module(module)
     as_if_new([str(program.__file__), *arguments], how["cwd"] or os.getcwd(), how["env"])  # noqa: PTH109
     sys.exit(program.main())

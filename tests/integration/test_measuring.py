@@ -257,9 +257,9 @@ def test_stored_values_agree_with_the_metadata_of_the_clients(
         else:
             # The clients ran for that long, most of them to the end.
             assert total < on_clock < 1000 * total * loops, cell
-        # The longest iteration fits in the time on the clock and is not far below the mean.
         assert metadata["latency_max_s"] <= on_clock
-        assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.5, cell
+        if clients == 1:  # a value of several includes the wait of the one that starts last
+            assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.5, cell
 
 
 def numbers(text: Any) -> list[float]:

@@ -34,7 +34,7 @@ man_pages = [("manual", "zodbshootout", "measure and compare ZODB storages", aut
 
 
 def name_pages(app: Sphinx, document: nodes.document, _: str) -> None:
-    """Replace links to other pages by their titles in the page for man.
+    """Replace links to other pages with their titles in the man page.
 
     With docutils 0.22 and later, Sphinx 9 prints such a link as ``title <>``.
     """

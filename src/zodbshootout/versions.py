@@ -34,8 +34,8 @@ class Origin:
     """The place that a package was installed from, unless it was a package index."""
 
     url: str
-    """A repository, a directory or an archive, without credentials; ``#subdirectory=`` ends that of
-    a package that is not at the top of its repository."""
+    """A repository, a directory or an archive, without credentials; it ends with ``#subdirectory=``
+    and a path if the package is not at the top of its repository."""
     commit: str = ""
     """The commit that is installed; empty if it is not known, or there is none."""
     modified: bool = False
@@ -89,9 +89,9 @@ def _origin(installed: Distribution) -> Origin | None:
 
 
 def repository_of(directory: str | os.PathLike[str]) -> tuple[str, str] | None:
-    """Return the URL of a checkout's repository, and its fragment for a directory of it.
+    """Return the URL of a directory's repository, and the URL fragment for the directory.
 
-    It is ``None`` if the directory is in no repository.
+    Return ``None`` if it is not in a repository.
     """
     place = git(directory, "rev-parse", "--show-toplevel", "--show-prefix")
     if place is None:

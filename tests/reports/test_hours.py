@@ -62,27 +62,28 @@ def loaded(contender: str, times: float, load: Callable[[float], float]) -> Cell
 
 
 def test_a_trend_that_the_machine_may_have_is_ascribed_to_either() -> None:
-    told = note("slow", for_a_time("slow", 3.0))
-    assert told.startswith("slow: it or the machine gets slower: ")
-    assert told.endswith(" %) (only another contender would show which)")
-    told = note("slow", loaded("slow", 3.0, lambda _: 0.96))
-    assert told.endswith(
-        " (only another contender would show which; others used up to 96 % of the processors)"
+    line = note("slow", for_a_time("slow", 3.0))
+    assert line.startswith("slow: it or the machine gets slower: ")
+    assert line.endswith(" %) (only another contender would show which)")
+    line = note("slow", loaded("slow", 3.0, lambda _: 0.96))
+    assert line.endswith(
+        " (only another contender would show which; "
+        "other programs used up to 96 % of the processors)"
     )
-    told = note("slow", loaded("slow", 1.5, lambda part: 0.4 * part), STEADY)
-    assert told.startswith("slow: it or the machine gets slower: 47 % in 29.8 minutes (")
-    assert told.endswith(" %) (others used up to 38 % of the processors)")
-    told = note("fast", loaded("fast", 0.7, lambda part: 0.4 * (1 - part)), STEADY)
-    assert told == (
+    line = note("slow", loaded("slow", 1.5, lambda part: 0.4 * part), STEADY)
+    assert line.startswith("slow: it or the machine gets slower: 47 % in 29.8 minutes (")
+    assert line.endswith(" %) (other programs used up to 38 % of the processors)")
+    line = note("fast", loaded("fast", 0.7, lambda part: 0.4 * (1 - part)), STEADY)
+    assert line == (
         "fast: it or the machine gets faster in 29.8 minutes "
-        "(others used up to 38 % of the processors)"
+        "(other programs used up to 38 % of the processors)"
     )
 
 
 def test_growth_is_told_and_what_would_have_been_seen() -> None:
-    told = note("fs", STEADY, for_a_time("zeo", seed=3))
-    assert told.startswith("fs: a client grows by 80.0 MB an hour; does not get slower (a rise by ")
-    assert told.endswith(" % in 29.8 minutes would have been seen)")
+    line = note("fs", STEADY, for_a_time("zeo", seed=3))
+    assert line.startswith("fs: a client grows by 80.0 MB an hour; does not get slower (a rise by ")
+    assert line.endswith(" % in 29.8 minutes would have been seen)")
     assert note("zeo", for_a_time("fs", seed=2), for_a_time("zeo", seed=3)).startswith(
         "zeo: steady (a rise by "
     )
@@ -107,7 +108,9 @@ def test_what_cannot_be_told_is_not_called_steady() -> None:
     assert noisy == "a: changes too much in 29.8 minutes to tell whether it gets slower"
     busy = for_a_time("a", noise=0.5, each=lambda _: {"other_load": 0.9, "steal": 0.06})
     noisy = note("a", busy, for_a_time("b", seed=5, noise=0.5))
-    assert noisy.endswith(" whether it gets slower (others used up to 96 % of the processors)")
+    assert noisy.endswith(
+        " whether it gets slower (other programs used up to 96 % of the processors)"
+    )
     faster = note("a", for_a_time("a", 0.5), for_a_time("b", seed=5))
     assert faster == "a: gets faster in 29.8 minutes"
 

@@ -76,7 +76,7 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Options, those of which each needs one, and the words that follow its name in the error."""
+"""Options, the options of which each needs one, and the words after its name in the error."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -100,7 +100,8 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""Options, others that contradict each, and the words that follow the other's name in the error."""
+"""Options, the options that contradict it, and the words after the name of such an option in the
+error."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 

@@ -136,7 +136,7 @@ def installed_packages(named: Iterable[Environment] = ()) -> Packages:
 
 
 def _name(requirement: str) -> str:
-    """Return the name of a requirement's package, spelled as in :data:`WATCHED`, if it has one."""
+    """Return the package in a requirement as :data:`WATCHED` spells it; empty without a name."""
     try:
         name = Requirement(requirement).name
     except InvalidRequirement:
@@ -169,7 +169,7 @@ def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
 
 
 def _is_of(url: str, requirement: str) -> bool:
-    """Return whether a requirement is that of a commit of the package at a URL."""
+    """Return whether a requirement names a commit of the package at *url*."""
     repository, _, package = url.partition("#")
     place, _, other = requirement.partition("#")
     return f"git+{repository}@" in place and package == other
@@ -192,7 +192,7 @@ def _may_change(requirement: str) -> bool:
 
 
 def _requirements(packages: Packages) -> list[str]:
-    """Return requirements, for uv, that install the same packages again; refuse what cannot be."""
+    """Return requirements with which uv installs the same packages again; refuse others."""
     return [_requirement(name, package) for name, package in packages.items()]
 
 

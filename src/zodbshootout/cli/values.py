@@ -85,7 +85,7 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that reads ``90``, ``30s`` or ``2min`` as numbers of *unit* seconds."""
+    """Return a function that reads ``90``, ``30s`` or ``2min``, in units of *unit* seconds."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())

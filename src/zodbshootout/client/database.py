@@ -175,7 +175,7 @@ class Database:
         self.open()
 
     def open(self) -> None:
-        """Open the DB, which must be closed."""
+        """Open the DB, which must not be open already."""
         self.db = self._open_db(self.specification)
         self._is_open = True
         self._outermost = typed(self.db.storage)

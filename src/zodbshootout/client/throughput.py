@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""The number of points of its progress that a client keeps if it is alone."""
+"""The maximum number of points of progress that a single client keeps."""
 MIN_POINTS = 32
 
 

@@ -133,7 +133,7 @@ def _packages_of(environment: Environment) -> tuple[object, ...]:
 
 
 def _normalized(text: str) -> Requirement | str:
-    """Return a requirement that is equal to others of the same releases; a path as it is."""
+    """Return a form that is equal for equivalent requirements; leave a path as it is."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement:

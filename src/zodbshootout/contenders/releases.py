@@ -94,7 +94,7 @@ def _releases(word: str, requirement: Requirement, *, newest_of_minor: bool) -> 
 
 
 def _newest(name: str, specifier: SpecifierSet) -> Version | None:
-    """Return the newest release, whether it can be installed here or not; ``None`` for none."""
+    """Return the newest release, even if it cannot be installed here; ``None`` if there is none."""
     command = [
         uv_program(), "--quiet", "pip", "compile", "--python", sys.executable,
         "--no-deps", "--no-header", "--no-annotate", "--prerelease", "explicit",

@@ -55,7 +55,7 @@ def relayed(
 
 @contextmanager
 def _cause_of_failures(relay: Relay) -> Iterator[None]:
-    """Let a relay that has ended, and so caused other exceptions, be the cause of failures."""
+    """Replace exceptions that the end of a relay has caused by the relay's own."""
     try:
         yield
     except Exception:

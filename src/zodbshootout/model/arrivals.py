@@ -29,7 +29,7 @@ def instants(
 ) -> Iterator[float]:
     """Yield the instants at which *clients* should begin iterations, in seconds after the start.
 
-    *clients* are the numbers of one client, or of several that share the instants.  *rate* is the
+    *clients* are the numbers of one client, or of several that share a schedule.  *rate* is the
     arrival rate of all clients of the crew together, in iterations a second.  Interarrival times
     are exponentially distributed, so that the arrivals of all clients form a Poisson process.  With
     ``even_arrivals``, interarrival times are constant, both per client and overall.  The same seed,

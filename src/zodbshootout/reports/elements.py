@@ -85,7 +85,7 @@ class Table:
 
     @property
     def has_dashes(self) -> bool:
-        """Whether a figure is missing without a numbered note."""
+        """Whether a dash stands in place of a figure and has no numbered note."""
         return any(
             entry.text == DASH and not entry.note and column not in self.words
             for row in self.rows
@@ -116,7 +116,7 @@ class ChartKind(Enum):
     DISTANCES = "distances"
     """A line for each column, over the round-trip time."""
     TIMES = "times"
-    """A line for each column, over the time at which it was measured."""
+    """A line for each column, over the time of measurement."""
     RELEASES = "releases"
     """A line for each column, over the releases of a package."""
     POINTS = "points"

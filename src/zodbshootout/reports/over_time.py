@@ -83,7 +83,7 @@ def _course(trend: Trend | None, course: OverTime) -> str:
     whose = "it or the machine " if is_alone or course.loaded else ""
     doubts = ["only another contender would show which"] if is_alone else []
     if course.loaded or course.load >= NOTEWORTHY_LOAD:
-        doubts.append(f"others used up to {100 * course.load:.2g} % of the processors")
+        doubts.append(f"other programs used up to {100 * course.load:.2g} % of the processors")
     why = f" ({'; '.join(doubts)})" if doubts else ""
     clauses = [
         f"{_OF_MEMORY[key]} by {decimal(round(rate))} an hour" for key, rate in course.growths

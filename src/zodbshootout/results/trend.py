@@ -9,8 +9,9 @@ Runs that share their clients are not independent: what was slow in one run may 
 next.  So they are joined in batches so long that such noise rarely spans two.  A batch counts as
 the median of its runs, which a single slow one does not change.  Noise is estimated from the
 differences between successive batches, without the largest one, so that trends may be straight,
-bent or a step.  A step has two batches on either side: a single one at an end may be a disturbance.
-A contender is compared with that other one whose times follow its own most closely.
+bent or a step.  A step counts only with at least two batches before and after it: a single one at
+an end may be a disturbance.  A contender is compared with that other one whose times follow its own
+most closely.
 
 If the ratio of two contenders changes, either one takes longer or the other takes less.  Their own
 times show which is true, unless the machine has changed too much.  Then one is assumed to take
@@ -54,7 +55,7 @@ FEWEST_SHARED = 2 * BATCHES
 """The minimum number of such runs, besides the first one, in which a trend can be found."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""The power of a trend up to which the load explains it: noise may make a step seem larger."""
+"""The power to which the factor that load explains is raised, because noise may enlarge a step."""
 GROWTH = 0.01
 """The fraction by which memory has to grow during all runs to be reported."""
 SETTLING = 4
@@ -170,7 +171,7 @@ class Change:
     smallest: float
     """As in :class:`~zodbshootout.results.result.OverTime`."""
     factor: float
-    """The smallest factor, in the 95 % confidence interval, by which its time grew or fell; up to 1
+    """The smallest factor in the 95 % confidence interval by which its time grew or fell; at most 1
     if neither is certain."""
 
 
@@ -238,7 +239,7 @@ def _loads(result: CellResult) -> list[float]:
 def _by_load(loads: Sequence[float]) -> float:
     """Return the factor by which *loads* alone may change the ratio of two contenders' times.
 
-    One of them computes, in the rest of the processors' time, while the other one waits.
+    This assumes that one of them computes, in the time that the load leaves, while the other waits.
     """
     times = [1 / (1 - min(load, 0.99)) for load in loads[1:]]
     rise = _rise(times, _slope_of_batches(times).mean)

@@ -62,7 +62,7 @@ class Ratio:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is that of amounts that are the same in all runs of a side."""
+        """Whether the amounts of a side do not vary from run to run."""
         return math.isinf(self.log.df) and not self.log.variance
 
     @property

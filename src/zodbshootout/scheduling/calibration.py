@@ -158,7 +158,7 @@ def min_seconds(parameters: Parameters) -> float:
 
 
 def slice_at_rate(parameters: Parameters) -> float:
-    """Return the seconds of a slice at the rate."""
+    """Return the seconds that a slice takes at the rate in *parameters*."""
     loops = loops_at_rate(parameters)
     return (loops + lead(loops)) * parameters.crew.size / parameters.rate
 

@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices until one's p99 is *usual* again; return the seconds since the operation."""
+        """Take slices until a p99 is *usual* again; return the seconds since the operation."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

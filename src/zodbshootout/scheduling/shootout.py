@@ -525,7 +525,8 @@ class Shootout:
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
         """Fail a cell whose clients have ended, and remove what they left in an emptied database.
 
-        With ``--data`` that looks like data of others, which nothing may be written to.
+        With ``--data``, such remains would look like data of others, and the next run would refuse
+        to write.
         """
         if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
             task = self.tasks.preparation(cell)

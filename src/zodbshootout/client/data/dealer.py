@@ -37,7 +37,7 @@ class Dealer:
         self._offset = self.copy * self.total // copies(parameters)
         self._parameters = parameters
         self._is_own: Sequence[bool] = ()
-        """Whether each of the transactions that were dealt last is the client's own."""
+        """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
         """The number to add to a pass that is computed from an iteration's number."""
 
@@ -63,7 +63,7 @@ class Dealer:
         return of_all, list(compress(of_all, is_own))
 
     def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
-        """Return when the client's transactions that were dealt last begin at a rate, in seconds.
+        """Return the instants, in seconds, at which the client begins the transactions dealt last.
 
         The clients of a copy share its arrivals, which come in the order of the workload.  With
         separate ones, a client that was ahead would wait for objects that others have yet to

@@ -268,7 +268,7 @@ class _Attempts:
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return the loads of earlier attempts, with their latest sizes, and all other operations."""
+    """Return the loads of earlier attempts, with their latest sizes, then the last one's others."""
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
     for kind, number, size in operations:

@@ -175,7 +175,7 @@ class ClientStorageType(StorageType):
 
 @dataclass(frozen=True)
 class _ServerOfStorage(Requirement):
-    """A ZEO server, which the client would keep asking if it refuses, until that times out."""
+    """A ZEO server; a client that it refuses would keep trying until it times out."""
 
     reads_only: bool = False
     """Whether the client only reads."""

@@ -72,7 +72,8 @@ class Dealer:
         first = self.copy * self._connections
         clients = range(first, first + self.members)
         of_all = instants(self._parameters, clients, rate, name, continues=continues)
-        return compress(of_all, self._is_own)
+        # Those of the other clients are skipped here, off the clock.
+        return iter(list(compress(of_all, self._is_own)))
 
     def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
         """Return when the *own* transactions begin, in seconds after the first of *of_all*.

@@ -60,7 +60,7 @@ RECORDED = ROOT / "docs" / "results" / "data" / "tutorial.json.gz"
 OUTPUT = "out.json"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "help": ["--help"],
-    "run": ["memory.conf", "tpc", "hot", "--threads", "-c", "2", "-p", "2", "-n", "5", "-l", "20",
+    "run": ["memory.conf", "tpc", "hot", "--threads", "-c", "2", "-p", "1", "-n", "5", "-l", "20",
             "--object-counts", "100", "-q", "-o", OUTPUT],
     "show": ["show", str(RECORDED)],
     "report": ["report", str(RECORDED), "-o", "page.md"],

@@ -91,8 +91,8 @@ def _python_that(condition: str) -> str | None:
 
 def _pythons() -> Iterator[str]:
     yield sys.executable
-    found = (shutil.which(f"python3.{minor}") for minor in range(14, 9, -1))
-    yield from filter(None, found)
+    programs = (shutil.which(f"python3.{minor}") for minor in range(14, 9, -1))
+    yield from filter(None, programs)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     yield from map(str, root.glob("versions/3.*/bin/python"))
 

@@ -59,8 +59,8 @@ def test_latencies_of_real_storages_are_measured_while_they_are_packed(place: Pa
     words = ("add", "--threads", "-c", "2", "--only", "postgresql,fs")
     done = run(place, "x.conf", *words, *EFFORT)
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
-    assert {state for state, _ in found.values()} == {"measured"}, found
+    outcomes = cells(place / "a.cells.jsonl")
+    assert {state for state, _ in outcomes.values()} == {"measured"}, outcomes
     for name in ("postgresql", "fs"):
         check_pack(place, name, "add", done.out)
     assert left_behind(place) == []
@@ -70,10 +70,10 @@ def test_a_process_of_its_own_packs_beside_clients_that_are_processes(place: Pat
     (place / "x.conf").write_text(CONF)
     done = run(place, "x.conf", "update", "-c", "2", "--only", "zeo,fs", *EFFORT)
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
-    assert found["zeo", "update"] == ("measured", "")
+    outcomes = cells(place / "a.cells.jsonl")
+    assert outcomes["zeo", "update"] == ("measured", "")
     check_pack(place, "zeo", "update", done.out)
-    state, reason = found["fs", "update"]
+    state, reason = outcomes["fs", "update"]
     assert state == "not supported"
     assert "only the process that has it open can pack it; use --threads shared" in reason
     assert left_behind(place) == []
@@ -103,14 +103,14 @@ def test_real_databases_are_vacuumed_beside_their_clients(place: Path) -> None:
     (place / "x.conf").write_text(WITH_SQLITE)
     done = run(place, "x.conf", "load", *SMALL, "--during", "vacuum", "--threads")
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
+    outcomes = cells(place / "a.cells.jsonl")
     for name in ("postgresql", "mariadb", "sqlite"):
         facts = metadata_of(place / "a.d" / f"{name}.json", "load after vacuum")
         assert "operation_freed_bytes" in facts
-    assert found["zeo", "load"] == (
+    assert outcomes["zeo", "load"] == (
         "not supported", "ClientStorage: a client cannot have its server vacuum the database",
     )  # fmt: skip
-    assert found["fs", "load"][0] == "not supported"
+    assert outcomes["fs", "load"][0] == "not supported"
     assert left_behind(place) == []
 
 

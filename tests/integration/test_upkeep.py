@@ -36,11 +36,11 @@ def test_all_upkeep_of_real_storages_is_measured_and_verified(place: Path) -> No
     # So many objects change that a history-free RelStorage would fail to pack twice.
     done = run(place, "x.conf", *names, *QUICK, "--min-objects", "1200", "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
-    assert {cell for cell, (state, _) in found.items() if state == "not supported"} == (
+    outcomes = cells(place / "a.cells.jsonl")
+    assert {cell for cell, (state, _) in outcomes.items() if state == "not supported"} == (
         NEEDING_HISTORY | WITHOUT_START_FILES
     )
-    assert {state for state, _ in found.values()} == {"measured", "not supported"}
+    assert {state for state, _ in outcomes.values()} == {"measured", "not supported"}
     path = place / "a.d" / "fs.json"
     (pack,) = (name for name in names_in(path) if name.startswith("pack "))
     freed = metadata_of(path, pack)
@@ -82,11 +82,11 @@ def test_each_way_of_packing_removes_what_it_should(place: Path) -> None:
     (place / "x.conf").write_text(f"{RELSTORAGE}{sections}{KEEPING}")
     done = run(place, "x.conf", "pack", *QUICK, "--min-objects", "1200", "-o", "a.json")
     assert done.status == 0, done.out + done.err
-    found = cells(place / "a.cells.jsonl")
-    assert {name for (name, _), (state, _) in found.items() if state == "not supported"} == {
+    outcomes = cells(place / "a.cells.jsonl")
+    assert {name for (name, _), (state, _) in outcomes.items() if state == "not supported"} == {
         "later"
     }
-    assert {state for state, _ in found.values()} == {"measured", "not supported"}
+    assert {state for state, _ in outcomes.values()} == {"measured", "not supported"}
     freed = {}
     for path in sorted((place / "a.d").glob("*.json")):
         (name,) = names_in(path)
@@ -111,9 +111,9 @@ def test_copy_copies_a_database_of_an_application_with_its_blobs(place: Path) ->
     assert done.status == 0, done.out + done.err
     metadata = metadata_of(place / "a.d" / "fs.json", "copy")
     assert (metadata["copied_file"], metadata["copied_records"]) == ("App.fs", records)
-    found = cells(place / "a.cells.jsonl")
-    assert found["sqlite", "copy"][0] == found["fs", "copy"][0] == "measured"
-    assert found["zeo", "copy"] == (
+    outcomes = cells(place / "a.cells.jsonl")
+    assert outcomes["sqlite", "copy"][0] == outcomes["fs", "copy"][0] == "measured"
+    assert outcomes["zeo", "copy"] == (
         "not supported", "ClientStorage: copyTransactionsFrom does not copy blobs",
     )  # fmt: skip
     assert hashlib.sha256((place / "App.fs").read_bytes()).hexdigest() == before

@@ -48,8 +48,8 @@ def result_sets(*results: CellResult) -> list[ResultSet]:
 
 def note(contender: str, *results: CellResult) -> str:
     notes = make_report(result_sets(*results)).notes
-    (found,) = [str(line) for line in notes if str(line).startswith(f"{contender}: ")]
-    return found
+    (note,) = [str(line) for line in notes if str(line).startswith(f"{contender}: ")]
+    return note
 
 
 def test_a_trend_is_told_with_its_interval_and_time() -> None:

@@ -209,17 +209,17 @@ def over_time(result: CellResult) -> OverTime:
 
 
 def test_a_contender_that_gets_slower_while_its_clients_stay_has_a_trend_with_an_interval() -> None:
-    found = judged(for_a_time("fs", seed=2), for_a_time("slow", 1.5))
-    assert found["fs"].trend is None
-    trend = found["slow"].trend
+    results = judged(for_a_time("fs", seed=2), for_a_time("slow", 1.5))
+    assert results["fs"].trend is None
+    trend = results["slow"].trend
     assert trend is not None
     assert trend.interval is not None
     # The first run is left aside, because caches are empty.
     assert trend.interval[0] <= 1.48 <= trend.interval[1]
     assert trend.times == pytest.approx(1.48, rel=0.05)
     assert not trend.alone
-    assert over_time(found["slow"]).seconds == pytest.approx(45 * 39.75)
-    smallest = over_time(found["fs"]).smallest
+    assert over_time(results["slow"]).seconds == pytest.approx(45 * 39.75)
+    smallest = over_time(results["fs"]).smallest
     assert smallest is not None
     assert 1.02 <= smallest < 1.3
 
@@ -230,23 +230,23 @@ def test_one_that_gets_slower_in_a_single_step_has_a_trend_and_one_slow_run_is_n
     steady = for_a_time("fs", noise=0.002)
     slow = measured_for(cell("update", "slow"), step)
     assert judged(steady, slow)["slow"].trend is not None
-    found = judged(steady, measured_for(cell("update", "slow"), once))
-    assert (found["slow"].trend, over_time(found["slow"]).faster) == (None, False)
+    results = judged(steady, measured_for(cell("update", "slow"), once))
+    assert (results["slow"].trend, over_time(results["slow"]).faster) == (None, False)
 
 
 def test_trap_38_a_machine_that_gets_slower_is_no_trend_of_a_contender() -> None:
-    found = judged(for_a_time("a", 1.5, seed=2), for_a_time("b", 1.5))
-    assert [result.trend for result in found.values()] == [None, None]
+    results = judged(for_a_time("a", 1.5, seed=2), for_a_time("b", 1.5))
+    assert [result.trend for result in results.values()] == [None, None]
     (alone,) = judged(for_a_time("a", 3.0)).values()
     assert alone.trend is not None
     assert alone.trend.alone
 
 
 def test_a_contender_that_gets_faster_is_not_called_steady() -> None:
-    found = judged(for_a_time("fs", seed=2), for_a_time("warming", 0.5))
-    assert over_time(found["warming"]).faster
-    assert not over_time(found["fs"]).faster
-    assert found["fs"].trend is None
+    results = judged(for_a_time("fs", seed=2), for_a_time("warming", 0.5))
+    assert over_time(results["warming"]).faster
+    assert not over_time(results["fs"]).faster
+    assert results["fs"].trend is None
 
 
 def drifting(seed: int) -> list[float]:
@@ -267,10 +267,10 @@ def test_a_small_trend_is_found_and_ascribed_rightly_on_a_machine_whose_load_cha
     for seed in range(10):
         machine = drifting(seed)
         pair = for_a_time("fs", seed=100 + seed, noise=0.005), for_a_time("slow", 1.2, seed, 0.005)
-        found = judged(*(on_a_machine(machine, result) for result in pair))
-        assert found["slow"].trend is not None
-        assert found["fs"].trend is None
-        assert not over_time(found["fs"]).faster
+        results = judged(*(on_a_machine(machine, result) for result in pair))
+        assert results["slow"].trend is not None
+        assert results["fs"].trend is None
+        assert not over_time(results["fs"]).faster
 
 
 def test_a_machine_whose_load_falls_does_not_make_one_slow_that_it_does_not_concern() -> None:
@@ -278,26 +278,26 @@ def test_a_machine_whose_load_falls_does_not_make_one_slow_that_it_does_not_conc
     computing = on_a_machine(falls, for_a_time("zeo", seed=5, noise=0.2))
     waiting = on_a_machine([0.7 + 0.3 * factor for factor in falls], for_a_time("fs", seed=6))
     growing = on_a_machine([0.7 + 0.3 * factor for factor in falls], for_a_time("slow", 2.0, 7))
-    found = judged(computing, waiting, growing)
-    assert {name for name, result in found.items() if result.trend} == {"slow"}
-    assert [name for name, result in found.items() if over_time(result).faster] == []
+    results = judged(computing, waiting, growing)
+    assert {name for name, result in results.items() if result.trend} == {"slow"}
+    assert [name for name, result in results.items() if over_time(result).faster] == []
 
 
 def test_a_disturbance_in_the_first_or_the_last_tenth_of_the_time_is_no_trend() -> None:
     first, last = range(1, 5), range(RUNS - 4, RUNS)
     for disturbed, factor in ((last, 3.0), (last, 0.3), (first, 0.3), (first, 3.0)):
         factors = [factor if number in disturbed else 1.0 for number in range(RUNS)]
-        found = judged(for_a_time("fs"), on_a_machine(factors, for_a_time("slow", seed=2)))
-        assert [result.trend for result in found.values()] == [None, None]
-        assert not any(over_time(result).faster for result in found.values())
+        results = judged(for_a_time("fs"), on_a_machine(factors, for_a_time("slow", seed=2)))
+        assert [result.trend for result in results.values()] == [None, None]
+        assert not any(over_time(result).faster for result in results.values())
         # It would hide a trend, so it is not called steady either.
-        assert (over_time(found["slow"]).smallest or 0.0) > 2.0
+        assert (over_time(results["slow"]).smallest or 0.0) > 2.0
 
 
 def test_a_slowdown_that_lasts_for_two_tenths_is_a_trend() -> None:
     factors = [1.0] * (RUNS - 8) + [3.0] * 8
-    found = judged(for_a_time("fs"), on_a_machine(factors, for_a_time("slow", seed=2)))
-    assert [name for name, result in found.items() if result.trend] == ["slow"]
+    results = judged(for_a_time("fs"), on_a_machine(factors, for_a_time("slow", seed=2)))
+    assert [name for name, result in results.items() if result.trend] == ["slow"]
 
 
 def under_load(contender: str, factors: Sequence[float], loads: Sequence[float]) -> CellResult:
@@ -319,41 +319,41 @@ def test_a_load_that_rises_may_be_why_one_contender_computes_more_slowly(
     passed = [number / (RUNS - 1) for number in range(RUNS)]
     loads = [most * (part > 0.5 if steps else part) for part in passed]
     computing = under_load("zeo", [1 / (1 - load) for load in loads], loads)
-    found = judged(computing, under_load("fs", [1.0] * RUNS, loads))
-    assert [name for name, result in found.items() if result.trend] == ["zeo"]
-    assert over_time(found["zeo"]).loaded
-    assert over_time(found["zeo"]).load == pytest.approx(most, rel=0.1)
+    results = judged(computing, under_load("fs", [1.0] * RUNS, loads))
+    assert [name for name, result in results.items() if result.trend] == ["zeo"]
+    assert over_time(results["zeo"]).loaded
+    assert over_time(results["zeo"]).load == pytest.approx(most, rel=0.1)
 
 
 def test_a_load_explains_no_trend_that_it_is_too_small_for() -> None:
     rising = [0.3 * number / (RUNS - 1) for number in range(RUNS)]
     slower = [1 + 2 * number / (RUNS - 1) for number in range(RUNS)]
     for loads in ([0.9] * RUNS, rising):
-        found = judged(under_load("slow", slower, loads), under_load("fs", [1.0] * RUNS, loads))
-        assert found["slow"].trend is not None
-        assert not any(over_time(result).loaded for result in found.values())
+        results = judged(under_load("slow", slower, loads), under_load("fs", [1.0] * RUNS, loads))
+        assert results["slow"].trend is not None
+        assert not any(over_time(result).loaded for result in results.values())
 
 
 def test_few_runs_show_no_trend_and_say_so() -> None:
     few = [[1.0 + number] * 3 for number in range(20)]
-    found = judged(measured_for(cell("update", "slow"), few))["slow"]
-    assert (found.trend, over_time(found).smallest) == (None, None)
-    found = judged(measured_for(cell("update", "slow"), few[:1]))["slow"]
-    assert (found.trend, over_time(found).smallest) == (None, None)
+    slow = judged(measured_for(cell("update", "slow"), few))["slow"]
+    assert (slow.trend, over_time(slow).smallest) == (None, None)
+    slow = judged(measured_for(cell("update", "slow"), few[:1]))["slow"]
+    assert (slow.trend, over_time(slow).smallest) == (None, None)
     enough = [*few, few[-1]]
-    found = judged(measured_for(cell("update", "slow"), enough))["slow"]
-    assert over_time(found).smallest is not None
+    slow = judged(measured_for(cell("update", "slow"), enough))["slow"]
+    assert over_time(slow).smallest is not None
 
 
 @pytest.mark.slow
 def test_a_trend_that_is_found_in_95_of_100_cases_is_named_as_the_smallest() -> None:
-    found = []
+    called = []
     for seed in range(40):
         steady = for_a_time("fs", seed=1000 + seed)
         smallest = over_time(judged(steady, for_a_time("slow", seed=seed))["slow"]).smallest
         assert smallest is not None
-        found.append(judged(steady, for_a_time("slow", smallest, seed))["slow"].trend is not None)
-    assert sum(found) / len(found) >= 0.85
+        called.append(judged(steady, for_a_time("slow", smallest, seed))["slow"].trend is not None)
+    assert sum(called) / len(called) >= 0.85
     # It is not named larger than need be.
     tiny = [
         judged(for_a_time("fs", seed=1000 + seed), for_a_time("slow", 1.02, seed))["slow"].trend
@@ -376,8 +376,8 @@ def test_a_contender_that_gets_faster_by_less_than_two_percent_is_steady() -> No
     def faster(part: float) -> bool:
         steps = [[1 - part * number / (RUNS - 1)] * 4 for number in range(RUNS)]
         exact = measured_for(cell("update", "fs"), [[1.0] * 4] * RUNS)
-        found = judged(exact, measured_for(cell("update", "warming"), steps))["warming"]
-        return over_time(found).faster
+        results = judged(exact, measured_for(cell("update", "warming"), steps))["warming"]
+        return over_time(results).faster
 
     assert not faster(0.015)
     assert faster(0.03)
@@ -403,10 +403,10 @@ def test_others_that_end_early_do_not_keep_a_trend_from_being_found() -> None:
     early = replace(for_a_time("failed", seed=3), runs=for_a_time("failed", seed=3).runs[:10])
     exact = measured_for(cell("update", "failed"), [list(run.values) for run in slow.runs[:24]])
     for failed in (early, exact):
-        found = judged(slow, steady, failed)["slow"].trend
-        assert found is not None
-        assert not found.alone
-        assert found.times == pytest.approx(1.48, rel=0.05)
+        trend = judged(slow, steady, failed)["slow"].trend
+        assert trend is not None
+        assert not trend.alone
+        assert trend.times == pytest.approx(1.48, rel=0.05)
     alone = judged(for_a_time("slow", 3.0), early)["slow"].trend
     assert alone is not None
     assert alone.alone
@@ -414,9 +414,9 @@ def test_others_that_end_early_do_not_keep_a_trend_from_being_found() -> None:
 
 def test_a_contender_whose_times_vary_does_not_hide_the_trend_of_another() -> None:
     noisy = for_a_time("zeo", seed=3, noise=0.5)
-    found = judged(noisy, for_a_time("slow", 1.2), for_a_time("fs", seed=2))
-    assert [name for name, result in found.items() if result.trend] == ["slow"]
-    assert (over_time(found["fs"]).smallest or 2.0) < 1.2
+    results = judged(noisy, for_a_time("slow", 1.2), for_a_time("fs", seed=2))
+    assert [name for name, result in results.items() if result.trend] == ["slow"]
+    assert (over_time(results["fs"]).smallest or 2.0) < 1.2
 
 
 @pytest.mark.slow

@@ -102,9 +102,9 @@ def steady(since: float) -> float:
 
 def test_slices_are_taken_before_while_and_after_the_operation_lasts() -> None:
     worker = Stalling(5.0, steady)
-    found = phases(worker)
-    assert list(found) == ["before", "during", "after"]
-    assert found["during"]["operation_s"] == 5.0
+    taken = phases(worker)
+    assert list(taken) == ["before", "during", "after"]
+    assert taken["during"]["operation_s"] == 5.0
     assert worker.calls == [
         "prepare_operation", "attempt", "begin 1", "slice", "end_phase",
         *["slice"] * 3, "end_phase", "finish False",
@@ -122,8 +122,8 @@ def test_an_operation_that_ends_at_once_has_one_slice() -> None:
 
 
 def test_what_lies_between_slices_is_reported() -> None:
-    found = phases(Stalling(5.0, steady))
-    assert [found[phase]["unobserved_s"] for phase in found] == pytest.approx([0.2] * 3)
+    taken = phases(Stalling(5.0, steady))
+    assert [taken[phase]["unobserved_s"] for phase in taken] == pytest.approx([0.2] * 3)
 
 
 def test_latencies_that_are_back_at_once_take_no_time_to_recover() -> None:
@@ -135,10 +135,10 @@ def test_the_time_is_measured_until_latencies_are_what_they_were_before() -> Non
         return USUAL if since < -20 or since > 9 else 20 * USUAL
 
     worker = Stalling(5.0, slow_for_a_while)
-    found = phases(worker)["after"]
-    assert found["recovered_s"] == pytest.approx(9, abs=2.1)
-    assert found["recovered_s"] > 9
-    assert found["operation_freed_objects"] == 7
+    after = phases(worker)["after"]
+    assert after["recovered_s"] == pytest.approx(9, abs=2.1)
+    assert after["recovered_s"] > 9
+    assert after["operation_freed_objects"] == 7
 
 
 def test_latencies_that_do_not_come_back_are_waited_for_up_to_a_limit() -> None:
@@ -146,9 +146,9 @@ def test_latencies_that_do_not_come_back_are_waited_for_up_to_a_limit() -> None:
         return USUAL if since < -20 else 2 * USUAL
 
     worker = Stalling(5.0, slow_ever_after)
-    found = phases(worker)["after"]
-    assert "recovered_s" not in found
-    assert found["not_recovered_s"] == pytest.approx(2.1 * MOST_AFTER, abs=3)
+    after = phases(worker)["after"]
+    assert "recovered_s" not in after
+    assert after["not_recovered_s"] == pytest.approx(2.1 * MOST_AFTER, abs=3)
 
 
 @pytest.mark.parametrize(

@@ -217,18 +217,18 @@ def with_another_record(record: Any) -> Any:
 
 @LEFT_OPEN
 @pytest.mark.parametrize(
-    ("fault", "found"),
+    ("fault", "message"),
     [
         (without_the_first_object, "was not copied"),
         (with_another_record, "copied with different data"),
     ],
 )
 def test_a_copy_that_lacks_something_is_found_out(
-    fault: Any, found: str, scratch: Path, tmp_path: Path
+    fault: Any, message: str, scratch: Path, tmp_path: Path
 ) -> None:
     database = with_a_blob(tmp_path, restoring(fault))
     operating = operated(database, "copy")
-    with pytest.raises(CheckFailed, match=rf"revision \w+ of object \w+ (was )?{found}"):
+    with pytest.raises(CheckFailed, match=rf"revision \w+ of object \w+ (was )?{message}"):
         operating.finish_operation()
     assert list(scratch.iterdir()) == []
     database.close()

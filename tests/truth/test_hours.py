@@ -77,50 +77,50 @@ def steady_course() -> tuple[CellResult, ChangingStorage]:
 def judged(result: CellResult) -> tuple[CellResult, OverTime]:
     """Return a result beside a steady one, and what was found about it."""
     steady, _ = steady_course()
-    found, beside = with_trends([result, steady])
-    assert found.over_time is not None
-    assert beside.trend is None
-    return found, found.over_time
+    result, other = with_trends([result, steady])
+    assert result.over_time is not None
+    assert other.trend is None
+    return result, result.over_time
 
 
 def test_commits_that_each_take_0_2_percent_longer_have_that_slope() -> None:
     result, storage = course("slowing", slower=0.002)
-    found, over_time = judged(result)
+    result, over_time = judged(result)
     before = storage.commits - RUNS * COMMITS_OF_A_RUN
     # The first run is left aside.
     first, last = (
         1 + 0.002 * (before + number * COMMITS_OF_A_RUN + (COMMITS_OF_A_RUN + 1) / 2)
         for number in (1, RUNS - 1)
     )
-    assert found.trend is not None
-    assert found.trend.times - 1 == pytest.approx(last / first - 1, rel=0.1)
+    assert result.trend is not None
+    assert result.trend.times - 1 == pytest.approx(last / first - 1, rel=0.1)
     assert (over_time.growths, over_time.stalls) == ((), ())
 
 
 def test_a_leak_of_a_kilobyte_a_commit_is_found() -> None:
     result, _ = course("leaking", leak=1000)
-    found, over_time = judged(result)
+    result, over_time = judged(result)
     ((key, bytes_an_hour),) = over_time.growths
     assert key == "client_memory_now_bytes"
-    seconds = (found.starts[-1][0] - found.starts[0][0]) / (RUNS - 1)
+    seconds = (result.starts[-1][0] - result.starts[0][0]) / (RUNS - 1)
     assert bytes_an_hour == pytest.approx(1000 * COMMITS_OF_A_RUN * 3600 / seconds, rel=0.01)
-    assert found.trend is None
+    assert result.trend is None
 
 
 def test_a_stall_is_found_with_its_instant_and_length() -> None:
     _, before = steady_course()
     number = before.commits - RUNS * COMMITS_OF_A_RUN + 7 * COMMITS_OF_A_RUN + 3
     result, _ = course("stalling", stalls_at=number)
-    found, over_time = judged(result)
+    result, over_time = judged(result)
     (stall,) = over_time.stalls
     assert stall.seconds == pytest.approx(64 * COMMIT, rel=1e-3)
-    assert stall.after == pytest.approx(found.starts[7][0] - found.starts[0][0])
-    assert found.trend is None
+    assert stall.after == pytest.approx(result.starts[7][0] - result.starts[0][0])
+    assert result.trend is None
 
 
 def test_a_steady_storage_is_steady() -> None:
     result, _ = steady_course()
-    found, over_time = judged(replace(result, cell=replace(result.cell, contender="fs")))
-    assert found.trend is None
+    result, over_time = judged(replace(result, cell=replace(result.cell, contender="fs")))
+    assert result.trend is None
     assert (over_time.growths, over_time.stalls, over_time.faster) == ((), (), False)
     assert over_time.smallest == 1.02

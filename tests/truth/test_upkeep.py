@@ -360,12 +360,12 @@ def test_open_opens_the_db_on_the_clock_and_reads_off_the_clock(storage: FakeSto
 def test_a_filestorage_is_opened_with_its_index_or_without(
     name: str, there: bool, tmp_path: Path
 ) -> None:
-    found: list[bool] = []
+    indices: list[bool] = []
     sample = measure_files(
-        tmp_path, name, 3, before_opening=lambda: found.append((tmp_path / INDEX).exists())
+        tmp_path, name, 3, before_opening=lambda: indices.append((tmp_path / INDEX).exists())
     )
     assert sample.iterations == 3
-    assert found[-3:] == [there] * 3
+    assert indices[-3:] == [there] * 3
 
 
 def test_open_fails_if_closing_a_filestorage_leaves_no_index(tmp_path: Path) -> None:
@@ -493,9 +493,9 @@ def copying(
     restore, numbers = FileStorage.restore, itertools.count()
 
     def faulty(storage: Any, oid: bytes, serial: bytes, data: bytes, *more: Any) -> None:
-        found = restored(next(numbers), data)
-        if found is not None or data is None:
-            restore(storage, oid, serial, found, *more)
+        state = restored(next(numbers), data)
+        if state is not None or data is None:
+            restore(storage, oid, serial, state, *more)
 
     monkeypatch.setattr(FileStorage, "restore", faulty)
 

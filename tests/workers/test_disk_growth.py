@@ -55,8 +55,8 @@ def test_the_growth_is_that_of_all_slices_for_each_object_stored() -> None:
         DiskSize(900, 30, 90),
         DiskSize(940, 30, 110),
     )
-    found = grown(Crew(*sizes), taken(4), taken(6))
-    assert found == {"disk_bytes": 10.0, "blob_bytes": 3.0, "log_bytes": 3.0}
+    growth = grown(Crew(*sizes), taken(4), taken(6))
+    assert growth == {"disk_bytes": 10.0, "blob_bytes": 3.0, "log_bytes": 3.0}
 
 
 def test_a_part_that_is_not_known_has_no_growth() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zodbshootout.reports.elements import ChartKind
+
 _FIVE = "add update warm cold hot"
 CONFIGURATIONS = "docs/results/conf"
 SAMPLES = "src/zodbshootout/config/samples"
@@ -51,6 +53,10 @@ class Run:
     """Whether a text shows the seconds of an iteration, as ``show --unit seconds`` does."""
     traffic: bool = False
     """Whether the page shows round trips and bytes instead of speed."""
+    charts: Sequence[ChartKind] = (ChartKind.BARS, ChartKind.CURVES, ChartKind.STACKS)
+    """The kinds of charts in its picture."""
+    percentile: str = ""
+    """The percentile that these charts show, such as ``p99``; empty if they show means."""
     workload: str = ""
     """The path of the workload that it replays, which the page describes; empty for none."""
 
@@ -198,12 +204,14 @@ RELEASES = Experiment(
             "RelStorage 4.0 to 4.3",
             "website-sample",
             f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 14",
+            charts=[ChartKind.RELEASES],
         ),
         Run(
             "releases-zodb",
             "ZODB 5.8 to 6.4",
             "fs-sample",
             f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 8",
+            charts=[ChartKind.RELEASES],
         ),
     ],
 )
@@ -322,6 +330,7 @@ EXAMPLES = Experiment(
                 "website-sample",
                 f"{words} --rtt 0,0.5ms,2ms --at-most {minutes}",
                 costs=True,
+                charts=[ChartKind.DISTANCES],
             )
             for suffix, clients, words, minutes in (
                 ("", "one client", "add update cold prefetch_cold -c 1", 10),
@@ -365,12 +374,15 @@ EXAMPLES = Experiment(
             "website-sample",
             "--workload plone --threads -c 2 --rate 20 --min-objects 100k --garbage 30% "
             "--revisions 3 --during pack -p 3",
+            charts=[ChartKind.PERCENTILES],
         ),
         Run(
             "hours",
             "Half an hour of updates",
             f"{CONFIGURATIONS}/hours.conf",
             "update -c 2 --threads --object-counts 10 --rate 20 --for 30min",
+            charts=[ChartKind.TIMES],
+            percentile="p50",
         ),
         Run(
             "application",
@@ -397,6 +409,7 @@ EXAMPLES = Experiment(
             "Latency at a rate",
             "sample",
             "update -c 8 --object-counts 10 --rate 20..200 --at-most 15",
+            percentile="p99",
         ),
         *_SETTINGS,
         *(

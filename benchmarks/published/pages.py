@@ -16,16 +16,15 @@ from rich.console import Console
 from benchmarks.command import ROOT
 from benchmarks.published.experiments import Experiment, Published, Run
 from benchmarks.published.traffic import traffic_tables
-from zodbshootout.model.parameters import RATE
 from zodbshootout.model.specification import Parameters
 from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.costs import costs_report
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
+from zodbshootout.reports.elements import Chart, Entry, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
-from zodbshootout.reports.metrics import DEFAULT_PERCENTILE, METRICS, OBJECTS
+from zodbshootout.reports.metrics import METRICS, OBJECTS
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.reports.workload_report import workload_report
@@ -116,21 +115,11 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
         yield _written(Report(list(traffic_tables(results))))
         return
     yield _written(make_report([ResultSet(results)]))
-    drawn = list(whole_report([ResultSet(results)]).all_charts())
     charts = [
-        chart
-        for chart in drawn
-        if chart.kind is not ChartKind.GROUPS
-        and (not chart.in_seconds or chart.kind is ChartKind.STACKS or chart.x_title == RATE.axis)
+        replace(chart, percentile="")
+        for chart in whole_report([ResultSet(results)]).all_charts()
+        if chart.kind in run.charts and chart.percentile == run.percentile
     ]
-    releases = [chart for chart in drawn if chart.kind is ChartKind.RELEASES]
-    distances = [chart for chart in drawn if chart.kind is ChartKind.DISTANCES]
-    charts = releases or [chart for chart in distances if not chart.estimated] or charts
-    charts = [chart for chart in charts if chart.percentile in {"", DEFAULT_PERCENTILE}]
-    medians = [c for c in drawn if c.kind is ChartKind.TIMES and c.percentile == "p50"]
-    charts = [replace(chart, percentile="") for chart in medians] or charts
-    if any(result.cell.parameters.during for result in results):
-        charts = [chart for chart in drawn if chart.kind is ChartKind.PERCENTILES]
     if charts:
         picture = into / f"{run.name}.svg"
         _write(format_named("svg"), Report(charts=charts), picture)

@@ -257,7 +257,7 @@ def test_only_keeps_the_order_of_the_file(read: Read) -> None:
 @pytest.mark.parametrize(
     ("text", "against", "only", "message"),
     [
-        ("", [], [], "no contender; write a section <zodb NAME> with a storage for each"),
+        ("", [], [], "no contender; write a section <zodb NAME> that contains a storage"),
         (FILE, [], ["x"], "--only: no contender 'x'; there are file"),
         (
             FILE + ELSEWHERE, [NEW], [],

@@ -1,4 +1,4 @@
-"""A contender: its section's settings and, once it was opened, facts about its storage."""
+"""Contenders, with the settings in their sections and the facts about their storages."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ _SHARING_LIMITS = {
 _PARTS_OF_URI: frozenset[str] = frozenset({"parameters", "storage"})
 _FILES = ("path", "data_dir")
 _FILE_URI = re.compile(r"file://(?P<path>[^?$]+)(\?|$)")
-"""A URI of a file whose path does not depend on the run."""
+"""A URI of a file, with a path that contains no name of the run."""
 _URI_OF_FILES = re.compile(r"\bfile://|\bdata_dir=|\bshared_blob_dir=[^0fFnN]|\$scratch")
-"""Text in a URI that names files which all clients share."""
+"""Text by which a URI names files that all clients share."""
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
 """Settings by which a user recognizes a database."""
 
@@ -70,43 +70,43 @@ class Contender:
 
     name: str
     storage: Storage
-    """The description by which a client opens it."""
+    """The description by which a client opens the storage."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The configuration without secrets, with names of the run such as ``$scratch`` kept."""
+    """The settings without secrets; names of the run, such as ``$scratch``, are not replaced."""
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
-    """The private servers that it needs, directly or through another server, by name."""
+    """By name, the private servers that the contender needs, directly or through another server."""
     served: tuple[ServedStorage, ...] = ()
-    """The storages of these servers that it uses."""
+    """The storages in private ZEO servers that the contender uses."""
     limits: tuple[Limit, ...] = ()
-    """The crews that cannot use it, besides those that its storage reports."""
+    """Limits on crews, in addition to those that the storage reports."""
     hosts_together: int = 1
-    """The largest number of a crew's hosts that run on one machine."""
+    """The largest number of hosts of a crew on one machine."""
     requirements: tuple[Requirement, ...] = ()
     installation: str | None = None
-    """How to install packages that it needs, such as a driver."""
+    """How to install packages that the storage needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
     has_servers: bool = False
-    """Whether it connects to servers, private or not; also true if only another Python knows."""
+    """Whether the storage connects to servers; also true if only another Python can tell."""
     movable: bool = False
-    """Whether it connects to servers whose distance ``--rtt`` determines."""
+    """Whether the storage connects to a server whose distance ``--rtt`` determines."""
     section: Section = NO_SECTION
     environment: Environment | None = None
-    """The environment in which it is opened; ``None`` for the command's own Python."""
+    """The environment in which clients open the storage; ``None``: the command's own Python."""
     server_environments: Mapping[str, Environment] = field(default_factory=dict)
-    """The environments in which its private servers run, by the servers' names; other servers run
+    """The environments in which private servers run, by the servers' names.  All other servers run
     in the command's own Python, or need no Python."""
     variant: str = ""
-    """The variant whose ``$scratch`` and servers it uses, if there are several variants."""
+    """The variant whose ``$scratch`` and servers are used, if there are several variants."""
     variant_of: str = ""
-    """The variant of its section to compare it to; empty if others are compared to this one."""
+    """The name of the variant to compare this to; empty if others are compared to this variant."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of the ``--define`` names that it uses, if several values are measured."""
+    """The values of ``--define`` and ``--rtt`` that distinguish this variant from others."""
     text: str = ""
-    """The text of its section and its servers' sections, without secrets."""
+    """The text of the section and of the servers' sections, without secrets."""
 
     def at_distance(self, rtt: float, variant: str) -> Contender:
-        """Return the contender with *rtt* seconds to its servers, as part of *variant*.
+        """Return the contender with an *rtt* in seconds to its servers, as part of *variant*.
 
         Servers whose sections have a key ``rtt`` keep their distance.
         """
@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender in an environment, with its servers that have no environment yet."""
+        """Return the contender in an environment, which servers without an environment share."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -137,7 +137,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return the promise of the storages in its private ZEO servers, if it uses any."""
+        """Return the served storages' promise if *promise* leaves it to them; else *promise*."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -146,7 +146,7 @@ class Contender:
 
     @property
     def zap_obstacle(self) -> str | None:
-        """The reason why its data cannot be destroyed, if one is known."""
+        """The reason why the storage's data cannot be destroyed, if one is known."""
         if self.info.sharing is Sharing.VOLATILE:
             return f"{self.info.storage_name} keeps its data in the memory of one process"
         return self.info.zap_obstacle
@@ -157,7 +157,7 @@ class Contender:
         return replace(self, limits=limits, hosts_together=cluster.together)
 
     def _out_of_reach(self, cluster: Cluster) -> Iterator[str]:
-        """Yield the reasons why clients on the hosts cannot open it."""
+        """Yield the reasons why clients on the hosts cannot open the storage."""
         if self.environment is not None:
             name = self.environment.name
             yield f"environment {name} exists on this host only; leave out --hosts"
@@ -170,7 +170,7 @@ class Contender:
                 yield f"server {server.name} is reachable from this host only; see listen"
 
     def refusal(self, parameters: Parameters) -> str | None:
-        """Return why it cannot be measured with these parameters, or ``None`` if it can."""
+        """Return why the contender refuses *parameters*, or ``None`` if it accepts them."""
         name, shape = self.info.storage_name, parameters.crew
         if parameters.blobs and self.info.stores_blobs is False:
             return f"{name} stores no blobs as configured here; see blob-dir"
@@ -184,18 +184,18 @@ class Contender:
         return next((limit.reason for limit in applying), None)
 
     def missing_server(self) -> str | None:
-        """Try to connect to its servers; return a message if one is not running or refuses."""
+        """Try to connect to the servers; return a message if one is not running or refuses."""
         obstacles = (server.obstacle() for server in self.requirements)
         return next(filter(None, obstacles), None)
 
     def advice_on(self, cause: str) -> str | None:
-        """Return how to change its configuration after it failed with *cause*, if known."""
+        """Return how to configure a contender that failed with *cause*, if that is known."""
         fitting = (advice.text for advice in self.advice if re.search(advice.pattern, cause))
         return next(fitting, None)
 
     @property
     def description(self) -> tuple[object, ...]:
-        """Everything that its sections say; equal for equal configurations."""
+        """Everything that the sections say; equal for equal configurations."""
         servers = (server.text.whole for server in self.servers.values())
         environments = self.server_environments.values()
         rtts = tuple(distance.rtt for distance in self.storage.distances)
@@ -204,7 +204,7 @@ class Contender:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The settings by which a user recognizes its database; a URI is its own place."""
+        """The settings by which a user recognizes the database, or its URI."""
         uri = self.settings.get("uri")
         if uri is not None and "storage.section" not in self.settings:
             file = _FILE_URI.match(uri)
@@ -219,13 +219,13 @@ class Contender:
             elif name in _FILES and not value.startswith("$"):
                 places.append(str(Path(value).absolute()))
             elif name in _PLACES:
-                # A private server's host has several names, but its port identifies it.
+                # The host of a private server has several names, but each server has its own port.
                 server = by_port.get(value.rpartition(":")[2]) if name == "server" else None
                 places.append(f"{server or value}{self._own_name(value)}")
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """Return what distinguishes a place from other variants', if a name of the run is in it."""
+        """Return an addition that names the variant, for a place with a name of the run."""
         return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
@@ -265,7 +265,7 @@ def contenders_of(configuration: Configuration) -> list[Contender]:
 
 
 def _contender(text: Section, section: Any, configuration: Configuration) -> Contender:
-    """Return a contender; *section* is ``None`` if another Python should read it."""
+    """Return a contender; *section* is ``None`` if another Python has to parse *text*."""
     servers = servers_of(text.names, configuration)
     typed = [(type_of_section(inner), inner) for inner in nested_sections(section)]
     served = served_storages(text, servers)
@@ -306,7 +306,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
 
 
 def _addresses(section: Any, storage: Storage) -> list[Address]:
-    """Return the addresses of servers in a section; none if another Python should read it."""
+    """Return the addresses of servers in a URI or a section; none if *section* is ``None``."""
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
     if of_uri or section is None:
         return list(of_uri)
@@ -316,9 +316,9 @@ def _addresses(section: Any, storage: Storage) -> list[Address]:
 def _distances(
     servers: Sequence[ServerSection], known: Sequence[Address], names: Mapping[str, str]
 ) -> Iterator[Distance]:
-    """Yield the distances of servers with a key ``rtt``, if their addresses are *known*.
+    """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
 
-    Unknown addresses belong to servers behind servers, unless no address at all is known.
+    A server with another address is behind a server, unless no address at all is known.
     """
     for server in servers:
         if server.rtt is not None:
@@ -392,9 +392,9 @@ def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str]
 def _settings(text: Section, section: Any, configuration: Configuration) -> dict[str, str]:
     """Return a section's settings without secrets, as the metadata of runs record them.
 
-    Values with names of the run, such as ``$scratch``, are recorded as they are in the file, so
-    that they are equal in every run.  Settings for another Python, whose attributes are not known
-    here, are named after section types and keys.
+    A value with a name of the run, such as ``$scratch``, is recorded as in the file, so that the
+    value is the same in every run.  If another Python has to parse the section, only its text is
+    known here, and settings are named after section types and keys.
     """
     if section is not None:
         return dict(_settings_of_parsed(section, configuration))
@@ -408,7 +408,7 @@ def _settings(text: Section, section: Any, configuration: Configuration) -> dict
 
 
 def _keys_by_types(text: Section, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys of a section with their values, and inner sections' as ``type.key``."""
+    """Yield the keys and values of a section; keys of inner sections are ``type.key``."""
     for item in text.items:
         if isinstance(item, Key):
             yield f"{prefix}{item.name.replace('-', '_')}", item.value
@@ -425,7 +425,7 @@ def _settings_of_parsed(
     kind = section.config.getSectionMatcher().type
     keys = configuration.text_of(section).keys
     written = grouped((_attribute(kind, key.name), key.value) for key in keys)
-    # A URI with names of the run is recorded as it is; its parts contain the names' values.
+    # If a URI has names of the run, its parts are skipped: they contain the names' values.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
@@ -448,7 +448,7 @@ def _stands_in(section: Any) -> bool:
 
 
 def _attribute(section_type: Any, key: str) -> str:
-    """Return the attribute of a section that a key sets, or ``attribute.key`` in a mapping."""
+    """Return the attribute that a key of a section sets; ``attribute.key`` if it is a mapping."""
     real = section_type.keytype(key)
     anything = ""
     for name, info in section_type:
@@ -460,7 +460,7 @@ def _attribute(section_type: Any, key: str) -> str:
 
 
 def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
-    """Return a value with ``$name`` for each name of the run; ``None`` if it contains no name."""
+    """Return a value with ``$name`` for each name of the run; ``None`` if there is no name."""
     texts = written.get(attribute, ())
     text = texts[number] if number < len(texts) else ""
     return with_names(text) if references(text) else None
@@ -469,7 +469,7 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the values of a mapping by key, or value *number* of another attribute."""
+    """Yield the keys and values of a mapping, or "" and another *value*, as texts."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return

@@ -1,4 +1,4 @@
-"""Environments with other packages, which uv creates for one run and which are removed with it.
+"""Environments with other packages, which uv creates for a single run.
 
 Packages that replace installed ones go into a directory that comes first on the path of the
 command's own Python.  Packages of a separate environment go into a virtual environment.
@@ -43,13 +43,13 @@ CARRIED = (
     "versions.py",
     "workers",
 )
-"""Our modules that run in a worker.  They need only pyperf, ZODB and the storage."""
+"""Our modules that run in a worker.  These modules need only pyperf, ZODB and the storage."""
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""
 _PROBE_TIMEOUT = 60.0
 """Seconds to wait for a Python's answer."""
 _INSTALL_TIMEOUT = 3600.0
-"""Seconds that an installation may take: packages without wheels are built."""
+"""Seconds that an installation may take, including builds of packages without wheels."""
 _PROBE = """
 import json, platform, sys
 try:
@@ -88,7 +88,7 @@ class Maker:
 
         *modules* is the directory to which :func:`carry_to` has copied our modules.
 
-        :raises UserError: if it cannot be created, or its Python is too old or lacks ZODB
+        :raises UserError: if uv cannot create it, or its Python is too old or lacks ZODB
         """
         python, path = _base(environment), str(modules)
         if environment.requirements:
@@ -141,9 +141,9 @@ class Maker:
     ) -> str:
         """Run uv with *requirements* on its standard input; return its output.
 
-        Their URLs may contain passwords, which a command line would show to everybody.
+        A command line would show everybody the passwords in the requirements' URLs.
 
-        :raises UserError: if uv fails, with uv's own words
+        :raises UserError: if uv fails; the message quotes uv
         """
         words = ["--requirements", "-"] if requirements else []
         with (
@@ -185,7 +185,7 @@ def uv_program() -> str:
 
 
 def carry_to(directory: Path) -> Path:
-    """Copy the modules that workers need into a new directory for ``sys.path``; return it."""
+    """Copy the modules that workers need to a new *directory* for ``sys.path``; return its path."""
     ignored = shutil.ignore_patterns("__pycache__", "tests")
     package, target = Path(__file__).parents[1], directory / "zodbshootout"
     target.mkdir(parents=True)
@@ -197,7 +197,7 @@ def carry_to(directory: Path) -> Path:
             shutil.copy(package / name, target / name)
     pyperf = distribution("pyperf")
     shutil.copytree(str(pyperf.locate_file("pyperf")), directory / "pyperf", ignore=ignored)
-    # Python finds pyperf's hooks by its entry points.
+    # Python finds pyperf's hooks by entry points in the distribution's metadata.
     information = directory / f"pyperf-{pyperf.version}.dist-info"
     information.mkdir()
     for name in ("METADATA", "entry_points.txt"):
@@ -220,7 +220,7 @@ def _base(environment: Environment) -> Path:
 
 
 def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
-    """Return the requirements with checkouts replaced by copies, because builds write into them."""
+    """Return the requirements with copies of checkouts, because builds write into a checkout."""
     ignored = shutil.ignore_patterns("__pycache__", ".tox", ".venv", "build", "*.egg-info")
     copied = list(requirements)
     for number, requirement in enumerate(requirements):

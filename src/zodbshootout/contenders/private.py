@@ -1,8 +1,8 @@
-"""A configuration with its own settings but the run's data: ``--private``.
+"""``--private``: a configuration keeps its settings, but its storages use data of the run.
 
-The tree of a configuration is changed before anything is opened.  Each file and directory is
-replaced by one below ``$scratch``, and each database by one of a private server, whose section is
-added.  What cannot be replaced is refused, so that nothing of the original is ever opened.
+The tree of a configuration is changed before anything is opened.  Paths of files are replaced by
+paths below ``$scratch``, and databases by databases of private servers, whose sections are added.
+No section is measured that may open the original's data after these changes.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _SETTINGS = frozenset({
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
-"""Keys whose values may contain a slash without being a path, as in MySQL Connector/Python."""
+"""Keys with values such as ``MySQL Connector/Python``, which have a slash but are not paths."""
 
 
 def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
     """Return a tree whose storages have new data.
 
-    Storages that cannot have new data are left out, unless the words of ``--only`` name them.
+    A storage that cannot have new data is left out if the words of ``--only`` name others.
 
-    :raises UserError: if such a storage should be measured
+    :raises UserError: if a storage that is to be measured cannot have new data
     """
     chosen = {name for word in only for name in (word, *word.split(","))}
     servers = {section.name for section in tree.root.sections if section.type.endswith("server")}
@@ -86,15 +86,15 @@ class _Server:
     type: str
     name: str
     place: Position
-    """The first section that needs it."""
+    """The place of the first section that needs the server."""
     databases: dict[str, str] = field(default_factory=dict)
-    """The directories of blobs that it shares with its clients, or "", by database name."""
+    """By database name, the directory of blobs that the server shares with clients, or ""."""
     encrypted: bool = False
 
 
 @dataclass
 class _Change:
-    """A change of sections in which equal originals get equal replacements."""
+    """Changes sections; the same file or database always gets the same replacement."""
 
     own_servers: Collection[str]
     """The names of the private servers that the configuration already has."""
@@ -133,7 +133,7 @@ class _Change:
     def _changed_items(
         self, section: Section, rule: PrivateSection, server: _Server | None
     ) -> Iterator[Item]:
-        """Yield the remaining items of a section, changed."""
+        """Yield the changed items of a section, without those that the *rule* leaves out."""
         for item in section.items:
             if isinstance(item, Section):
                 package = _rules().get(item.type, _ANY).package
@@ -169,7 +169,7 @@ class _Change:
         return replace(section, type=rule.becomes or section.type, items=items)
 
     def _templates(self, section: Section, rule: PrivateSection) -> dict[str, str]:
-        """Return the values that a section gets, in which names are yet to be replaced."""
+        """Return the values to set in a section, by key, with placeholders such as ``SERVER``."""
         values = dict(rule.values)
         for name, more in rule.values_with.items():
             key = section.key(name)
@@ -191,7 +191,7 @@ class _Change:
         return key
 
     def _path(self, original: str) -> str:
-        """Return the replacement of a path, which is the path itself if it belongs to the run."""
+        """Return the replacement of a path; a path below ``$scratch`` stays the same."""
         if original.startswith("${scratch}") and not re.search(r"\.\.|\$\(", original):
             return original
         name = re.sub(r"[^\w.-]", "", PurePosixPath(original).name)
@@ -199,7 +199,7 @@ class _Change:
         return self._paths.setdefault(original, f"${{scratch}}/{_PREFIX}-{number}-{name}")
 
     def _is_of_run(self, section: Section, rule: PrivateSection) -> bool:
-        """Return whether host and port are those of a server that the run starts anyway."""
+        """Return whether a section connects to a private server that the file already has."""
         settings = [(key.name.lower(), key.value) for key in section.keys]
         if rule.dsn:
             settings = list(settings_of(dict(settings).get(rule.dsn, "")).items())
@@ -216,7 +216,11 @@ class _Change:
         )
 
     def _names_own_server(self, text: str) -> bool:
-        """Return whether an address is a server's name, or contains one after this host's name."""
+        """Return whether a text refers to a private server that the configuration already has.
+
+        The reference is ``${name}``, ``${name_host}`` or ``${name_port}``, maybe after
+        ``localhost:``.
+        """
         host, _, port = text.rpartition(":")
         named = re.fullmatch(r"\$\{(\w+)\}", port)
         return (
@@ -229,14 +233,14 @@ class _Change:
         )
 
     def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:
-        """Return the server and the database name that replace a section's."""
+        """Return a private server and a name to replace the server and database of a section."""
         located = [(key.name.lower(), key.value) for key in section.keys]
         where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
         same = [known for known in self._numbers if known[0] == rule.server]
         number = self._numbers.setdefault(where, len(same) + 1)
         name = f"{_PREFIX}_{rule.server.removesuffix('server')}"
         database = f"{_PREFIX}_{number}"
-        if rule.database:  # one server per original, which may serve several databases
+        if rule.database:  # one private server per original server, for all databases
             name = f"{name}_{number}"
             key = section.key(rule.database)
             database = _with_variables(key.value).lower() if key else "1"
@@ -245,14 +249,14 @@ class _Change:
         return server, database
 
     def _cache(self, section: Section) -> str:
-        """Return the new name for a ZEO client's cache, which is a file below var."""
+        """Return a new name for a ZEO client's cache, a file in the directory of the key var."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
         return self._path("/".join(names)).rpartition("/")[2] if names else ""
 
     def _note(
         self, section: Section, server: _Server | None, database: str, values: Mapping[str, str]
     ) -> None:
-        """Note the requirements of a changed section on its servers."""
+        """Record what a changed section needs from its private servers."""
         if any(MEMCACHED in value for value in values.values()):
             memcached = _Server("memcachedserver", MEMCACHED, section.place)
             self._servers.setdefault(MEMCACHED, memcached)
@@ -297,6 +301,6 @@ def _kept_settings(dsn: Key | None) -> Iterator[str]:
 
 @functools.cache
 def _rules() -> Mapping[str, PrivateSection]:
-    """Return how to change sections, by their types."""
+    """Return the rules for changing sections, by section type."""
     rules = [rule for kind in reversed(storage_types()) for rule in kind.private]
     return {type_: rule for rule in rules for type_ in rule.types}

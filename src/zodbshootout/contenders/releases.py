@@ -1,7 +1,7 @@
-"""Releases and commits: the environments that one word of ``--against`` stands for.
+"""The environments that one word of ``--against`` stands for: releases or commits.
 
-uv lists the releases, because its configuration says where to look for them.  It also builds the
-commits of a checkout, in its own clones, which it keeps for later runs.
+uv lists the releases, because uv's configuration says where to look for releases.  uv also builds
+the commits of a checkout, in clones that uv keeps for later runs.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _NO_SOLUTION = "No solution found"
 
 
 def releases_and_commits(word: str) -> list[Environment]:
-    """Return the environments that a word stands for, oldest first; none if it is another word.
+    """Return the environments of releases or commits that a word stands for, oldest first, if any.
 
-    A requirement that several releases satisfy stands for all of them except the installed one or,
-    with ``; newest of minor``, for the newest of each minor version.  ``PATH@COMMIT`` is a commit
-    of a checkout.  ``PATH@FROM..TO`` is FROM and every later commit up to TO or, with ``; every
-    5th``, every fifth of them and the last.
+    A requirement that several releases satisfy stands for all these releases except the installed
+    one; with ``; newest of minor``, only for the newest of each minor version.  ``PATH@COMMIT``
+    is a commit of a checkout.  ``PATH@FROM..TO`` is FROM and every later commit up to TO; with
+    ``; every 5th``, only every fifth of these commits and the last.
 
     :raises UserError: if there is no such release or commit, or there are too many
     """
-    if os.path.exists(word):  # noqa: PTH110 - a Path raises if it is too long
+    if os.path.exists(word):  # noqa: PTH110 - Path.exists raises if the word is too long
         return []
     if place := _checkout_in(word):
         return _commits(word, *place)
@@ -127,7 +127,7 @@ def _checkout_in(word: str) -> tuple[Path, str] | None:
     """Return the directory and the commits in a word such as ``./RelStorage@v4.2..HEAD``."""
     for end in (place.start() for place in reversed([*re.finditer("@", word)])):
         directory = Path(word[:end]).expanduser()
-        if "://" not in word[end:] and os.path.isdir(directory):  # noqa: PTH112 - likewise
+        if "://" not in word[end:] and os.path.isdir(directory):  # noqa: PTH112 - is_dir may raise
             return directory, word[end + 1 :]
     return None
 
@@ -162,7 +162,7 @@ def _commits(word: str, directory: Path, revisions: str) -> list[Environment]:
 
 
 def _described(directory: Path, revisions: str, *words: str) -> list[tuple[str, str]]:
-    """Return commits with their names: a tag, or else the abbreviated hash."""
+    """Return commits with a name for each, which is a tag or else the abbreviated hash."""
     form = ["--format=%H %h [%D]", "--decorate-refs=refs/tags"]
     listed = git(directory, "log", *form, *words, revisions) or ""
     commits = []

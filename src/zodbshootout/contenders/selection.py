@@ -1,4 +1,4 @@
-"""The contenders that options name: to measure, to write to, to zap."""
+"""The contenders that options name, such as those to measure or those to zap."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the contender that ``--baseline`` names, ignoring case and ``--rtt``."""
+    """Return the contender that ``--baseline`` names in upper or lower case, without its rtt."""
     if baseline is None:
         return None
     names = {name.lower(): name for name, _ in map(without_rtt, measured)}
@@ -40,7 +40,7 @@ def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
 def shared_databases(contenders: Sequence[Contender]) -> list[str]:
     """Return a sentence for each database that several contenders share.
 
-    A contender that keeps its data in memory, as a DemoStorage does its changes, shares nothing.
+    A contender that has data in memory, such as the changes of a DemoStorage, shares nothing.
     """
     lasting = [
         contender for contender in contenders if contender.info.sharing is not Sharing.VOLATILE
@@ -53,7 +53,7 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
 
 
 def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
-    """Return a sentence for each environment with clients of a ZEO server that runs elsewhere."""
+    """Return a sentence for each environment with clients of a ZEO server, but not the server."""
     names: dict[tuple[str, str], list[str]] = {}
     for contender in contenders:
         environment = contender.environment
@@ -89,7 +89,7 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return why every contender refuses these parameters, if some accept a single client."""
+    """Return why all contenders refuse *parameters*, if some would accept a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):
@@ -107,9 +107,9 @@ def to_be_zapped(
 ) -> frozenset[str]:
     """Return the names of the contenders whose data ``--zap`` destroys.
 
-    These are the contenders that *words* name; without words, they are those that can be zapped and
-    are not *unavailable*, after a question about each database unless *force* is set.  *ask* is
-    ``None`` if nobody can answer.
+    If there are *words*, they name the contenders.  Otherwise all contenders are meant that can be
+    zapped and are not *unavailable*; unless *force* is set, *ask* lets the user decide about each
+    database.  *ask* is ``None`` if nobody can answer.
     """
     names = _names(contenders)
     if force and "force" in names:
@@ -161,6 +161,6 @@ def _question(group: Sequence[Contender]) -> str:
 
 
 def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
-    """Return the contenders in groups that use the same database."""
+    """Return the contenders in groups; the contenders of a group use the same database."""
     places = grouped((one.place or (one.name,), one) for one in contenders)
     return list(places.values())

@@ -1,4 +1,4 @@
-"""The storages of private ZEO servers, and which of them a contender uses."""
+"""The storages of private ZEO servers, and the search for those that a contender uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from zodbshootout.config.references import references
 from zodbshootout.config.tree import Section
 
 _DEFAULT = "1"
-"""The name of a storage whose section has no name, which clients ask for by default."""
+"""The name of a storage whose section has no name; clients ask for this name by default."""
 _CLIENTS = frozenset({"zeoclient", "clientstorage"})
 """The types of sections that connect to ZEO servers."""
 _URI = re.compile(r"zeo://(?P<server>[^/?#]*)[^?#)]*(\?(?P<query>[^#)]*))?")
-"""A URI of a ZEO server, which may be inside a DemoStorage's."""
+"""A URI of a ZEO server, also inside the URI of a DemoStorage."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def _texts_of(server: ServerSection) -> dict[str, Section]:
 def check_storages(server: ServerSection) -> None:
     """Check that a ZEO server has storages, and that their names differ.
 
-    :raises UserError: if it has no storage, or two with the same name
+    :raises UserError: if the server has no storage, or two storages have the same name
     """
     if not storages_of(server):
         flaw = f"<zeoserver {server.name}> contains no storage, such as <filestorage>"
@@ -62,8 +62,7 @@ def check_storages(server: ServerSection) -> None:
 def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[ServedStorage]:
     """Return the storages of *servers* that a section uses, directly or through another server.
 
-    If the type of a client is unknown, so that its storage is not known either, all storages of
-    its server are returned.
+    If no section of a known type connects to a server, all storages of the server are returned.
 
     :raises UserError: if a client names a storage that its server does not have
     """
@@ -91,9 +90,9 @@ def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[Ser
 def _connections(
     text: Section, servers: Sequence[ServerSection]
 ) -> Iterator[tuple[ServerSection, str]]:
-    """Yield the servers that clients in a section connect to, with the names of the storages.
+    """Yield the server and the storage's name of each ZEO client in a section.
 
-    Ports decide, because a host has several names while a port is reserved for its server.
+    Ports identify servers, because a host has several names, but a port has only one server.
     """
     for address, storage in _addresses(text):
         referred = references(address)
@@ -104,7 +103,7 @@ def _connections(
 
 
 def _addresses(text: Section) -> Iterator[tuple[str, str]]:
-    """Yield the addresses in a section's ZEO clients, with the names of their storages."""
+    """Yield each address in a section's ZEO clients, with the name of the client's storage."""
     for section in text.walk():
         if section.type in _CLIENTS:
             storage = section.key("storage")

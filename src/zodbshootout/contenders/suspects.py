@@ -1,4 +1,4 @@
-"""The commits between a good and a bad one, from which git chooses the next one to measure.
+"""The commits between a good and a bad commit, of which git chooses the next to measure.
 
 ``git bisect`` runs in a bare clone that shares the checkout's objects, so that nothing is ever
 written to the checkout.
@@ -19,7 +19,7 @@ _NEXT = "BISECT_HEAD"
 
 @dataclass(frozen=True)
 class Suspects:
-    """The commits after a good one, up to a bad one."""
+    """The commits after a good commit, up to a bad commit."""
 
     clone: Path
     good: str
@@ -27,9 +27,9 @@ class Suspects:
 
     @classmethod
     def of(cls, checkout: Path, good: str, bad: str, directory: Path) -> Suspects:
-        """Return the commits of a checkout between two; the clone is made in *directory*.
+        """Clone a *checkout* into *directory*, and return its commits between *good* and *bad*.
 
-        :raises UserError: if the bad commit has no ancestor that the good one lacks
+        :raises UserError: if it is not a checkout, or *bad* has no ancestor that *good* lacks
         """
         top, clone = git(checkout, "rev-parse", "--show-toplevel"), directory / "clone"
         copied = ["clone", "--quiet", "--bare", "--shared", "--", top or "", str(clone)]
@@ -41,11 +41,11 @@ class Suspects:
         return suspects
 
     def mark(self, finding: str, commit: str) -> None:
-        """Mark a commit for git as ``good``, ``bad`` or to ``skip``.
+        """Tell git what was found about a *commit*: ``good``, ``bad`` or ``skip``.
 
-        :raises UserError: if the change is not between good and bad
+        :raises UserError: if no suspect is left, because *commit* is bad but precedes a good commit
         """
-        git(self.clone, "bisect", finding, commit)  # fails if only skipped commits are left
+        git(self.clone, "bisect", finding, commit)  # git fails if only skipped commits are left
         if not self.left:
             raise UserError(
                 f"{commit[:12]}, an ancestor of both {self.good[:12]} and {self.bad[:12]}, is "
@@ -59,7 +59,7 @@ class Suspects:
 
     @property
     def next(self) -> str:
-        """The commit to measure next; empty if no other commit gives more information."""
+        """The commit to measure next; empty if each commit that is left is skipped or bad."""
         untested = {*self.left} - {*self._listed("--no-walk", _SKIPPED)}
         bad = (git(self.clone, "rev-parse", _BAD) or "").strip()
         return (git(self.clone, "rev-parse", _NEXT) or "") if untested - {bad} else ""

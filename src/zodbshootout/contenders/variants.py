@@ -1,9 +1,9 @@
-"""The configurations as they are measured: once, or in several variants.
+"""The variants in which configurations are measured.
 
-With ``--against``, the first variant uses the installed packages, and each other one uses another
-environment.  With ``--define``, each variant has different values of names.  A variant has its own
-private servers and ``$scratch``, so that variants write to different databases and can be measured
-in turn.
+With ``--against``, the first variant uses the installed packages, and each other variant uses
+another environment.  With ``--define``, each variant has different values of names.  A variant has
+its own private servers and ``$scratch``, so that variants write to different databases and can be
+measured in turn.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ from zodbshootout.servers.server import ServerContext
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration, read with the values that the run's names have in it."""
+    """A configuration that was read with the variant's values of names."""
 
     context: ServerContext
     configuration: Configuration
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of ``--define`` and ``--rtt``, if there are several; numbers such as ``#1``
-    replace secrets."""
+    """The values of ``--define`` and ``--rtt``, if the options have several.  A number such as
+    ``#1`` replaces a secret value."""
     rtt: float = 0.0
     """The round-trip time in seconds to add between clients and servers."""
     file: str = ""
     """A name for the file, if several files are read."""
     is_base: bool = False
-    """Whether variants in other environments are compared to it."""
+    """Whether variants in other environments are compared to this variant."""
 
     @property
     def title(self) -> str:
-        """The name that distinguishes it from all others, including those of other files."""
+        """The name that distinguishes this variant from all others, also from other files'."""
         return f"{self.file} {self.name}".strip()
 
     @property
     def name(self) -> str:
-        """The name that distinguishes it from other variants; empty if there are no others."""
+        """The name that distinguishes the variants of a file; empty for a single variant."""
         if self.environment:
             return self.environment.name
         return variant_name("", self.definitions).strip()
@@ -107,7 +107,7 @@ class Environments:
     interpreters: dict[Environment, Interpreter] = field(default_factory=dict)
     """The Pythons of working environments."""
     flaws: dict[Environment, str] = field(default_factory=dict)
-    """Why the other environments do not work."""
+    """The reasons why the other environments do not work."""
 
     def flaw_for(self, contender: Contender) -> Failure | None:
         """Return why a contender or one of its servers cannot be started, or ``None``."""
@@ -132,7 +132,7 @@ class Environments:
 
 
 def environments_of(contenders: Iterable[Contender]) -> list[Environment]:
-    """Return the distinct environments in which contenders or their servers are."""
+    """Return the distinct environments of contenders and of their servers."""
     all_of_them = (
         environment
         for contender in contenders
@@ -148,7 +148,7 @@ class Variants:
     of_files: Sequence[Sequence[Variant]]
     """The variants of each file; all variants of a file have the same sections."""
     mask: Mask
-    """Hides the secrets in the configurations."""
+    """The mask that hides the secrets in the configurations."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -156,12 +156,12 @@ class Variants:
 
     @property
     def context(self) -> ServerContext:
-        """The context of the first variant, and of everything that belongs to no variant."""
+        """The context of the first variant, also used for all that belongs to no variant."""
         return self.variants[0].context
 
     @property
     def environment_names(self) -> frozenset[str]:
-        """The environment variables that the configuration refers to in any variant."""
+        """The environment variables to which any variant of a configuration refers."""
         sources = (variant.context.source for variant in self.variants)
         return frozenset(chain.from_iterable(source.environment_names for source in sources))
 
@@ -169,7 +169,7 @@ class Variants:
         """Return the contenders that the words of ``--only`` name; without words, return all.
 
         The variants of a section are adjacent.  A name that occurs in several files is preceded by
-        that of the file: ``FILE:NAME``.
+        the name of the file: ``FILE:NAME``.
         """
         names = [_names(variants[0]) for variants in self.of_files]
         count = Counter(chain.from_iterable(names))
@@ -215,7 +215,7 @@ class Variants:
         clients: int,
         environments: Environments,
     ) -> RunningServers:
-        """Start the servers that *users* need; *stack* stops them.
+        """Start the servers that *users* need; *stack* will stop the servers.
 
         *clients* is the number of clients in the run's largest crew.
         """
@@ -240,8 +240,8 @@ def _names(variant: Variant) -> list[str]:
     names = [section.name for section, _ in variant.configuration.contenders]
     if not names:
         raise UserError(
-            f"{variant.context.source.path}: no contender; write a section <zodb NAME> with a "
-            "storage for each"
+            f"{variant.context.source.path}: no contender; write a section <zodb NAME> that "
+            "contains a storage"
         )
     return names
 
@@ -285,7 +285,7 @@ class VariantOptions:
     against: Sequence[Environment] = ()
     """The environments in which to measure each contender again."""
     definitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The values by name; all combinations are measured."""
+    """The values of ``--define``, by name; all combinations are measured."""
     rtts: Sequence[float] = ()
     """The round-trip times between clients and servers, in seconds; all are measured."""
     base: Environment = field(default_factory=lambda: Environment(INSTALLED))
@@ -301,7 +301,7 @@ def read_variants(
 ) -> Variants:
     """Read each configuration once per variant.
 
-    *places* keeps the variants' directories and ports until it is closed; *mask* hides the secrets
+    The variants' directories and ports exist until *places* is closed.  *mask* hides the secrets
     of the configurations from now on.
     """
     of_files = []
@@ -362,7 +362,7 @@ def _read_file(
 def _shown(
     values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
 ) -> dict[str, str]:
-    """Return the *values* of names with several, numbered if any value of a name is secret."""
+    """Return the values of names with several values; if any value of a name is secret, numbers."""
     shown = {}
     for name, all_values in definitions.items():
         if len(all_values) > 1:
@@ -395,14 +395,17 @@ def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
-    """Check that the file uses all definitions, and none of the run's *names*; show no values."""
+    """Check that the file uses all definitions, and that none defines one of the run's *names*.
+
+    The messages show no values, which may be secret.
+    """
     for name in source.definitions:
         if name in names:
             raise UserError(f"--define: ${name} belongs to the run; choose another name")
         used = sorted(source.used_names.difference(names))
         if name not in used:
             _check_not_of_environment(source, name)
-            advice = suggestion(name, used) if used else "it uses no names"
+            advice = suggestion(name, used) if used else "the file uses no names"
             raise UserError(f"--define: nothing in {source.path} uses ${name}; {advice}")
     defined = dict(names)
     for name, value in source.definitions.items():

@@ -1,1 +1,1 @@
-"""Results: records of cells, pyperf files, statistics and verdicts."""
+"""Results of cells, with their files, statistics and verdicts."""

@@ -27,11 +27,11 @@ class Anchor:
     """The packages with which every point is compared."""
 
     word: str
-    """The value of ``--against`` that named it; empty for the packages that were installed then."""
+    """The value of ``--against`` that named the anchor; empty for the packages installed then."""
     requirements: Sequence[str]
-    """Requirements for uv that install it again."""
+    """The requirements by which uv installs the anchor again."""
     point: str
-    """The first point that was compared with it; empty if there is none yet."""
+    """The first point that was compared with the anchor; empty if there is no point yet."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class Accepted:
     """A change that people have looked at and accepted."""
 
     benchmark: str
-    """Empty if :attr:`cell` names one cell."""
+    """The benchmark whose cells have changed; empty if :attr:`cell` names one cell."""
     cell: str
     point: str
     reason: str
 
     def covers(self, cell: PointCell) -> bool:
-        """Return whether it is about a cell, for any percentile."""
+        """Return whether the change is about a cell, maybe at another percentile."""
         name = cell.name.removesuffix(f" {cell.measure}") if cell.measure else cell.name
         return self.benchmark == cell.benchmark or self.cell in {cell.name, name}
 
 
 def read_anchor(directory: Path) -> Anchor | None:
-    """Return the anchor of the history in a directory, ``None`` if it has none yet.
+    """Return the anchor of the history in a directory, ``None`` if there is no anchor yet.
 
-    :raises UserError: if the file is not that of an anchor
+    :raises UserError: if the file cannot be read or is incomplete
     """
     path = directory / ANCHOR_FILE
     written = _read(path)
@@ -69,9 +69,9 @@ def read_anchor(directory: Path) -> Anchor | None:
 def write_anchor(anchor: Anchor, directory: Path) -> None:
     """Write the anchor of the history in a directory.
 
-    :raises UserError: if it cannot be written
+    :raises UserError: if the file cannot be written
     """
-    # TOML has no escapes for surrogates, which JSON would write.
+    # By default, json.dumps would write surrogates as escapes, which TOML does not have.
     written = functools.partial(json.dumps, ensure_ascii=False)
     text = (
         "# The packages with which this history is compared.  To replace them, name others:\n"
@@ -89,9 +89,9 @@ def write_anchor(anchor: Anchor, directory: Path) -> None:
 
 
 def read_accepted(directory: Path) -> list[Accepted]:
-    """Return the changes in ``accepted.toml``, none without that file.
+    """Return the changes in ``accepted.toml``, none if there is no such file.
 
-    :raises UserError: if an entry is incomplete
+    :raises UserError: if the file cannot be read, or an entry is incomplete
     """
     path = directory / ACCEPTED_FILE
     changes = (_read(path) or {}).get("change", [])

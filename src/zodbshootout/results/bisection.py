@@ -27,27 +27,27 @@ class Finding(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """The outcome for a commit that was measured in turn with the good one."""
+    """The outcome for a commit that was measured in turn with the good commit."""
 
     commit: str
     finding: Finding
     error: float
     """The maximum probability that the finding is wrong."""
     sentence: str
-    """The change of the figure, or why there is no finding."""
+    """The change of the figure, or the reason why there is no finding."""
     figure: str = ""
-    """The name of the figure that decided; empty if none did."""
+    """The name of the figure that decided; empty if no figure decided."""
     contender: str = ""
     benchmark: str = ""
-    """The contender and the benchmark of that figure."""
+    """The contender and the benchmark of the figure that decided."""
     boundary: float = 0.0
-    """The logarithm of the ratio between good and bad."""
+    """The logarithm of the ratio at the boundary between good and bad commits."""
 
 
 def read_steps(path: Path, question: Mapping[str, Any]) -> list[Step]:
-    """Return the steps so far of the search for *question*, none if there is no file.
+    """Return the steps in the file of a search; none if there is no file.
 
-    :raises UserError: if the file is damaged, or that of another search
+    :raises UserError: if the file is damaged, or belongs to a search with another *question*
     """
     if not path.exists():
         return []
@@ -61,9 +61,9 @@ def read_steps(path: Path, question: Mapping[str, Any]) -> list[Step]:
 
 
 def write_steps(path: Path, question: Mapping[str, Any], steps: Sequence[Step]) -> None:
-    """Write the steps so far.
+    """Write all *steps* to the file of a search.
 
-    :raises OSError: if they cannot be written
+    :raises OSError: if the file cannot be written
     """
     document = {
         "zodbshootout_bisection": FORMAT,
@@ -76,5 +76,5 @@ def write_steps(path: Path, question: Mapping[str, Any], steps: Sequence[Step]) 
 
 
 def step_at(steps: Iterable[Step], commit: str) -> Step | None:
-    """Return the step that measured a commit, ``None`` if none did."""
+    """Return the step that measured a commit, ``None`` if no step did."""
     return next((step for step in steps if step.commit == commit), None)

@@ -1,4 +1,4 @@
-"""A cell, and the metadata that identify it."""
+"""Cells, and the metadata that identify a cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Cell:
 
     @property
     def without_operation(self) -> Cell:
-        """The cell that would be measured if no operation went on."""
+        """The cell with the same parameters, but without an operation during the iterations."""
         return replace(self, parameters=replace(self.parameters, during=""))
 
     def metadata(self) -> dict[str, Plain]:
@@ -41,7 +41,7 @@ class Cell:
 def cell_of(metadata: Mapping[str, Any]) -> Cell:
     """Return the cell that metadata describe.
 
-    :raises KeyError: if they describe none, or lack a parameter
+    :raises KeyError: if *metadata* describe no cell, or lack a parameter
     :raises ValueError, TypeError: if a parameter has an impossible value
     """
     words = {name: str(metadata.get(key, "")) for key, name in WORDS.items()}

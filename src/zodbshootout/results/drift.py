@@ -1,7 +1,7 @@
 """Slow drift over many points: a scan for the place where the level of a series changes.
 
-It detects what no single point shows.  Its threshold is simulated for independent points; points
-that are not independent exceed it more often, so it gives hints, not verdicts.
+The scan detects what no single point shows.  The threshold is simulated for independent points.
+Other points exceed the threshold more often, so the scan gives hints, not verdicts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FALSE_HINTS = 0.01
-"""The probability of any hint among the series that are scanned together, if none changes."""
+"""The probability of a hint among the series that are scanned together, if no series changes."""
 FEWEST_POINTS = 8
 LATEST = 100
 """The number of the latest points that are scanned."""
@@ -28,13 +28,13 @@ class Drift:
     start: int
     """The number of the first point after the change, from 0 on."""
     difference: float
-    """The mean after the change minus the mean before it."""
+    """The mean after the change minus the mean before the change."""
 
 
 def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
-    """Return the change of the mean of a series, ``None`` if there is none.
+    """Return the change of the mean of a series, ``None`` if there is no change.
 
-    *scanned* series share the probability :data:`FALSE_HINTS`.
+    *scanned* is the number of series that share the probability :data:`FALSE_HINTS`.
     """
     import numpy as np
 
@@ -53,7 +53,7 @@ def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
 
 
 def _statistics(numbers: Any) -> Any:
-    """Return Student's t between both sides of each place, for each row of *numbers*."""
+    """Return Student's t between the numbers before and after each place, for each row."""
     import numpy as np
 
     count = numbers.shape[1]
@@ -68,7 +68,7 @@ def _statistics(numbers: Any) -> Any:
 
 @functools.cache
 def _threshold(count: int, scanned: int) -> float:
-    """Return the t that *scanned* series of *count* independent points exceed by chance."""
+    """Return the threshold of t for *scanned* series, each of *count* independent points."""
     import numpy as np
 
     chance = np.random.default_rng(1)

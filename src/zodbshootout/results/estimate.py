@@ -15,13 +15,13 @@ CONFIDENCE = 0.95
 BATCHES = 8
 """The number of batches into which dependent runs are joined."""
 MIN_RUNS = 3
-"""The size of the smallest sample that has an interval: one from two numbers is wider than any
-difference of interest or, by chance, has no width."""
+"""The size of the smallest sample that has an interval.  An interval from two numbers is wider than
+any difference of interest or, by chance, has no width."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, estimated from normally distributed numbers."""
+    """An estimate of a mean from normally distributed numbers."""
 
     mean: float
     variance: float
@@ -42,7 +42,7 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """The probability of a mean at least as far from 0, if the true mean is 0."""
+        """The probability of a mean at least as far from 0 as this, if the true mean is 0."""
         if self.df <= 0:
             return 1.0
         if not self.variance:
@@ -64,9 +64,9 @@ def mean_of(numbers: Sequence[float]) -> Estimate:
 def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
     """Estimate the mean from *runs*, each with one value or several.
 
-    A run counts as one number, the mean of its values, because the values of a run are not
-    independent.  But by chance, the means of a few runs can differ less than the spread of their
-    values suggests, so the interval is at least as wide as if all values were independent.
+    The values of a run are not independent, so a run counts as one number, the mean of the values.
+    But by chance, the means of a few runs can differ less than the spread of the values suggests,
+    so the interval is at least as wide as if all values were independent.
     """
     estimate = mean_of([statistics.fmean(values) for values in runs])
     several = [values for values in runs if len(values) > 1]
@@ -82,7 +82,7 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
 
 
 def joined(runs: Sequence[Sequence[float]], number: int = BATCHES) -> list[list[float]]:
-    """Join successive *runs* that are not independent into batches that nearly are."""
+    """Join successive *runs* that are not independent into batches that are nearly independent."""
     ends = [round(end * len(runs) / number) for end in range(number + 1)]
     batches = [runs[start:end] for start, end in pairwise(ends)]
     return [[value for values in batch for value in values] for batch in batches if batch]
@@ -99,9 +99,10 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
-    """Predict the number of runs that *half_width* needs, from the *estimate* that *runs* gave.
+    """Predict how many runs it takes to reach *half_width*, from an *estimate* of *runs* runs.
 
-    Later runs are assumed to vary as much.  The result is at least *runs* and :data:`MIN_RUNS`.
+    Later runs are assumed to vary as much as these.  The result is at least *runs* and
+    :data:`MIN_RUNS`.
     """
     if estimate.df <= 0:
         return max(runs, MIN_RUNS)
@@ -122,7 +123,7 @@ def _squared_deviations(numbers: Sequence[float]) -> float:
 
 
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
-    """Return an estimate from independent parts, with the df of Welch and Satterthwaite."""
+    """Return an estimate with the variance of independent *parts* (Welch and Satterthwaite)."""
     variance = sum(part.variance for part in parts)
     df = min(part.df for part in parts)
     if df > 0 and variance:
@@ -131,5 +132,5 @@ def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
 
 
 def _quantile(df: float) -> float:
-    """Return the half width of an interval as a multiple of the standard error."""
+    """Return the number of standard errors in the half width of an interval."""
     return t_quantile(df, (1 - CONFIDENCE) / 2)

@@ -1,9 +1,9 @@
 """The pyperf files that hold results.
 
-``out.json`` holds everything, with a unique name for each benchmark.  ``out.d/`` holds one file for
-each contender, with short names, so that two contenders can be compared.  ``out.cells.jsonl`` lists
-all cells and their states, one per line, as JSON; cells without a figure are only there.  pyperf
-can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
+``out.json`` holds the figures of all cells, with a unique name for each.  ``out.d/`` holds one file
+for each contender, with short names, so that pyperf can compare two contenders.
+``out.cells.jsonl`` has a line of JSON for each cell and its state, also if the cell has no figure.
+pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 
 MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
-"""Metadata in which the runs of a cell may differ: words that describe it."""
+"""Metadata in which the runs of a cell may differ: words that only describe the cell."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
 """The beginning of every file that pyperf writes, with sorted keys."""
@@ -41,13 +41,13 @@ _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files of one run.  Each is replaced as a whole, so that none is ever incomplete."""
+    """The files of one run.  Each file is replaced as a whole, so it is never incomplete."""
 
     combined: Path
     existing: Sequence[CellResult] = ()
-    """Earlier results, to which others are appended."""
+    """The results of other runs, to which :meth:`write` appends results."""
     begun: Sequence[CellResult] = ()
-    """The results so far of a run to resume, which :meth:`write` gets with the others."""
+    """The first results of the run, if it is resumed; :meth:`write` gets them once more."""
 
     @property
     def _stem(self) -> str:
@@ -67,9 +67,9 @@ class ResultFiles:
 
     @property
     def exist(self) -> Path | None:
-        """The first existing file with figures, ``None`` if there is none.
+        """The file or the directory with figures, ``None`` if neither exists.
 
-        A run in which everything failed leaves only its list of cells.
+        A run in which everything failed leaves only the list of cells.
         """
         self._check_paths()
         if self.combined.exists():
@@ -77,9 +77,9 @@ class ResultFiles:
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
-        """Return the same files, prepared to append to the results that they hold.
+        """Return the same files, prepared to append to the results in the files.
 
-        :raises UserError: if this program did not write one of them
+        :raises UserError: if zodbshootout did not write one of the files
         """
         self._check_paths()
         exist = self.combined.exists() or self.cells.exists()
@@ -88,7 +88,7 @@ class ResultFiles:
     def check(self, contenders: Iterable[str]) -> None:
         """Check that the names of all files can be used.
 
-        :raises UserError: if a name is too long, or is that of something other than a file
+        :raises UserError: if a name is too long, or something other than a file has the name
         :raises OSError: if the system refuses a name for another reason
         """
         self._check_paths()
@@ -113,7 +113,7 @@ class ResultFiles:
         _check_path(self.cells)
 
     def conflict(self, expected: Mapping[Cell, Mapping[str, Any]], unit: str) -> str | None:
-        """Describe why a cell cannot be added to the results, ``None`` if all can.
+        """Describe why a cell cannot be added to the results, ``None`` if all cells can.
 
         *expected* are the metadata of future runs, by cell.  Runs with other metadata measure
         something else.  pyperf itself refuses to add runs of another machine or Python.
@@ -134,9 +134,9 @@ class ResultFiles:
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
-        """Write all results so far.
+        """Write the *results* so far, with existing ones.
 
-        :raises UserError: if a file cannot be written; its content is unchanged then
+        :raises UserError: if a file cannot be written; the old content of the file is kept
         """
         try:
             self._write(results)
@@ -170,13 +170,13 @@ def _file_name(contender: str) -> str:
 
 
 def _check_path(path: Path) -> None:
-    """Check that the system accepts a name, and that it is not that of a pipe or a device."""
+    """Check that the system accepts a name, which must not belong to a pipe or a device."""
     if to_be_replaced(path) is None:
         raise UserError(f"{path} is not a regular file; name another one")
 
 
 def _added(existing: Sequence[CellResult], results: Sequence[CellResult]) -> list[CellResult]:
-    """Return one result for each cell: its latest state, with all its runs."""
+    """Return one result for each cell, with the cell's latest state and all runs."""
     merged = {result.cell: result for result in existing}
     for result in results:
         before = merged.get(result.cell)
@@ -201,11 +201,11 @@ def _document_of(result: CellResult) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """Return the results, with their trends, in a combined file or in that of a contender.
+    """Return the results, with trends, in a combined file or in a contender's file.
 
     Cells without a figure come from the list beside a combined file.
 
-    :raises UserError: if the file does not exist, or this program did not write it
+    :raises UserError: if the file does not exist, or zodbshootout did not write the file
     """
     if path.is_dir() or not path.name:
         raise UserError(f"{path} is a directory; name a file of results")
@@ -219,9 +219,9 @@ def read_results(path: Path) -> list[CellResult]:
 
 @contextmanager
 def damage_of(*paths: Path) -> Iterator[None]:
-    """Report whatever goes wrong while these files are read or shown as their damage.
+    """Turn an exception while files are read or shown into a message that a file is damaged.
 
-    :raises UserError: instead of any other exception
+    :raises UserError: instead of all exceptions but ``BrokenPlugin`` and ``OSError``
     """
     try:
         yield
@@ -253,7 +253,7 @@ def _read(path: Path, listed: Path) -> list[CellResult]:
 
 
 def holds_results(path: Path) -> bool:
-    """Return whether pyperf or this program wrote a file."""
+    """Return whether pyperf or zodbshootout wrote a file."""
     if path.name.endswith(".cells.jsonl"):
         return path.exists()
     try:
@@ -263,7 +263,7 @@ def holds_results(path: Path) -> bool:
 
 
 def _begins_as_results(path: Path) -> bool:
-    """Return whether a file begins as pyperf's do; a database might be too large to read whole."""
+    """Return whether a file begins like one of pyperf; the whole file may be a large database."""
     opened = gzip.open if path.name.endswith(".gz") else open
     with opened(path, "rb") as file:
         return _BEGINNING.match(file.read(1024)) is not None
@@ -298,7 +298,7 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
 
 
 def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
-    """Describe how existing runs differ from expected ones, ``None`` if they do not."""
+    """Describe how existing runs differ from expected runs, ``None`` if they do not differ."""
     metadata = result.benchmark().get_metadata()
     # A run without --for has no such metadata.
     wanted = {"for_s": None, **expected}
@@ -309,7 +309,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # pyperf adds facts on this Python; those on an environment's Python have been compared above.
+    # pyperf adds facts on this Python; facts on an environment's Python have been compared above.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})

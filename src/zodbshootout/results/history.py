@@ -1,6 +1,6 @@
 """A history: points, each of which is a run in which a candidate and its baselines took turns.
 
-A point is a JSON file in the directory of the history.  Its format has a number, and
+A point is a JSON file in the directory of the history.  The format of the file has a number, and
 ``docs/formats.rst`` documents every field, so that later versions can read all files.
 """
 
@@ -29,32 +29,32 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Ratio, compare
 
 FORMAT = 1
-"""The number of the format, which changes if readers of older files have to know about it."""
+"""The number of the format; a change that older versions cannot read increases the number."""
 FORMAT_KEY = "zodbshootout_history"
 CANDIDATE, ANCHOR, PREVIOUS, FORMER, TWIN = "candidate", "anchor", "previous", "former", "twin"
-"""The roles of contenders in a point: the watched one; one that stays the same from point to point;
-the candidate of the previous point; the anchor before the present one; and the anchor once more."""
+"""The roles of contenders in a point: the contender to watch; a contender that stays the same from
+point to point; the candidate of the previous point; the previous anchor; the anchor once more."""
 POSITION = f"{CANDIDATE}/{ANCHOR}"
 STEP = f"{CANDIDATE}/{PREVIOUS}"
 CANARY = f"{TWIN}/{ANCHOR}"
 LINK = f"{ANCHOR}/{FORMER}"
 CLOSURE = f"{PREVIOUS}/{FORMER}"
 FROM_FORMER = f"{CANDIDATE}/{FORMER}"
-"""Names of ratios: the speed of the first role as a multiple of the speed of the second."""
+"""Names of ratios: the speed of the first role as a multiple of the speed of the second role."""
 RATIOS = (POSITION, STEP, CANARY, LINK, CLOSURE, FROM_FORMER)
 _SERVERS = ("PostgreSQL", "MySQL", "MariaDB", "Oracle", "memcached", "SQLite")
 
 
 @dataclass(frozen=True)
 class Package:
-    """A version of a package, with what is needed to install it again."""
+    """A version of a package, with the facts that an installation of the same version needs."""
 
     version: str
     commit: str = ""
     """The commit in a checkout or a repository; empty for a release."""
     url: str = ""
-    """The URL that it was installed from, as in :class:`~zodbshootout.versions.Origin`; empty for a
-    package index."""
+    """The URL from which the package was installed, as in :class:`~zodbshootout.versions.Origin`;
+    empty for a package index."""
     modified: bool = False
     """Whether the checkout differed from its commit."""
 
@@ -71,18 +71,18 @@ class PointCell:
     """A cell of a point: one benchmark of one contender."""
 
     name: str
-    """Its name in any file, followed by the percentile if it is a latency."""
+    """The name of the cell in any file, followed by the percentile if the figure is a latency."""
     benchmark: str
     contender: str
     measure: str
     """The percentile that is compared, such as ``p99``; empty for the speed."""
     parameters: Mapping[str, Plain]
-    """The parameters that are not defaults, so that a new parameter does not end a series."""
+    """The parameters that differ from their defaults, so that a new parameter ends no series."""
     code: str
     """A hash of the benchmark's code."""
     durability: str
     figure: float
-    """The candidate's objects per second, or its latency in seconds."""
+    """The objects per second, or the latency in seconds, of the candidate."""
     ratios: Mapping[str, Ratio]
     """The known ratios of speeds, by their names in :data:`RATIOS`."""
     costs: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class PointCell:
     def differing_counts(self, base: str) -> Iterator[tuple[str, float, float]]:
         """Yield the counted costs that differ between the candidate and *base*, with their amounts.
 
-        A count is exact and repeated by each run, so it differs if the ranges do not overlap.
+        Counts are exact, so two counts differ if their ranges over all runs do not overlap.
         """
         for name, amounts in self.costs.items():
             is_count = name in BY_NAME and BY_NAME[name].unit == NUMBER
@@ -113,23 +113,23 @@ class Point:
 
     name: str
     date: str
-    """The time at which it ended, in ISO 8601."""
+    """The time at which the run ended, in ISO 8601."""
     machine: Mapping[str, Plain]
     python: str
     packages: Mapping[str, Packages]
-    """The packages that each role was measured with, by role."""
+    """The packages with which each role was measured, by role."""
     cells: Sequence[PointCell]
     servers: Mapping[str, str] = field(default_factory=dict)
     """The versions of servers, by name."""
     label: str = ""
     previous: str = ""
-    """The previous point of this machine; empty for the first one."""
+    """The previous point of this machine; empty for the first point."""
     absent: Mapping[str, str] = field(default_factory=dict)
     """The reasons why roles were not measured, by role."""
     other_load: float = 0.0
     """The mean fraction of the processors' time that other programs used."""
     steal: float = 0.0
-    """The mean fraction that other virtual machines used."""
+    """The mean fraction of the processors' time that other virtual machines used."""
 
     @property
     def machine_name(self) -> str:
@@ -139,8 +139,8 @@ class Point:
 def machine_facts() -> dict[str, Plain]:
     """Return what is known of this machine.
 
-    Machines of one kind share a name, because every run in CI may be on another host.  That is
-    sound: ratios compare contenders on the same machine at the same time.
+    Machines of one kind share a name, because every run in CI may be on another host.  A shared
+    name does no harm: ratios compare contenders on the same host at the same time.
     """
     facts = pyperf.Run([1.0], collect_metadata=True).get_metadata()
     known = {
@@ -248,7 +248,7 @@ def facts_of_runs(results: Iterable[CellResult]) -> dict[str, Any]:
 def write_point(point: Point, directory: Path) -> Path:
     """Write a point to a file in the directory of its history; return its path.
 
-    :raises UserError: if it cannot be written
+    :raises UserError: if the file cannot be written
     """
     path = directory / f"{point.name}.json"
     text = json.dumps(_as_json(point), indent=1, allow_nan=False) + "\n"
@@ -297,7 +297,7 @@ def _ratio(written: Mapping[str, Any]) -> Ratio:
 def read_point(path: Path) -> Point:
     """Read the file of a point.
 
-    :raises UserError: if it is not a point, or has a later format
+    :raises UserError: if the file is not a point, or has a later format
     """
     try:
         written = json.loads(path.read_text(encoding="utf-8"))
@@ -323,7 +323,7 @@ def read_point(path: Path) -> Point:
 
 
 def _known(kind: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was written of the fields of a class, ignoring fields of later versions."""
+    """Return the written values of a class's fields, without values of unknown fields."""
     names = {one.name for one in fields(kind)}
     return {name: value for name, value in written.items() if name in names}
 
@@ -341,7 +341,7 @@ def by_machine(points: Iterable[Point]) -> dict[str, list[Point]]:
 def with_aliases(point: Point) -> Point:
     """Give the previous candidate the ratios and costs of a role with the same packages.
 
-    It was measured only once, as that role.
+    These packages were measured only once, in that other role.
     """
     previous = point.packages.get(PREVIOUS)
     others = (ANCHOR, FORMER, CANDIDATE)

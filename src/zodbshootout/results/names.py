@@ -1,4 +1,4 @@
-"""The names of cells: in any file, in the file of one contender, and of files about them."""
+"""The names of cells in any file and in the file of a contender, and of files about cells."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def long_name(cell: Cell) -> str:
 
 
 def arrivals_of(parameters: Parameters) -> list[str]:
-    """Describe the rate or the limit of parameters; empty if they have neither."""
+    """Describe the rate or the limit in *parameters*, which may have neither."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
         during = [parameters.during] if parameters.during else []
@@ -48,7 +48,7 @@ def arrivals_of(parameters: Parameters) -> list[str]:
 
 
 def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
-    """Return a name that distinguishes a cell from the others of its contender in a run.
+    """Return a name that distinguishes a cell from the contender's other cells in a run.
 
     *varied* are the parameters that have several values in the run.
     """
@@ -67,7 +67,7 @@ def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
 
 
 def file_name(cell: Cell, varied: Collection[Parameter]) -> str:
-    """Return a name for files about a cell, like its short name."""
+    """Return a name for files about a cell: the contender's name and the cell's short name."""
     words = short_name(cell, varied).replace("=", "").split()
     return quote("-".join([cell.contender, *words]), safe="@=+,")
 
@@ -83,5 +83,5 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:
 
 
 def _has(parameters: Parameters, one: Parameter) -> bool:
-    """Return whether the benchmark of a cell depends on a parameter."""
+    """Return whether a parameter applies: a benchmark may have no objects with a size."""
     return parameters.objects > 0 or one not in {OBJECTS, SIZE}

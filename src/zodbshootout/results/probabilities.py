@@ -1,7 +1,8 @@
 """Student's t distribution, and the correction of p-values for their number.
 
-The libraries that have these are a hundred times as large as this package, which needs no more of
-them; the tests compare with one.  "DLMF" is the Digital Library of Mathematical Functions.
+Libraries with these functions are a hundred times as large as this package, which needs nothing
+else of them; the tests use such a library.  "DLMF" is the Digital Library of Mathematical
+Functions.
 """
 
 from __future__ import annotations
@@ -13,24 +14,25 @@ from statistics import NormalDist
 
 _PRECISION = 1e-14
 _LAST_STEP = 1e-8
-"""The relative size of a step of Newton's method after which the error is about its square."""
+"""The relative size of a last step of Newton's method; the error is about the step's square."""
 _GAMMA_LIMIT = 300
-"""Up to here :func:`math.gamma` does not overflow, and above the asymptotic series is exact."""
+"""The df up to which :func:`math.gamma` does not overflow, and above which a series is exact."""
 _NEWTON_LIMIT = 1e5
-"""Above this df, the expansion of a quantile is exact, while rounding errors of :func:`t_tail` grow
-until steps of Newton's method never become small."""
+"""The largest df for Newton's method: above, its steps may never become small, due to rounding
+errors of :func:`t_tail`, but the expansion of a quantile is exact."""
 
 
 def t_tail(df: float, t: float) -> float:
     """Return the probability that Student's t exceeds *t*, which is 0 or more.
 
-    It is half of the regularized incomplete beta function of ``df / (df + t**2)`` with the
-    parameters ``df / 2`` and one half (DLMF 8.17), or normally distributed if *df* is infinite.
+    The probability is half of the regularized incomplete beta function of ``df / (df + t**2)`` with
+    the parameters ``df / 2`` and one half (DLMF 8.17).  If *df* is infinite, t is normally
+    distributed.
     """
     if math.isinf(df) or math.isinf(t):
         return math.erfc(t / math.sqrt(2)) / 2
     share = df / (df + t * t)
-    if share >= (df + 2) / (df + 5):  # the other fraction would converge slowly
+    if share >= (df + 2) / (df + 5):  # the fraction below would converge slowly
         return 0.5 - t * _density(df, t) * _fraction(0.5, df / 2, t * t / (df + t * t))
     return t * _density(df, t) / df * _fraction(df / 2, 0.5, share)
 
@@ -39,9 +41,9 @@ def t_tail(df: float, t: float) -> float:
 def t_quantile(df: float, tail: float) -> float:
     """Return the t that is exceeded with the probability *tail*, between 0 and one half.
 
-    The logarithm of that probability is a concave function of the logarithm of t, for which
-    Newton's method converges from any start, here from the quantile of the normal distribution.
-    For many degrees of freedom, t is expanded around that quantile (Abramowitz and Stegun 26.7.5).
+    The logarithm of *tail* is a concave function of the logarithm of t.  So Newton's method
+    converges from any start; it starts from the quantile of the normal distribution.  For many
+    degrees of freedom, t is expanded around that quantile (Abramowitz and Stegun 26.7.5).
     """
     z = t = -NormalDist().inv_cdf(tail)
     if df > _NEWTON_LIMIT:
@@ -60,7 +62,7 @@ def _density(df: float, t: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _gamma_ratio(df: float) -> float:
-    """Return the ratio of Gamma at (df + 1) / 2 to that at df / 2, divided by the root of df."""
+    """Return Gamma((df + 1) / 2) / Gamma(df / 2) / sqrt(df)."""
     if df <= _GAMMA_LIMIT:
         return math.gamma((df + 1) / 2) / math.gamma(df / 2) / math.sqrt(df)
     inverse = 1 / df
@@ -70,7 +72,7 @@ def _gamma_ratio(df: float) -> float:
 def _fraction(a: float, b: float, x: float) -> float:
     """Return the continued fraction of the incomplete beta function (DLMF 8.17.22).
 
-    It is evaluated by the method of Lentz: the product of the ratios of successive convergents.
+    The method of Lentz multiplies the ratios of successive convergents.
     """
     numerator, denominator = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     value = denominator
@@ -87,7 +89,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def corrected(p_values: Sequence[float], level: float) -> list[float]:
-    """Correct p-values for their number, unless all are above *level*; none becomes lower.
+    """Correct p-values for their number, unless all are above *level*; no p-value becomes lower.
 
     The correction is that of the false discovery rate by Benjamini and Hochberg (Journal of the
     Royal Statistical Society B 57, 1995).

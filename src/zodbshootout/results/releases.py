@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from zodbshootout.results.result import CellResult
 
 FEWEST = 3
-"""The minimum number of releases in a series; two releases are just compared."""
+"""The minimum number of releases in a series; two releases are only compared."""
 _NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
 """The name of a contender in a release or a commit."""
 
@@ -25,13 +25,13 @@ class Series:
     """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases by contenders' names: versions in order, then commits as they were named."""
+    """The releases by contenders' names: first versions in order, then commits as in results."""
 
 
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release is one of them, if its version was recorded.
+    The installed release is one of these releases, if runs recorded its version.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
@@ -57,9 +57,9 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Return each measured contender, with the one to compare it with, or an empty string.
+    """Return each measured contender, with the contender that is its base, or an empty string.
 
-    A variant is compared with its original but, in a series, with the oldest release that works.
+    The base of a variant is its original or, in a series, the oldest release that was measured.
     """
     originals = {one.cell.contender: one.variant_of for one in results if one.measured}
     for series in series_of(results):

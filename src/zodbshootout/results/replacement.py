@@ -1,4 +1,4 @@
-"""Replace files that the user has named."""
+"""The replacement of files that the user has named."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _STREAMS = (1, 2)
 
 
 def to_be_replaced(path: Path) -> Path | None:
-    """Return the regular file at *path*, or where its links lead; it need not exist.
+    """Return *path* with links resolved, if a regular file or nothing is there.
 
-    ``None`` stands for a pipe, a device such as ``/dev/null``, or standard output: these can only
-    be written to.
+    The result is ``None`` for a pipe, a device such as ``/dev/null``, or standard output, which can
+    be written to but not replaced.
 
-    :raises OSError: if something else is there, such as a directory, or the name is invalid
+    :raises OSError: if *path* leads to anything else, such as a directory, or is invalid
     """
     try:
         mode = path.stat().st_mode
@@ -35,9 +35,9 @@ def to_be_replaced(path: Path) -> Path | None:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace a file atomically by one that *write* makes; if that fails, it is unchanged.
+    """Replace a file atomically with a file that *write* makes; keep the old one if that fails.
 
-    If *path* is not a regular file, the content is written to what is there.
+    If *path* leads to a pipe, a device or standard output, the content is written there.
 
     :raises OSError: if the file cannot be written
     """
@@ -47,17 +47,17 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
             _write_through(path, write)
         else:
             _replace(target, path.suffix, write)
-    except OSError as error:  # which may name the temporary file
+    except OSError as error:  # the error may name the temporary file
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _replace(target: Path, suffix: str, write: Callable[[Path], object]) -> None:
-    # It ends as the user's name does, because pyperf compresses and decompresses .gz files by name,
-    # and it has at most 32 characters.
+    # The temporary name has at most 32 characters, and ends like the user's name, because pyperf
+    # compresses and decompresses .gz files by name.
     temporary = target.with_name(f".{os.getpid()}{suffix[-20:]}")
     try:
         write(temporary)
-        _sync(temporary)  # or the new name might have no content after a power cut
+        _sync(temporary)  # otherwise the file might be empty after a power cut
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -69,9 +69,9 @@ def _resolved(path: Path) -> Path:
 
 
 def _stream(path: Path) -> int | None:
-    """Return the descriptor of standard output or standard error if *path* leads to it."""
+    """Return the descriptor of the standard output or error to which *path* leads, if any."""
     for descriptor in _STREAMS:
-        with suppress(OSError):  # it may be closed
+        with suppress(OSError):  # the stream may be closed
             if os.path.samestat(path.stat(), os.fstat(descriptor)):
                 return descriptor
     return None
@@ -87,10 +87,10 @@ def _write_through(path: Path, write: Callable[[Path], object]) -> None:
 
 def _opened(path: Path) -> int:
     stream = _stream(path)
-    if stream is not None:  # if a file were opened again, its beginning would be overwritten
+    if stream is not None:  # opening a redirected stream again would overwrite its beginning
         return os.dup(stream)
     try:
-        # Without O_NONBLOCK, this would wait for a reader of the pipe.
+        # Without O_NONBLOCK, os.open would wait for a reader of the pipe.
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         if error.errno != errno.ENXIO:

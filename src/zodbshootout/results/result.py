@@ -1,4 +1,4 @@
-"""The results of cells: the figures of their runs, with rates and latencies computed from them."""
+"""The results of cells: the figures of runs, and the rates and latencies computed from these."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, joined, mean_of, mean_of_runs
 
 MAX_WARMING_UP = 2
-"""The number of values up to which a run cannot show whether its first value is slower."""
+"""A run with at most this many values cannot show whether its first value is slower."""
 IMPRECISE = 0.1
-"""The half width, as a fraction of the mean, above which a figure is imprecise if no precision was
-requested."""
+"""If no precision was requested, a figure is imprecise if the half width of its interval exceeds
+this fraction of the mean."""
 NEARLY = 0.9
-"""The fraction of the requested time from which a result is complete."""
+"""The minimum fraction of the requested time for a result to count as complete."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
-"""The percentiles shown for iterations at a rate, with the number of iterations that each needs."""
+"""The percentiles shown for iterations at a rate; each needs this minimum number of iterations."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
 """The measures of iterations at a rate that are compared, and have to be precise."""
@@ -46,21 +46,20 @@ class Trend:
     """The amount by which a cell takes longer at the end."""
 
     times: float
-    """The time at the end as a multiple of that at the start."""
+    """The time at the end as a multiple of the time at the start."""
     p_value: float
     """The probability of such a rise by chance, corrected for the number of cells tested."""
     within_runs: bool = False
     """Whether times rise within each run, and start again with the next."""
     alone: bool = False
-    """Whether there was no other contender to compare with, so that the machine may be the
-    cause."""
+    """Whether there was no other contender to compare with, so the machine may be the cause."""
     interval: tuple[float, float] | None = None
     """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
 
 
 @dataclass(frozen=True)
 class Stall:
-    """An iteration that took far longer than others of its cell."""
+    """An iteration that took far longer than the cell's other iterations."""
 
     after: float
     """Seconds from the start of the first slice to the start of the slice with the iteration."""
@@ -73,19 +72,20 @@ class OverTime:
     """Findings about a cell whose runs share their clients, servers and databases."""
 
     seconds: float
-    """Seconds from the start of the first slice to that of the last."""
+    """Seconds from the start of the first slice to the start of the last slice."""
     smallest: float | None
     """The smallest trend that would have been detected, as in :attr:`Trend.times`; ``None`` if
     there are too few runs."""
     faster: bool = False
-    """Whether it takes less time at the end."""
+    """Whether the cell takes less time at the end."""
     growths: tuple[tuple[str, float], ...] = ()
-    """Memory that grows steadily: its metadata key, and the bytes per hour."""
+    """The metadata key and the bytes per hour of each memory that grows steadily."""
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
-    """The part of the processors' time that others used in the busiest tenth of the time."""
+    """The part of the processors' time that other programs or machines used, in the busiest tenth
+    of the runs."""
     loaded: bool = False
-    """Whether a change of this load may be why the cell takes more or less time at the end."""
+    """Whether a change of such load may be why the cell takes more or less time at the end."""
 
 
 @dataclass(frozen=True)
@@ -95,33 +95,33 @@ class CellResult:
     cell: Cell
     state: State = State.NOT_RUN
     reason: str = ""
-    """One line: the reason for a missing figure, or a warning about a figure."""
+    """The reason for a missing figure, or a warning about a figure, in one line."""
     detail: str = ""
     """A traceback, if there is one."""
     runs: tuple[pyperf.Run, ...] = ()
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
-    """The name of this result in :attr:`measures`; empty if its values are the original ones."""
+    """The name of the measure in :attr:`figures`; empty if there is none."""
     cost: Cost | None = None
-    """The cost that its values are; ``None`` if they are the original ones."""
+    """The cost in :attr:`figures`; ``None`` if there is none."""
     figures: tuple[tuple[float, ...], ...] = ()
-    """The values of a measure or a cost in each run, which replace the original ones."""
+    """The values of a measure or a cost in each run, instead of the runs' own values."""
     trend: Trend | None = None
-    """The trend by which it takes longer with time, if one was found."""
+    """The trend by which the cell takes longer with time, if a trend was found."""
     over_time: OverTime | None = None
-    """Further findings, if its runs share their clients, servers and databases."""
+    """Further findings, if runs share their clients, servers and databases."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
-        """Add the run of a worker, or the runs in a file."""
+        """Return the result with the run of a worker, or the runs in a file, added."""
         benchmark.update_metadata({"name": _NAME})
         runs = map(_compact, benchmark.get_runs())
         return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
 
     def failed(self, failure: Failure) -> CellResult:
-        """Return the result after a failure, which ends its runs.
+        """Return the result after a *failure*, which ends the runs of a cell.
 
-        Earlier runs are kept unless the failure invalidates them.
+        The result keeps its runs if the cell failed, unless the failure invalidates them.
         """
         keeps_runs = failure.state is State.FAILED and not failure.invalidates_results
         return replace(
@@ -165,7 +165,7 @@ class CellResult:
     @property
     def facts(self) -> Sequence[Mapping[str, Any]]:
         """The metadata of each run."""
-        return [run.get_metadata() for run in self.runs]  # caching them would take much memory
+        return [run.get_metadata() for run in self.runs]  # a cache would take much memory
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
@@ -174,12 +174,12 @@ class CellResult:
 
     @property
     def unit(self) -> str:
-        """Pyperf's unit of the values: ``second``, or ``byte`` if memory was traced."""
+        """The unit of the values as in pyperf: ``second``, or ``byte`` if memory was traced."""
         return str(self.metadata.get("unit", "second"))
 
     @property
     def paced(self) -> bool:
-        """Whether its iterations had scheduled starts, so that its values are latencies."""
+        """Whether iterations had scheduled starts, so that values are latencies."""
         parameters = self.cell.parameters
         return parameters.workload.speed > 0 or parameters.rate > 0
 
@@ -187,12 +187,12 @@ class CellResult:
     def keeps_up(self) -> bool:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
-        They were not if they took much longer than their schedule, or started later and later: if
-        the mean lag grew from the first to the second half of slices, significantly and by more
-        than is allowed.
+        Iterations were late if they took much longer than their schedule, or if they started later
+        and later: then the mean lag grew from the first to the second half of slices, significantly
+        and by more than a limit.
         """
         if not self.cell.parameters.rate:
-            return True  # slices at the recorded speed are too short to show it
+            return True  # slices at the recorded speed are too short to show a growing lag
         if self.cell.parameters.during:
             return True  # an operation ends, and with it the queue that it causes
         facts = self.facts
@@ -226,14 +226,14 @@ class CellResult:
         return replace(self, figures=figures, measure=name)
 
     def with_cost(self, cost: Cost) -> CellResult | None:
-        """Return the result with a cost as its values, ``None`` if a run lacks it."""
+        """Return the result with a cost as its values, ``None`` if a run lacks the cost."""
         figures = list(map(cost.values, self.facts))
         known = tuple(tuple(values) for values in figures if values is not None)
         return replace(self, figures=known, cost=cost) if len(known) == len(figures) > 0 else None
 
     @property
     def wanted_seconds(self) -> float:
-        """The seconds for which runs were to share clients and databases; 0 if they were not."""
+        """The requested seconds of runs that share clients and databases; 0 for other runs."""
         return float(self.metadata.get("for_s", 0))
 
     @property
@@ -246,7 +246,7 @@ class CellResult:
 
     @cached_property
     def starts(self) -> list[list[float]]:
-        """The starts of the slices of each run, in seconds; empty if they are unknown."""
+        """The starts of the slices of each run, in seconds; empty if a start is unknown."""
         starts = self.numbers("slice_starts_s")
         return starts if list(map(len, starts)) == [len(run.values) for run in self.runs] else []
 
@@ -256,13 +256,13 @@ class CellResult:
 
     @property
     def uncleared_caches(self) -> str:
-        """The caches that could not be emptied before cold reads; empty if there are none."""
+        """The caches that workers could not empty before cold reads, or an empty text."""
         caches = str(self.metadata.get("uncleared_caches", "none"))
         return "" if caches == "none" else caches
 
     @property
     def variant_of(self) -> str:
-        """The contender of which this one is a variant; empty if it is not a variant."""
+        """The contender of which this contender is a variant; empty if it is not a variant."""
         original = str(self.metadata.get("variant_of", ""))
         if self.cell.parameters.rtt is not None:
             original, _ = without_rtt(original)
@@ -292,7 +292,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The ratio of a run's first value to the median of its later ones, as a median over runs.
+        """The first value of a run divided by the median of the run's later values; a median.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
@@ -324,7 +324,7 @@ class CellResult:
 
     @cached_property
     def by_round(self) -> dict[str, dict[int, float]]:
-        """The values by the name of the round and the number of the slice, if these are known."""
+        """The values by round and number of the slice, for runs with a known round and slices."""
         rounds: dict[str, dict[int, float]] = {}
         for run, metadata, values in zip(self.runs, self.facts, self.values_by_run, strict=True):
             slices = list(map(int, str(metadata.get("slices", "")).split()))
@@ -349,9 +349,10 @@ class CellResult:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The mean over runs or, if these are dependent, over batches, in the unit of the values.
+        """The mean over runs or, if runs share clients, over batches, in the unit of the values.
 
-        For a measure it is geometric, as for ratios, so that one long stall does not dominate it.
+        The mean of a measure is geometric, like that of ratios, so that one long stall does not
+        dominate the mean.
         """
         runs = joined(self.values_by_run) if self.wanted_seconds else self.values_by_run
         if self.measure:
@@ -362,13 +363,13 @@ class CellResult:
 
     @property
     def relative(self) -> Estimate:
-        """The estimate as a fraction of its mean, so that its mean is 1."""
+        """The estimate divided by its mean, so that the new mean is 1."""
         mean = self.estimate.mean or 1.0
         return replace(self.estimate, mean=1.0, variance=self.estimate.variance / mean**2)
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean over runs, if there are enough runs."""
+        """The 95 % confidence interval of the mean; ``None`` if there are too few runs."""
         if len(self.runs) < MIN_RUNS:
             return None
         if self.measure:
@@ -383,15 +384,16 @@ class CellResult:
 
     @property
     def precision(self) -> float:
-        """The requested half width, as a fraction of the mean; 0 if none was requested."""
+        """The requested half width, as a fraction of the mean; 0 if no precision was requested."""
         return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
 
     @property
     def is_imprecise(self) -> bool:
         """Whether the mean misses the requested precision, or 10 % if none was requested.
 
-        Measures besides :data:`WATCHED` never do, because more runs make neither the longest
-        latency nor the reached rate more precise.  Nor do runs that share clients.
+        Measures other than :data:`WATCHED` are never imprecise, because more runs make neither the
+        longest latency nor the reached rate more precise.  Results of runs that share clients are
+        never imprecise either.
         """
         if self.measure not in {"", *WATCHED} or self.wanted_seconds:
             return False
@@ -399,7 +401,7 @@ class CellResult:
 
     @property
     def run_seconds(self) -> float:
-        """The median duration of a run in seconds; 0 if it is unknown."""
+        """The median duration of a run in seconds; 0 if the duration is unknown."""
         seconds = [one.get("duration", 0.0) for one in self.facts]
         return statistics.median(seconds) if seconds else 0.0
 
@@ -409,14 +411,14 @@ class CellResult:
         return self.latencies_at(USUAL)
 
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
-        """Return percentiles of the latencies of iterations, or of a *kind* of them, in seconds.
+        """Return percentiles of the latencies of iterations, or of a *kind* of iterations.
 
-        It is empty if latencies were not recorded.
+        They are in seconds.  The result is empty if the run recorded no latencies.
         """
         histogram = self._latencies_of(kind) if kind else self.latencies
         if histogram is None:
             return {}
-        # A bucket of the histogram may extend beyond the latencies in it.
+        # A bucket of the histogram may extend beyond the longest latency in the bucket.
         longest = math.inf if self.longest_latency is None else self.longest_latency
         values = histogram.get_percentile_to_value_dict(list(percentiles))
         return {
@@ -425,7 +427,7 @@ class CellResult:
 
     @property
     def longest_latency(self) -> float | None:
-        """The longest latency of all runs, in seconds, if it was recorded."""
+        """The longest latency of all runs, in seconds, ``None`` if runs recorded no latencies."""
         longest = (float(one["latency_max_s"]) for one in self.facts if "latency_max_s" in one)
         return max(longest, default=None)
 
@@ -447,14 +449,14 @@ class CellResult:
 
     @property
     def objects_per_second(self) -> float:
-        """The objects, or transactions, per second of all clients together."""
+        """The objects, or transactions, per second, of all clients together."""
         return self.work / self.mean
 
     @property
     def work(self) -> float:
-        """The objects, or transactions, of all clients together per iteration.
+        """The objects, or transactions, of one iteration of all clients together.
 
-        If the highest rate is searched for, iterations are counted instead.
+        If runs search for the highest rate, iterations are counted instead.
         """
         parameters = self.cell.parameters
         work = 1.0 if parameters.limit.percentile else self.work_per_iteration
@@ -462,12 +464,12 @@ class CellResult:
 
     @property
     def work_per_iteration(self) -> float:
-        """The objects, or transactions, of one client per iteration."""
+        """The objects, or transactions, of one iteration of one client."""
         return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
 
 
 def _measure(name: str, metadata: Mapping[str, Any]) -> float:
-    """Return a measure of a run; see :meth:`CellResult.with_measure`."""
+    """Return a measure of a run from the run's *metadata*; see :meth:`CellResult.with_measure`."""
     if name == REACHED:
         return float(metadata["part_of_schedule"])
     if name == LONGEST:
@@ -477,7 +479,7 @@ def _measure(name: str, metadata: Mapping[str, Any]) -> float:
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:
-    """Return a run that shares strings with others, since most of their metadata are equal."""
+    """Return a run that shares strings with other runs, because most metadata are equal."""
     metadata = {
         sys.intern(key): sys.intern(value) if isinstance(value, str) else value
         for key, value in run.get_metadata().items()
@@ -486,7 +488,7 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
-    """Return the geometric mean of the measures of a cell, run by run."""
+    """Return, for each run, the geometric mean of the measures of a cell."""
     measures = zip(*(result.values for result in results), strict=True)
     return replace(
         results[0], figures=tuple((statistics.geometric_mean(values),) for values in measures)

@@ -1,7 +1,7 @@
 """Sequential decisions: whether a contender is like the good or the bad side of a change.
 
-Results are looked at after fixed numbers of runs, and the probability of a wrong decision is
-divided equally among these looks, which limits it even though they are not independent
+Results are looked at after fixed numbers of runs.  Each look gets an equal part of the allowed
+probability of a wrong decision.  So the sum is limited, although looks are not independent
 (Bonferroni).
 """
 
@@ -27,14 +27,14 @@ class Rule:
     error: float
     """The maximum probability of a wrong decision."""
     boundary: float | None = None
-    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured change,
-    which can be confirmed but not refuted."""
+    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured change;
+    such a change can be confirmed but not refuted."""
     looks: Sequence[int] = LOOKS
 
     def is_changed(self, ratio: Ratio) -> bool | None:
-        """Return whether a ratio is beyond the boundary, seen from 1; ``None`` if undecided.
+        """Return whether a ratio is farther from 1 than the boundary; ``None`` if undecided.
 
-        It may be called only once per look.
+        Call this only once per look.
         """
         if not ratio.is_known:
             return None
@@ -45,7 +45,7 @@ class Rule:
         return distance > 0
 
     def next_look(self, runs: int) -> int:
-        """Return the number of runs at the first look after *runs*, 0 if there is none."""
+        """Return the number of runs at the first look after *runs*, 0 if there is no such look."""
         return next((look for look in self.looks if look > runs), 0)
 
     def _half_width(self, ratio: Ratio) -> float:

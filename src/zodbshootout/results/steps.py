@@ -19,7 +19,7 @@ class Step:
 
     series: Series
     pair: Pair
-    """The results before and after it, measured in turn, and their comparison."""
+    """The results before and after the change, measured in turn, and their comparison."""
 
     @property
     def before(self) -> str:
@@ -33,14 +33,14 @@ class Step:
 
     @property
     def between(self) -> list[str]:
-        """The releases between these two, which lack a figure and may have made the change."""
+        """The releases without a figure between :attr:`before` and :attr:`since`."""
         names = list(self.series.releases)
         first, last = (names.index(one.cell.contender) for one in (self.pair.base, self.pair.new))
         return [self.series.releases[name] for name in names[first + 1 : last]]
 
     @property
     def is_significant(self) -> bool:
-        """Whether chance hardly explains it; see :data:`~.verdicts.FALSE_CALLS`."""
+        """Whether chance hardly explains the change; see :data:`~.verdicts.FALSE_CALLS`."""
         return self.pair.verdict in SIGNIFICANT
 
 
@@ -53,8 +53,8 @@ def steps_of(results: Sequence[CellResult]) -> list[Step]:
 
 
 def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
-    """Return the changes of costs; those of numbers, such as round trips, are exact."""
-    # Bytes sent and bytes received are separate costs.
+    """Return the changes of costs; changes of numbers, such as round trips, are exact."""
+    # The bytes are left out, because bytes sent and bytes received are costs of their own.
     costs = [cost for cost in COSTS if cost.name != "bytes"]
     return _steps(
         results, lambda result: [one for one in map(result.with_cost, costs) if one is not None]

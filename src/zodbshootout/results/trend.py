@@ -1,21 +1,21 @@
 """Trends: cells that take longer with time, beyond noise and drift of the machine.
 
-Only runs are independent, so both tests work on runs: one on their means, in the order in which
-they were made, and one on the changes within runs, for what starts again with the processes of each
-run.  A change of the machine affects all contenders of a row, so a contender's values are divided
-by those of the others.
+Only runs are independent, so there are two tests on runs.  One tests the means of runs, in the
+order of time.  The other tests changes within runs, because some effects start again with the
+processes of each run.  A change of the machine affects all contenders of a row, so a contender's
+values are divided by the values of the other contenders.
 
 Runs that share their clients are not independent: what was slow in one run may still be slow in the
-next.  So they are joined in batches so long that such noise rarely spans two.  A batch counts as
-the median of its runs, which a single slow one does not change.  Noise is estimated from the
-differences between successive batches, without the largest one, so that trends may be straight,
-bent or a step.  A step counts only with at least two batches before and after it: a single one at
-an end may be a disturbance.  A contender is compared with that other one whose times follow its own
-most closely.
+next.  So these runs are joined into batches, each so long that such noise rarely spans two batches.
+A batch counts as the median of its runs, which a single slow run does not change.  Noise is
+estimated from the differences between successive batches, without the largest difference, so that
+trends may be straight, bent or a step.  A step counts only with at least two batches before and two
+after the step, because a single batch at an end may be a disturbance.  A contender is compared with
+the contender whose times follow its own times most closely.
 
-If the ratio of two contenders changes, either one takes longer or the other takes less.  Their own
-times show which is true, unless the machine has changed too much.  Then one is assumed to take
-longer, because storages that get slower with their data are more usual.
+If the ratio of two contenders changes, either one contender takes longer or the other takes less.
+The times of each contender show which is true, unless the machine has changed too much.  Then it is
+assumed that one takes longer, because storages usually get slower with their data.
 """
 
 from __future__ import annotations
@@ -31,40 +31,41 @@ from zodbshootout.results.probabilities import corrected, t_quantile
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
-"""The probability that any cell of a run is reported to have a trend if none has one, and the false
-discovery rate if some have."""
+"""The probability that a run reports a trend of any cell if no cell has a trend, and the false
+discovery rate if some cells have trends."""
 FEWEST_RUNS = 4
 """The minimum number of runs in which a trend can be found."""
 NOTEWORTHY = 1.05
-"""The smallest ratio of the time at the end to that at the start that counts as a trend."""
+"""The smallest trend that counts: the time at the end as a multiple of the time at the start."""
 
 BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.38
-"""The mean square of differences between batches, as a multiple of that without the largest step.
+"""The mean square of all differences between batches, divided by the mean square without the
+largest difference.
 
-These numbers are from simulations; :mod:`benchmarks.trends` shows the error rates."""
+This number and the two above are from simulations; :mod:`benchmarks.trends` has the error rates."""
 DRIFT = 3.0
 """The change of the machine, in standard deviations of a random walk, that may hide which contender
 has changed."""
 STEPS_OF_LEVELS = 1.5
-"""The factor for the variance of a mean step between levels: in a random walk, half of each step is
-also in the next one."""
+"""The factor for the variance of a mean step between the levels of batches.  In a random walk, half
+of each such step is also in the next step."""
 FEWEST_SHARED = 2 * BATCHES
-"""The minimum number of such runs, besides the first one, in which a trend can be found."""
+"""The minimum number of runs with shared clients, after the first run, to find a trend in."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""The power to which the factor that load explains is raised, because noise may enlarge a step."""
+"""An exponent that enlarges the factor that load explains, because noise may enlarge a step."""
 GROWTH = 0.01
-"""The fraction by which memory has to grow during all runs to be reported."""
+"""The fraction by which memory has to grow in all runs together to be reported."""
 SETTLING = 4
-"""Memory is tested after the first of this many parts of the time, in which caches fill."""
+"""The number of parts of the time; memory is not tested in the first part, when caches fill."""
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
 STALL = 0.1
 STALL_TIMES = 10
-"""A stall is an iteration of at least :data:`STALL` seconds that takes this many times as long as
-the longest iterations of slices usually do (their median)."""
+"""The factor for stalls.  An iteration is a stall if it takes at least :data:`STALL` seconds, and
+this many times the median of the slices' longest iterations."""
 
 Rounds = Mapping[str, Mapping[int, float]]
 """The logarithms of a cell's values, by the name of the round and the number of the slice."""
@@ -72,18 +73,18 @@ Rounds = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class _Run:
-    """The logarithms of the values of a run, or of their ratios to those of another contender."""
+    """A summary of a run's logarithms: of values, or of ratios to another contender's values."""
 
     level: float
-    """Their mean."""
+    """The mean of the logarithms."""
     change: float | None
-    """The rise from the second value to the last; ``None`` if there are too few."""
+    """The rise from the second logarithm to the last; ``None`` if there are too few."""
 
 
 def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> list[CellResult]:
-    """Return the results; those that take longer with time have a :class:`Trend`.
+    """Return the results; cells that take longer with time have a :class:`Trend`.
 
-    *results* are those of a file or of a part of one; *level* replaces :data:`FALSE_TRENDS`.
+    *results* are the results of a file, or some of them.
     """
     rows: dict[object, dict[int, Rounds]] = {}
     for number, result in enumerate(results):
@@ -110,8 +111,8 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
 def _can_be_tested(result: CellResult) -> bool:
     """Return whether all runs of a result do the same.
 
-    Runs of a replay do different transactions, and a search for the highest rate starts near the
-    result of the previous one.
+    Runs of a replay do different transactions, and a run that searches for the highest rate starts
+    near the previous run's result.
     """
     parameters = result.cell.parameters
     differs = parameters.workload.name or parameters.limit.percentile
@@ -121,7 +122,7 @@ def _can_be_tested(result: CellResult) -> bool:
 def _over_time(
     results: Sequence[CellResult], level: float
 ) -> dict[int, tuple[Trend | None, OverTime | None]]:
-    """Return the findings on results whose runs share their clients, by their numbers."""
+    """Return the findings on results whose runs share clients, by the number of the result."""
     shared = {
         number: result
         for number, result in enumerate(results)
@@ -169,10 +170,10 @@ class Change:
     slower: Trend | None
     faster: bool
     smallest: float
-    """As in :class:`~zodbshootout.results.result.OverTime`."""
+    """The smallest trend that would have been detected, as a multiple of the time at the start."""
     factor: float
-    """The smallest factor in the 95 % confidence interval by which its time grew or fell; at most 1
-    if neither is certain."""
+    """The factor by which times at least grew or fell, with 95 % confidence; at most 1 if neither
+    is certain."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +183,9 @@ class _Course:
     times: Sequence[float]
     slope: Estimate
     p_value: float
-    """The probability of such a rise by chance."""
+    """The probability of at least this slope by chance."""
     rises: bool
-    """Whether a difference is a rise of this contender rather than a fall of the other one."""
+    """Whether a difference is a rise of this contender rather than a fall of the other."""
     alone: bool
 
     @property
@@ -203,9 +204,9 @@ class _Course:
 def find_shared_trends(
     rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
 ) -> list[dict[int, Change]]:
-    """Return the changes in each row with enough runs, by the keys of its cells.
+    """Return the changes in each row with enough runs, by the keys of the row's cells.
 
-    All runs of a cell share their clients; see :func:`with_trends`.
+    All runs of a cell share their clients.
     """
     courses = [
         (number, key, course)
@@ -232,14 +233,14 @@ def find_shared_trends(
 
 
 def _loads(result: CellResult) -> list[float]:
-    """Return the part of the processors' time that others used during each run."""
+    """Return, by run, the part of the processors' time that other programs or machines used."""
     return [one.get("other_load", 0.0) + one.get("steal", 0.0) for one in result.facts]
 
 
 def _by_load(loads: Sequence[float]) -> float:
     """Return the factor by which *loads* alone may change the ratio of two contenders' times.
 
-    This assumes that one of them computes, in the time that the load leaves, while the other waits.
+    The factor assumes that one contender computes, and that the other waits, whatever the load.
     """
     times = [1 / (1 - min(load, 0.99)) for load in loads[1:]]
     rise = _rise(times, _slope_of_batches(times).mean)
@@ -249,7 +250,7 @@ def _by_load(loads: Sequence[float]) -> float:
 def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
     """Return the course of a cell relative to one of the *others*, or alone.
 
-    It is ``None`` if there are too few runs.
+    The result is ``None`` if there are too few runs.
     """
     relatives = [relative for other in others if (relative := _relative(cell, [other]))]
     longest = max(map(len, relatives), default=0)
@@ -281,8 +282,8 @@ def _relative_course(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | No
 def _lone_course(cell: Rounds) -> _Course | None:
     """Return the course of a cell without others, ``None`` if there are too few runs.
 
-    The machine may be what changes, in a random walk, whose steps are independent.  So the steps
-    are tested instead of the slope.
+    What changes may be the machine, in a random walk.  The steps of a random walk are independent,
+    so the steps are tested instead of the slope.
     """
     runs = [_run_of(logs) for logs in cell.values() if logs][1:]
     if len(runs) < FEWEST_SHARED:
@@ -322,7 +323,7 @@ def _steps(numbers: Sequence[float]) -> Estimate:
 
 
 def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[tuple[str, float]]]:
-    """Return which memories grow until the end, and their bytes per hour, by result."""
+    """Return the key and the bytes per hour of each memory that grows until the end, by result."""
     tested = [
         (number, key, sizes, _steps(sizes))
         for number, result in results.items()
@@ -342,7 +343,7 @@ def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[
 
 
 def _settled(result: CellResult, key: str) -> list[float]:
-    """Return the sizes of a memory at the ends of runs, without those in which caches fill."""
+    """Return the sizes of a memory at the ends of runs, without runs in which caches fill."""
     sizes = [size for (size,) in result.numbers(key)] if key in result.metadata else []
     return sizes[len(sizes) // SETTLING :]
 
@@ -368,9 +369,9 @@ def _logarithms(result: CellResult) -> Rounds:
 def find_trends(
     rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
 ) -> list[dict[int, Trend]]:
-    """Return the trends in each row, by the keys of its cells; see :func:`with_trends`.
+    """Return the trends in each row, by the keys of the row's cells.
 
-    As for verdicts, p-values are corrected for the number of cells (Benjamini and Hochberg).
+    The p-values are corrected for the number of cells, like those of verdicts.
     """
     tested = [
         (number, key, trend)
@@ -387,7 +388,7 @@ def find_trends(
 
 
 def _tested(cell: Rounds, others: Sequence[Rounds]) -> Trend | None:
-    """Return the likelier trend of a cell with its p-value, ``None`` if there are too few runs."""
+    """Return the likelier trend of a cell, across or within runs; ``None`` with too few runs."""
     relative = _relative(cell, others)
     own = {
         name: _run_of(logs) for name, logs in cell.items() if logs and name in (relative or cell)
@@ -408,11 +409,11 @@ def _tested(cell: Rounds, others: Sequence[Rounds]) -> Trend | None:
 
 
 def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
-    """Return the runs of a cell relative to those of other contenders, by round.
+    """Return the runs of a cell relative to the runs of other contenders, by round.
 
-    They are medians over others that have a run in each of these rounds: otherwise, what the
-    machine did in the rounds of some would look like a change.  Others with fewer rounds than the
-    rest are left out.  The result is empty if too few rounds are common.
+    A run is a median over all contenders that have most rounds; contenders with fewer rounds are
+    left out.  Only rounds in which all of these were measured count: otherwise, what the machine
+    did in a part of the rounds would look like a change.  The result is empty if there are too few.
     """
     ratios = [_ratios(cell, other) for other in others]
     most = max(map(len, ratios), default=0)
@@ -433,7 +434,7 @@ def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
 
 
 def _ratios(cell: Rounds, other: Rounds) -> dict[str, _Run]:
-    """Return the runs of the ratios of values from the same slices, by round."""
+    """Return, by round, the run with the ratios of two contenders' values in the same slices."""
     ratios = {
         name: {number: log - other[name][number] for number, log in logs.items()
                if number in other[name]}
@@ -445,7 +446,7 @@ def _ratios(cell: Rounds, other: Rounds) -> dict[str, _Run]:
 
 def _run_of(logs: Mapping[int, float]) -> _Run:
     level = statistics.fmean(logs.values())
-    _, *later = sorted(logs.items())  # the first may take longer because caches are empty
+    _, *later = sorted(logs.items())  # the first slice may be slow because caches are empty
     if len(later) < 2:  # noqa: PLR2004 - a line has two ends
         return _Run(level, None)
     numbers = [number for number, _ in later]
@@ -459,10 +460,10 @@ def _median(runs: Sequence[_Run]) -> _Run:
 
 
 def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
-    """Test for a straight line through the times of runs relative to those of the others.
+    """Test whether the times of runs, relative to other contenders, rise in a straight line.
 
-    If one contender takes longer relative to another, the other takes less relative to it.  The
-    trend belongs to the one whose own times changed more.
+    If one contender takes longer relative to another, the other takes less relative to the first.
+    The trend belongs to the contender whose own times changed more.
     """
     times = _times(relative)
     slope = _line(range(len(times)), times)
@@ -473,8 +474,8 @@ def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
 def _across_runs_alone(own: Sequence[_Run]) -> Trend:
     """Test whether the time rises from run to run by more than in a random walk.
 
-    Without another contender, the machine may be what changes.  Then runs are not independent, but
-    in a random walk the differences of successive ones are.
+    Without another contender, what changes may be the machine, in a random walk.  Then runs are not
+    independent, but the differences between successive runs are independent.
     """
     times = _times(own)
     steps = mean_of([later - former for former, later in pairwise(times)])
@@ -484,7 +485,7 @@ def _across_runs_alone(own: Sequence[_Run]) -> Trend:
 def _within_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> list[Trend]:
     """Test whether values rise within runs, both by themselves and relative to others.
 
-    Others may become faster within a run, which makes this one look slower.
+    If others become faster within a run, a contender only looks slower.
     """
     changes = [[run.change for run in runs if run.change is not None] for runs in (own, relative)]
     estimates = [mean_of(known) for known in changes if len(known) >= FEWEST_RUNS]
@@ -495,7 +496,7 @@ def _within_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> list[Trend]:
 
 
 def _times(runs: Sequence[_Run]) -> list[float]:
-    """Return the geometric means of runs as multiples of that of all runs."""
+    """Return the geometric mean of each run as a multiple of the geometric mean of all runs."""
     mean = statistics.fmean(run.level for run in runs)
     return [math.exp(run.level - mean) for run in runs]
 
@@ -505,7 +506,7 @@ def _straight_rise(times: Sequence[float]) -> float:
 
 
 def _rise(times: Sequence[float], step: float) -> float:
-    """Return the last time as a multiple of the first, on a line that rises by *step* per run."""
+    """Return the last time as a multiple of the first, both on a line with *step* per run."""
     middle, half = statistics.fmean(times), (len(times) - 1) / 2
     first, last = (max(min(times), middle + steps * step) for steps in (-half, half))
     return last / first
@@ -523,5 +524,5 @@ def _line(xs: Sequence[float], ys: Sequence[float]) -> Estimate:
 
 
 def _p_of_rise(estimate: Estimate) -> float:
-    """Return the probability of a mean of at least this if the true mean is 0."""
+    """Return the probability of at least the estimated mean if the true mean is 0."""
     return estimate.p_value / 2 if estimate.mean > 0 else 1 - estimate.p_value / 2

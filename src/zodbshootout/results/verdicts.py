@@ -31,7 +31,7 @@ from zodbshootout.results.result import WATCHED, CellResult, averaged
 FALSE_CALLS = 0.01
 """The false discovery rate: the share of chance findings among cells called faster or slower.
 
-If no cells differ, it is the probability that a comparison calls any of them different.
+If no cells differ, this is the probability that a comparison calls at least one cell different.
 """
 MAX_WIDTH = math.log(1.1)
 """The largest half width of a ratio's logarithm for which the verdict may be ``NO_DIFFERENCE``."""
@@ -39,12 +39,12 @@ MAX_WIDTH = math.log(1.1)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The speed of a new cell as a multiple of that of its base."""
+    """The speed of a new cell as a multiple of the speed of the cell's base."""
 
     log: Estimate
-    """The logarithm of the ratio, for which a ratio and its inverse are equally far from 1."""
+    """The logarithm of the ratio: a ratio and its inverse have the same distance from 0."""
     runs: int
-    """The number of runs of each cell that were compared; the smaller number if they differ."""
+    """The number of runs of each cell that were compared; the smaller number of both cells."""
     paired: bool = False
     """Whether both cells were measured in turn, and values of the same slices were compared."""
     left_out: int = 0
@@ -52,7 +52,7 @@ class Ratio:
 
     @property
     def value(self) -> float:
-        """The ratio itself, above 1 if the new cell is faster."""
+        """The ratio, which is above 1 if the new cell is faster."""
         return math.exp(self.log.mean)
 
     @property
@@ -62,18 +62,18 @@ class Ratio:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the amounts of a side do not vary from run to run."""
+        """Whether the ratio has no error, because amounts do not vary from run to run."""
         return math.isinf(self.log.df) and not self.log.variance
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the 95 % confidence interval; 0 and infinity if it is unknown."""
+        """The ends of the 95 % confidence interval; 0 and infinity for an unknown interval."""
         low, high = self.log.interval
         return math.exp(low), math.exp(high)
 
     @property
     def inverse(self) -> Ratio:
-        """The speed of the base as a multiple of that of the new cell."""
+        """The speed of the base as a multiple of the speed of the new cell."""
         return replace(self, log=replace(self.log, mean=-self.log.mean))
 
 
@@ -91,14 +91,14 @@ SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
 
 @dataclass(frozen=True)
 class Pair:
-    """The results of both sides, and their comparison."""
+    """The results of a base and a new cell, with the comparison of their speeds."""
 
     base: CellResult
     new: CellResult
     speed: Ratio
     verdict: Verdict
     runs_needed: int | None = None
-    """The predicted number of runs of each cell for a verdict, if it is still undecided."""
+    """The predicted number of runs of each cell for a verdict, if the pair is undecided."""
 
     @property
     def seconds_needed(self) -> float:
@@ -107,7 +107,7 @@ class Pair:
             return 0.0
         seconds = self.base.run_seconds, self.new.run_seconds
         runs = self.runs_needed - self.speed.runs
-        # Paired runs are made in turn, so the duration of each includes that of the others.
+        # Paired runs are made in turn, so each run's duration includes the other run's slices.
         return runs * (max(seconds) if self.speed.paired else sum(seconds))
 
     def slower_than(self, part: float) -> bool:
@@ -121,18 +121,18 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The cells that two sides have in common, and those that only one of them has."""
+    """The cells that two sides have in common, and the cells that only one side has."""
 
     pairs: Sequence[Pair]
     only_base: Sequence[CellResult]
     only_new: Sequence[CellResult]
     overloaded: Sequence[CellResult]
-    """Cells of both sides that cannot keep up with their rate, and so have no latencies."""
+    """Results of both sides that do not keep up with their rate, and so have no latencies."""
     lost: Sequence[CellResult]
-    """The results in *new* for cells of which only the base has a figure, because *new* lacks them
-    (then they are ``NOT_RUN``), failed, or cannot keep up."""
+    """The new results of cells of which only the base has a figure: the new cell failed, does not
+    keep up, or is missing; then its state is ``NOT_RUN``."""
     differences: Sequence[str]
-    """The facts that differ, then the contenders' settings that differ."""
+    """The facts that differ, followed by the contenders' settings that differ."""
 
     @property
     def mean(self) -> Ratio | None:
@@ -141,7 +141,7 @@ class Comparison:
 
 
 def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
-    """Return the geometric mean of the ratios of cells with known intervals, ``None`` without any.
+    """Return the geometric mean of the ratios with known intervals; ``None`` if there are none.
 
     The measures of a cell at a rate come from the same iterations, so they count as one ratio.
     """
@@ -167,9 +167,9 @@ def pairs_to_compare(
 ) -> list[tuple[str, str]]:
     """Return the pairs of contenders to compare, the base of each comparison first.
 
-    *originals* are the measured contenders in order, each with the contender to compare it with; an
-    empty string stands for the first contender or its original.  If the user named a *baseline*,
-    all others are compared with that.
+    *originals* has the measured contenders in order, and the base of each; an empty string stands
+    for the first contender or the first one's original.  If the user named a *baseline*, it is the
+    base of all others.
     """
     first = next(iter(originals), "")
     first = originals.get(first) or first
@@ -187,9 +187,9 @@ def compare(
     """Compare the cells that both sides measured.
 
     Two cells are compared if they have the same benchmark, the same parameters except those of the
-    *ignored* options, and the same contender, unless contenders are compared *across* their names.
+    *ignored* options and, unless *across* is set, the same contender.
 
-    :raises UserError: if that makes several cells of one side the same
+    :raises UserError: if several cells of one side are the same without the *ignored* options
     """
     of_base = _by_key(base, ignored, across=across)
     of_new = _by_key(new, ignored, across=across)
@@ -212,7 +212,7 @@ def compare(
 
 
 def figures_of(result: CellResult) -> list[CellResult]:
-    """Return the figures of a result to compare: at a rate, two percentiles, if it keeps up."""
+    """Return the figures to compare; at a rate, two percentiles if the result keeps up."""
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -266,7 +266,7 @@ def _has_figures(result: CellResult) -> bool:
 
 
 def differing(base: Cell, new: Cell) -> set[str]:
-    """Return the options whose parameters differ between two cells."""
+    """Return the options that set parameters in which two cells differ."""
     return {one.option for one in PARAMETERS if one.of(base.parameters) != one.of(new.parameters)}
 
 
@@ -283,7 +283,7 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
 
 
 def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
-    """Compare measured results, the base first in each pair, with verdicts on all together."""
+    """Compare pairs of results, the base first; correct verdicts for the number of pairs."""
     ratios = [ratio_of(base, new) for base, new in cells]
     pairs = []
     for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
@@ -298,17 +298,17 @@ def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
 
 
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
-    """Return how many times as fast *new* is as *base*, two measured cells.
+    """Return the speed of *new* as a multiple of the speed of *base*; both are measured.
 
-    The speeds are the figures of the table: work per second; for a cost, the inverse amounts, so
-    that less is better.  The values of the same slices of the same rounds are pairs, measured
-    within about a second, and a run counts as the mean of the logarithms of their ratios.  Runs
-    without a counterpart, such as those after the other cell failed, are left out, because the
-    machine may have been faster or slower meanwhile.
+    The speed is work per second, as in the table, or the inverse amount of a cost.  Two values of
+    the same slice of the same round are a pair, measured within about a second, and a run counts as
+    the mean of the logarithms of the pairs' ratios.  Runs without a counterpart, such as those
+    after the other cell failed, are left out, because the machine may have been faster or slower
+    meanwhile.
 
-    The ratio is not from pairs if no round has any, or if at least :data:`MIN_RUNS` rounds are
-    common but fewer have pairs.  Then a run counts as the mean of the logarithms of its values.
-    The interval is unknown if one run of the command measured both cells, but in no common round.
+    Pairs are not used if no round has any, or if at least :data:`MIN_RUNS` rounds are common but
+    fewer have pairs.  Then a run counts as the mean of the logarithms of its values.  The interval
+    is unknown if one run of the command measured both cells, but in no common round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -341,11 +341,11 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 
 
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
-    """Return the ratio of costs that are the same in all runs of a side, or 0 on one side.
+    """Return the ratio of costs if each side has the same amount in all of its runs.
 
     Numbers are counted, so one run suffices.  Other amounts need :data:`MIN_RUNS` runs to show
-    that they do not vary.  The ratio is unknown if amounts vary and can be 0 or less, and so have
-    no logarithm.
+    that they do not vary.  The ratio is unknown if amounts vary and one has no logarithm, because
+    it is 0 or less.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))
@@ -365,10 +365,10 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
 def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision: float) -> int:
     """Predict the number of rounds after which a row has a *precision*.
 
-    The figure of each contender has to reach it, and so has its ratio to the contender with which
-    it is compared.  *results* are the measured cells of the row; *precision* is half the width of
-    a confidence interval, as a fraction of the figure.  At a rate, the figures are the median and
-    the tail latencies that are shown, and a contender that cannot keep up has none.
+    Both the figure of each contender and the ratio of each pair to compare have to reach the
+    *precision*: half the width of a confidence interval, as a fraction of the figure.  *results*
+    are the measured cells of the row.  At a rate, the figures are two percentiles of latencies, and
+    a contender that cannot keep up has no figure.
     """
     there = at_distances(list(results))
     rows = grouped((one.cell.parameters.rtt, (one.cell.contender, one)) for one in there).values()
@@ -378,7 +378,7 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
 def _rounds_of_row(
     results: Mapping[str, CellResult], baseline: str | None, precision: float
 ) -> int:
-    """Return the rounds that the results at one distance need."""
+    """Return the number of rounds that the results at one distance need."""
     shown = {name: figures_of(result) for name, result in results.items()}
     rounds = [
         runs_needed(figure.relative, len(figure.runs), precision)
@@ -402,7 +402,7 @@ def _mean_log(rounds: Iterable[_Round]) -> Estimate:
 
 
 def _by_round(result: CellResult) -> Mapping[str, _Round]:
-    """Return the values by round; if no rounds are known, every run counts as one."""
+    """Return the values by round; if no rounds are known, every run counts as a round."""
     runs = enumerate(result.values_by_run)
     return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run)) for n, run in runs}
 
@@ -423,7 +423,7 @@ _FACTS = (
 
 
 def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[str]:
-    """Return the name and both values of every difference; ``-`` stands for a missing value."""
+    """Return a text for each name whose values differ; ``-`` stands for a missing value."""
     names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
     differing = []
     for name in names:

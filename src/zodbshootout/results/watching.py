@@ -1,4 +1,4 @@
-"""Conclusions from a history: verdicts on its points, the chain of its anchors, and hints."""
+"""Conclusions from a history: verdicts on points, the chain of anchors, and hints."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from zodbshootout.results.probabilities import t_quantile
 from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
-"""The ratios that have verdicts, with the roles that the candidate is compared with."""
+"""The ratios that have verdicts, and the role with which each compares the candidate."""
 DETECTED = 0.95
-"""The probability that a point detects a change of the smallest size."""
+"""The probability that a point detects a change of the size in :func:`smallest_change`."""
 
 
 @dataclass(frozen=True)
@@ -39,53 +39,53 @@ class Finding:
     point: str
     cell: PointCell
     base: str
-    """The role that the candidate is compared with: ``previous`` or ``anchor``."""
+    """The role with which the candidate is compared: ``previous`` or ``anchor``."""
     ratio: Ratio
-    """The candidate's speed as a multiple of the base's; for a count, the inverse ratio of
-    amounts."""
+    """The candidate's speed as a multiple of the base's speed; for a count, the base's amount as a
+    multiple of the candidate's amount."""
     count: str = ""
-    """The cost that differs exactly; empty for the speed."""
+    """The counted cost that differs; empty for the speed."""
     amounts: tuple[float, float] = (0.0, 0.0)
-    """The amounts of a count: the candidate's and the base's."""
+    """The candidate's and the base's amount of the counted cost."""
     accepted: str = ""
-    """The reason for accepting it, so that it is not reported; empty if it is reported."""
+    """The reason for accepting the change, which is then not reported; empty if it is reported."""
 
     @property
     def is_better(self) -> bool:
         return self.ratio.value > 1
 
     def is_beyond(self, limit: float) -> bool:
-        """Return whether the candidate certainly takes more than 1 + *limit* times as much."""
+        """Return whether the candidate certainly takes more than the base by a fraction *limit*."""
         return self.ratio.interval[1] < 1 / (1 + limit)
 
 
 @dataclass(frozen=True)
 class Hint:
-    """A slow drift of one cell that no single point shows."""
+    """A slow drift of one cell, which no single point shows."""
 
     cell: PointCell
     since: str
     """The first point after the most probable place of the change."""
     ratio: float
-    """The speed since then as a multiple of the speed before."""
+    """The speed after the change as a multiple of the speed before."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A point of a series, as a multiple of the first anchor in its chain of links."""
+    """The speed of a cell at a point, relative to the first anchor of the series."""
 
     point: Point
     number: int
-    """The number of the point among those of its machine, from 0 on."""
+    """The number of the point among the points of the machine, from 0 on."""
     cell: PointCell
     log: Estimate
-    """The logarithm of the ratio to that first anchor."""
+    """The logarithm of the ratio to the first anchor."""
 
 
 def findings_of(
     point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
 ) -> list[Finding]:
-    """Return the significant changes at a point; accepted ones have a reason.
+    """Return the significant changes at a point; accepted changes have a reason.
 
     False discoveries are limited over all ratios of the point together.  A point whose canary
     differs has no findings.
@@ -118,10 +118,10 @@ def _counts(point: Point) -> Iterator[Finding]:
 
 
 def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str, Point]) -> str:
-    """Return why a finding is not to be reported, empty if it is.
+    """Return the reason why a finding is not to be reported; empty if it is to be reported.
 
-    Accepting a change silences it at its point and, at later points, the distance to the anchor
-    unless that has become greater.
+    An accepted change is not reported at its own point.  At later points, the difference from the
+    anchor is not reported unless the difference has become greater.
     """
     for change in accepted:
         if not change.covers(finding.cell) or change.point > finding.point:
@@ -136,7 +136,7 @@ def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str,
 
 
 def _is_farther(finding: Finding, point: Point | None) -> bool:
-    """Return whether a cell is farther from the anchor than it was at a *point*."""
+    """Return whether a cell differs more from the anchor than the cell did at a *point*."""
     cell = next((c for c in point.cells if c.name == finding.cell.name), None) if point else None
     if point is None or cell is None:
         return True
@@ -153,7 +153,7 @@ def _is_farther(finding: Finding, point: Point | None) -> bool:
 
 
 def canary_differs(point: Point) -> bool:
-    """Return whether the twin of the anchor differs significantly from it in any cell."""
+    """Return whether the anchor and its twin differ significantly in any cell."""
     canaries = [cell.ratios[CANARY] for cell in point.cells if CANARY in cell.ratios]
     return not SIGNIFICANT.isdisjoint(verdicts(canaries))
 
@@ -161,7 +161,8 @@ def canary_differs(point: Point) -> bool:
 def smallest_change(ratio: Ratio, tested: int) -> float | None:
     """Return the smallest change that is detected in 95 of 100 cases, as a multiple of the time.
 
-    *tested* ratios share the limit of false discoveries.  ``None`` if there were too few runs.
+    *tested* is the number of ratios that share the limit of false discoveries.  The result is
+    ``None`` if there were too few runs.
     """
     if ratio.log.df <= 0:
         return None
@@ -172,7 +173,7 @@ def smallest_change(ratio: Ratio, tested: int) -> float | None:
 
 @dataclass(frozen=True)
 class MachineHistory:
-    """The points of one kind of machine, the oldest first, with what follows from them."""
+    """The points of one kind of machine, the oldest first, with the conclusions from the points."""
 
     name: str
     points: Sequence[Point]
@@ -184,7 +185,7 @@ class MachineHistory:
 
     @cached_property
     def findings(self) -> dict[str, list[Finding]]:
-        """The findings of every point, by its name."""
+        """The findings of every point, by the name of the point."""
         return {
             point.name: findings_of(point, self.accepted, self.by_name) for point in self.points
         }
@@ -204,10 +205,10 @@ class MachineHistory:
 
     @cached_property
     def series(self) -> dict[str, list[list[Position]]]:
-        """The series of each cell of the newest point, the latest one last.
+        """The series of each cell of the newest point, the latest series last.
 
-        A series ends if the code or the parameters of its benchmark change, or if an anchor without
-        a link to the previous one replaces it.
+        A series ends if the code or the parameters of its benchmark change, or if another anchor
+        comes without a link to the former anchor.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
@@ -238,10 +239,10 @@ class MachineHistory:
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
         """The cells whose chain of anchors does not close, by point and name, with both ratios.
 
-        The previous point has the ratio of the candidate to the old anchor.  When the anchor is
-        replaced, the same ratio follows from the chain: the logarithms of the ratios of the
-        candidate to the new anchor, and of that to the old one, are added.  If the two ratios
-        differ significantly, the chain does not close.
+        The ratio of a candidate to an anchor is measured at the candidate's point.  If the anchor
+        is replaced at the next point, the ratio of that candidate, now the previous one, to the
+        former anchor is measured once more.  The chain does not close if the two differ
+        significantly.
         """
         return {point.name: self._open_chains_at(point) for point in self.points}
 
@@ -286,7 +287,7 @@ class MachineHistory:
 
     @cached_property
     def hints(self) -> list[Hint]:
-        """Slow drift of cells of the newest point, since the last verdict that they had changed."""
+        """Slow drift of the newest point's cells, each since its last significant change."""
         stretches = {
             name: stretch
             for name, series in self.series.items()
@@ -303,7 +304,7 @@ class MachineHistory:
 
     @cached_property
     def steps(self) -> set[tuple[str, str]]:
-        """The points and cells, by name, with a verdict on the speed since the previous point."""
+        """The point and the cell, by name, of each significant change of speed between points."""
         return {
             (one.point, one.cell.name)
             for findings in self.findings.values()
@@ -312,7 +313,7 @@ class MachineHistory:
         }
 
     def _undisturbed(self, series: Sequence[Position]) -> list[Position]:
-        """Return the part of a series from its last significant step on."""
+        """Return the part of a series from the last significant step on."""
         places = [
             place
             for place, position in enumerate(series)
@@ -343,7 +344,7 @@ def _added(one: Estimate, other: Estimate) -> Estimate:
 def machine_histories(
     machines: Mapping[str, Sequence[Point]], accepted: Sequence[Accepted]
 ) -> list[MachineHistory]:
-    """Return the history of each machine, the one with the newest point first."""
+    """Return the history of each machine; the history with the newest point comes first."""
     histories = [MachineHistory(name, points, accepted) for name, points in machines.items()]
     return sorted(histories, key=lambda history: history.newest.name, reverse=True)
 

@@ -88,7 +88,7 @@ def test_a_host_that_cannot_read_the_trace_of_a_workload_is_refused(tmp_path: Pa
         host_checks.check_hosts(cluster, plan)
     assert str(error.value) == (
         f"--workload: two (10.0.0.2) cannot read {trace}: the hosts need a common file system; "
-        "name a directory in it in the environment variable TMPDIR"
+        "set the environment variable TMPDIR to a directory in it"
     )
 
 

@@ -137,7 +137,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return the served storages' promise if *promise* leaves it to them; else *promise*."""
+        """Replace the promise ``BEHIND_SERVER`` with that of the served storages, if they agree."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -448,7 +448,7 @@ def _stands_in(section: Any) -> bool:
 
 
 def _attribute(section_type: Any, key: str) -> str:
-    """Return the attribute that a key of a section sets; ``attribute.key`` if it is a mapping."""
+    """Return the attribute that a key of a section sets; ``attribute.key`` in a mapping."""
     real = section_type.keytype(key)
     anything = ""
     for name, info in section_type:

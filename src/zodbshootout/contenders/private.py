@@ -44,7 +44,7 @@ _SETTINGS = frozenset({
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
-"""Keys with values such as ``MySQL Connector/Python``, which have a slash but are not paths."""
+"""Keys whose values may contain a slash but are not paths, such as ``MySQL Connector/Python``."""
 
 
 def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
@@ -216,11 +216,7 @@ class _Change:
         )
 
     def _names_own_server(self, text: str) -> bool:
-        """Return whether a text refers to a private server that the configuration already has.
-
-        The reference is ``${name}``, ``${name_host}`` or ``${name_port}``, maybe after
-        ``localhost:``.
-        """
+        """Return whether a text such as ``localhost:${zeo_port}`` names a server of the file."""
         host, _, port = text.rpartition(":")
         named = re.fullmatch(r"\$\{(\w+)\}", port)
         return (

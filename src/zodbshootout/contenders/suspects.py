@@ -27,9 +27,9 @@ class Suspects:
 
     @classmethod
     def of(cls, checkout: Path, good: str, bad: str, directory: Path) -> Suspects:
-        """Clone a *checkout* into *directory*, and return its commits between *good* and *bad*.
+        """Clone a *checkout* into *directory*; return the commits between *good* and *bad*.
 
-        :raises UserError: if it is not a checkout, or *bad* has no ancestor that *good* lacks
+        :raises UserError: if there is no git checkout, or *bad* has no ancestor that *good* lacks
         """
         top, clone = git(checkout, "rev-parse", "--show-toplevel"), directory / "clone"
         copied = ["clone", "--quiet", "--bare", "--shared", "--", top or "", str(clone)]
@@ -41,7 +41,7 @@ class Suspects:
         return suspects
 
     def mark(self, finding: str, commit: str) -> None:
-        """Tell git what was found about a *commit*: ``good``, ``bad`` or ``skip``.
+        """Tell git the finding about a *commit*: ``good``, ``bad`` or ``skip``.
 
         :raises UserError: if no suspect is left, because *commit* is bad but precedes a good commit
         """

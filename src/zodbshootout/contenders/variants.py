@@ -66,7 +66,7 @@ class Variant:
 
     @property
     def title(self) -> str:
-        """The name that distinguishes this variant from all others, also from other files'."""
+        """The name that distinguishes this variant from all other variants of all files."""
         return f"{self.file} {self.name}".strip()
 
     @property
@@ -395,10 +395,7 @@ def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
-    """Check that the file uses all definitions, and that none defines one of the run's *names*.
-
-    The messages show no values, which may be secret.
-    """
+    """Check that the file uses all definitions, and that none defines one of the run's *names*."""
     for name in source.definitions:
         if name in names:
             raise UserError(f"--define: ${name} belongs to the run; choose another name")
@@ -414,7 +411,7 @@ def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
         except ZConfig.ConfigurationError:
             raise UserError(
                 f"--define: the value of {name} is invalid; write a literal $ as $$"
-            ) from None
+            ) from None  # ZConfig's error may show a secret
 
 
 def _check_not_of_environment(source: Source, name: str) -> None:

@@ -101,8 +101,7 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
     """Predict how many runs it takes to reach *half_width*, from an *estimate* of *runs* runs.
 
-    Later runs are assumed to vary as much as these.  The result is at least *runs* and
-    :data:`MIN_RUNS`.
+    Later runs are assumed to vary like these.  The result is at least *runs* and :data:`MIN_RUNS`.
     """
     if estimate.df <= 0:
         return max(runs, MIN_RUNS)

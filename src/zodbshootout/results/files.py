@@ -47,7 +47,7 @@ class ResultFiles:
     existing: Sequence[CellResult] = ()
     """The results of other runs, to which :meth:`write` appends results."""
     begun: Sequence[CellResult] = ()
-    """The first results of the run, if it is resumed; :meth:`write` gets them once more."""
+    """The results of a run to resume; :meth:`write` gets them again, with further runs."""
 
     @property
     def _stem(self) -> str:

@@ -246,7 +246,7 @@ def facts_of_runs(results: Iterable[CellResult]) -> dict[str, Any]:
 
 
 def write_point(point: Point, directory: Path) -> Path:
-    """Write a point to a file in the directory of its history; return its path.
+    """Write a point to a file in the directory of the history; return the file's path.
 
     :raises UserError: if the file cannot be written
     """

@@ -1,8 +1,7 @@
 """Student's t distribution, and the correction of p-values for their number.
 
-Libraries with these functions are a hundred times as large as this package, which needs nothing
-else of them; the tests use such a library.  "DLMF" is the Digital Library of Mathematical
-Functions.
+Libraries with these functions are a hundred times as large as this package, so only the tests use
+one.  "DLMF" is the Digital Library of Mathematical Functions.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ def t_tail(df: float, t: float) -> float:
     """Return the probability that Student's t exceeds *t*, which is 0 or more.
 
     The probability is half of the regularized incomplete beta function of ``df / (df + t**2)`` with
-    the parameters ``df / 2`` and one half (DLMF 8.17).  If *df* is infinite, t is normally
-    distributed.
+    the parameters ``df / 2`` and one half (DLMF 8.17), unless *df* is infinite.
     """
     if math.isinf(df) or math.isinf(t):
         return math.erfc(t / math.sqrt(2)) / 2

@@ -1,4 +1,4 @@
-"""The results of cells: the figures of runs, and the rates and latencies computed from these."""
+"""The results of cells: figures of runs, and rates and latencies computed from the figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEARLY = 0.9
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
-"""The percentiles shown for iterations at a rate; each needs this minimum number of iterations."""
+"""The percentiles shown for iterations at a rate, and the minimum of iterations for each."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
 """The measures of iterations at a rate that are compared, and have to be precise."""
@@ -82,8 +82,7 @@ class OverTime:
     """The metadata key and the bytes per hour of each memory that grows steadily."""
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
-    """The part of the processors' time that other programs or machines used, in the busiest tenth
-    of the runs."""
+    """The part of the processors' time that others used, in the busiest tenth of the runs."""
     loaded: bool = False
     """Whether a change of such load may be why the cell takes more or less time at the end."""
 
@@ -102,9 +101,9 @@ class CellResult:
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
-    """The name of the measure in :attr:`figures`; empty if there is none."""
+    """The name of the measure that :attr:`figures` are; empty if they are not a measure."""
     cost: Cost | None = None
-    """The cost in :attr:`figures`; ``None`` if there is none."""
+    """The cost that :attr:`figures` are; ``None`` if they are not a cost."""
     figures: tuple[tuple[float, ...], ...] = ()
     """The values of a measure or a cost in each run, instead of the runs' own values."""
     trend: Trend | None = None
@@ -262,7 +261,7 @@ class CellResult:
 
     @property
     def variant_of(self) -> str:
-        """The contender of which this contender is a variant; empty if it is not a variant."""
+        """The contender of which this contender is a variant, or an empty text."""
         original = str(self.metadata.get("variant_of", ""))
         if self.cell.parameters.rtt is not None:
             original, _ = without_rtt(original)
@@ -391,9 +390,8 @@ class CellResult:
     def is_imprecise(self) -> bool:
         """Whether the mean misses the requested precision, or 10 % if none was requested.
 
-        Measures other than :data:`WATCHED` are never imprecise, because more runs make neither the
-        longest latency nor the reached rate more precise.  Results of runs that share clients are
-        never imprecise either.
+        Measures other than :data:`WATCHED` are never imprecise, because more runs do not make them
+        more precise.  Results of runs that share clients are never imprecise either.
         """
         if self.measure not in {"", *WATCHED} or self.wanted_seconds:
             return False
@@ -413,7 +411,7 @@ class CellResult:
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
         """Return percentiles of the latencies of iterations, or of a *kind* of iterations.
 
-        They are in seconds.  The result is empty if the run recorded no latencies.
+        The percentiles are in seconds.  The result is empty if the runs recorded no latencies.
         """
         histogram = self._latencies_of(kind) if kind else self.latencies
         if histogram is None:

@@ -42,8 +42,7 @@ BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.38
-"""The mean square of all differences between batches, divided by the mean square without the
-largest difference.
+"""The mean square of all differences between batches, divided by that without the largest one.
 
 This number and the two above are from simulations; :mod:`benchmarks.trends` has the error rates."""
 DRIFT = 3.0
@@ -412,8 +411,8 @@ def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
     """Return the runs of a cell relative to the runs of other contenders, by round.
 
     A run is a median over all contenders that have most rounds; contenders with fewer rounds are
-    left out.  Only rounds in which all of these were measured count: otherwise, what the machine
-    did in a part of the rounds would look like a change.  The result is empty if there are too few.
+    left out.  Only rounds with runs of all these contenders count: otherwise, what the machine did
+    in some rounds would look like a change.  The result is empty if there are too few rounds.
     """
     ratios = [_ratios(cell, other) for other in others]
     most = max(map(len, ratios), default=0)

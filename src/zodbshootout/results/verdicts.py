@@ -168,8 +168,8 @@ def pairs_to_compare(
     """Return the pairs of contenders to compare, the base of each comparison first.
 
     *originals* has the measured contenders in order, and the base of each; an empty string stands
-    for the first contender or the first one's original.  If the user named a *baseline*, it is the
-    base of all others.
+    for the first contender or, if this is a variant, for its original.  If the user named a
+    *baseline*, it is the base of all others.
     """
     first = next(iter(originals), "")
     first = originals.get(first) or first

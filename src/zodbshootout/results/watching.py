@@ -241,8 +241,7 @@ class MachineHistory:
 
         The ratio of a candidate to an anchor is measured at the candidate's point.  If the anchor
         is replaced at the next point, the ratio of that candidate, now the previous one, to the
-        former anchor is measured once more.  The chain does not close if the two differ
-        significantly.
+        former anchor is measured again.  The chain closes unless the two differ significantly.
         """
         return {point.name: self._open_chains_at(point) for point in self.points}
 

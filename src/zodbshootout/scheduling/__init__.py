@@ -1,1 +1,1 @@
-"""The order of rows, runs and slices, and what was measured so far."""
+"""The order of rows, runs and slices, and the results so far."""

@@ -12,14 +12,14 @@ import tokenize
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 
 _hashes: dict[type[Benchmark], str] = {}
-"""The hashes so far: reading a source takes as long as many a run of a cell."""
+"""The hashes so far, because reading a source can take as long as a short run of a cell."""
 
 
 def code_hash(benchmark: type[Benchmark]) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
 
-    It does not depend on comments, docstrings, blank lines or the Python.  It is empty if a source
-    is not available.
+    The hash does not depend on comments, docstrings, blank lines or the Python.  The result is
+    empty if a source is not available.
     """
     if benchmark not in _hashes:
         _hashes[benchmark] = _hash_of(benchmark)
@@ -36,7 +36,7 @@ def _hash_of(benchmark: type[Benchmark]) -> str:
 
 
 def _code(source: str) -> str:
-    """Return the lines of a class that do something."""
+    """Return the source of a class without comments, docstrings and blank lines."""
     source = textwrap.dedent(source)
     documentation = {
         number

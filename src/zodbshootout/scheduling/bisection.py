@@ -1,4 +1,4 @@
-"""The search for a commit: which one to measure next, for how long, and with what outcome."""
+"""The search for the first bad commit: which commits to measure, for how long, and the outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zodbshootout.results.sequential import Rule
 from zodbshootout.results.verdicts import Pair, compare
 
 ERROR = 0.05
-"""The maximum probability that any finding of a search is wrong."""
+"""The maximum probability that a search has a wrong finding."""
 
 
 @dataclass
@@ -24,17 +24,17 @@ class Search:
 
     suspects: Suspects
     measure: Callable[[str, Rule, Step | None], Step]
-    """Measures a commit as a rule says; after the first step, only the figure of that step."""
+    """A function that measures a commit by a rule; after the first step, only the step's figure."""
     keep: Callable[[Sequence[Step]], None]
-    """Called with all steps after each one."""
+    """A function that stores all steps; called after each step."""
     looks: Sequence[int]
     steps: list[Step]
-    """The steps so far; the first one compares the bad commit with the good one."""
+    """The steps so far; the first step compares the bad commit with the good commit."""
 
     def run(self) -> None:
         """Take all remaining steps.
 
-        :raises UserError: if the change is not between good and bad
+        :raises UserError: if no suspect is left, because a bad commit precedes a good commit
         """
         for step in self.steps[1:]:
             self.suspects.mark(step.finding.value, step.commit)
@@ -49,7 +49,7 @@ class Search:
 
     @property
     def first_bad(self) -> Sequence[str]:
-        """The commits that may be the first bad one; empty if there is no change."""
+        """The commits that may be the first bad commit; empty if there is no change."""
         has_changed = bool(self.steps) and self.steps[0].finding is Finding.BAD
         return self.suspects.left if has_changed else []
 
@@ -61,9 +61,10 @@ class Search:
 
     @property
     def _error(self) -> float:
-        """The error of the next step: an equal share for each remaining step, and one in reserve.
+        """The maximum probability that the finding of the next step is wrong.
 
-        Halving takes log2(commits) steps, but more if git skips some commits.
+        The remaining steps, and one in reserve, share what is left of :data:`ERROR` equally.
+        Halving takes log2(commits) steps, but more if some commits are skipped.
         """
         steps = math.ceil(math.log2(max(2, len(self.suspects.left)))) + (not self.steps)
         spent = sum(step.error for step in self.steps)
@@ -72,7 +73,7 @@ class Search:
 
 @dataclass
 class Decision:
-    """The decision about a candidate, made while it is measured."""
+    """The decision about a candidate, made while workers measure the candidate."""
 
     rule: Rule
     candidate: str
@@ -80,14 +81,14 @@ class Decision:
     cost: Cost | None = None
     """The cost that is compared; ``None`` for the speed."""
     figure: str = ""
-    """The name of the figure that decides; empty for the first one that does."""
+    """The name of the figure that decides; empty for the first figure with a decision."""
     pair: Pair | None = None
-    """The results that decided, or the last ones that were compared."""
+    """The pair that decided, or the last pair that was compared."""
     is_changed: bool | None = None
-    """Whether the candidate has the change; ``None`` while it is undecided."""
+    """Whether the candidate has the change; ``None`` while that is undecided."""
 
     def rounds(self, results: Sequence[CellResult], rows: int) -> int:
-        """Return the total number of rounds for a row with these *results*."""
+        """Decide if possible; return the total number of rounds for a row with these *results*."""
         sides = self.sides(results)
         if self.is_changed is not None or not all(sides):
             return 0
@@ -130,5 +131,5 @@ def _decided(rule: Rule, pair: Pair) -> bool | None:
 
 
 def name_of(pair: Pair) -> str:
-    """Return the name of the figure that is compared."""
+    """Return the name of the figure that a pair compares."""
     return " ".join(filter(None, [long_name(pair.base.cell), pair.base.measure]))

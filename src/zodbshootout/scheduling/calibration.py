@@ -2,8 +2,8 @@
 
 pyperf calibrates each benchmark separately.  Contenders that are compared should instead do the
 same number of iterations, so that their databases grow equally and meet equally many pauses.  So
-all contenders get one count, as far as the slow ones can afford it.  And all should get equal parts
-of a run's time: those that need longer for a slice take fewer slices.
+all contenders do the same number, unless a slow contender would take too long.  All contenders
+should also get equal parts of a run's time, so a slow contender takes fewer slices.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ RUN_TIME = 1.8
 AFFORDABLE = 3
 """A slice may take this many times ``--min-time`` to make counts equal."""
 AFFORDABLE_IF_NUMBERED = 20
-"""The same if counts have to be equal, because iterations are numbered."""
+"""The same factor for contenders whose counts have to be equal, because iterations are numbered."""
 EQUAL_WITHIN = 1.5
-"""The ratio of two contenders' times up to which they count as equally fast, as calibration is not
-more exact."""
+"""The largest ratio of two contenders' times at which the contenders count as equally fast, because
+calibration is not more exact."""
 MIN_ARRIVALS = 300
-"""Minimum number of arrivals at all clients in a slice at a rate: three of them are beyond the 99th
-percentile."""
+"""Minimum number of arrivals at all clients in a slice at a rate: three of 300 arrivals are beyond
+the 99th percentile."""
 MIN_PACED = 3.0
-"""Minimum length of a slice at a rate, in seconds: a queue that starts empty masks an overload for
-a while."""
+"""Minimum length of a slice at a rate, in seconds.  In a shorter slice, a queue that is empty at
+first would mask an overload."""
 MIN_BEYOND = 10
 """Minimum number of arrivals beyond a percentile that has a limit."""
 SECONDS_OF_PHASE = 12.0
 """Seconds that are usually enough for a phase of an operation."""
 SEARCH_TIME = 240.0
-"""Seconds that are enough for several runs that search for a rate within a limit."""
+"""Seconds that are enough for several runs, each of which searches for a rate within a limit."""
 USUAL_RUNS = 40
 SHORTEST_RUN, LONGEST_RUN = 0.75, 60.0
 """Minimum and maximum seconds of a run of all contenders with ``--for``."""
 SLICES_OF_A_RUN = 5
-"""Desired number of a contender's slices in such a run; it is smaller if slices are long."""
+"""Desired number of a contender's slices in a run with ``--for``; smaller if slices are long."""
 LONG_SLICE = 1.0
-"""Maximum seconds of such a slice: longer ones are too far apart to be pairs."""
+"""Maximum seconds of a slice with ``--for``: longer slices are too far apart to be pairs."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
@@ -61,18 +61,18 @@ class Effort:
     processes: int
     """Runs (pyperf workers) of a cell; with a :attr:`precision`, the minimum."""
     values: int
-    """Values of a run, one per slice; 0 for as many as fit into :attr:`run_time`, and fewer for
-    contenders that need longer for a slice."""
+    """Values of a run, one per slice.  0 stands for as many as fit into :attr:`run_time`; slow
+    contenders then have fewer values."""
     warmups: int
     """Values at the start of a run that are discarded."""
     loops: int
     """Iterations of a value; 0 if calibration chooses them."""
     min_time: float
-    """Minimum seconds of a value, which calibration aims at."""
+    """Minimum seconds of a slice, at which calibration aims."""
     run_time: float = RUN_TIME
     """Seconds of slices in a run, per contender on average."""
     precision: float = 0.0
-    """The half width of intervals, as a fraction of the figure, at which a row ends; 0 for a fixed
+    """A row ends when the half width of intervals is this fraction of the figure; 0 for a fixed
     number of runs."""
     limit: float = 0.0
     """With a :attr:`precision`, the maximum seconds of all rows; 0 for :attr:`cell_limit`."""
@@ -83,9 +83,9 @@ class Effort:
     databases; 0 for separate processes in each run."""
 
     def lasting(self, contenders: int) -> Effort:
-        """Return the effort of runs that *contenders* make for the :attr:`duration`.
+        """Return the effort of each run if *contenders* make runs for the :attr:`duration`.
 
-        Long slices keep the time off the clock short.
+        Slices are long, so that little time is off the clock.
         """
         a_run = min(LONGEST_RUN, max(SHORTEST_RUN, self.duration / USUAL_RUNS)) / contenders
         min_time = max(self.min_time, min(LONG_SLICE, a_run / SLICES_OF_A_RUN))
@@ -94,7 +94,7 @@ class Effort:
 
 @dataclass
 class RowCalibration(Generic[C]):
-    """The loops and turns of a row, chosen in its first run and kept in all others."""
+    """The loops and turns of a row, chosen in the first run and kept in all other runs."""
 
     effort: Effort
     fewest_loops: int = 1
@@ -102,9 +102,9 @@ class RowCalibration(Generic[C]):
     """Whether all contenders have to do the same iterations in each turn."""
     loops: dict[C, int] = field(default_factory=dict)
     tries_first: bool = True
-    """Whether each contender does an iteration before its slices, which opens its connections."""
+    """Whether each contender does an iteration before its slices, to open connections."""
     turns: int = 0
-    """Turns of a run without warm-ups; 0 until they are chosen."""
+    """The number of turns of a run, without warm-ups; 0 until the number is chosen."""
     stride: dict[C, int] = field(default_factory=dict)
     """The number of turns from one slice of a contender to the next; 1 without an entry."""
     cheapest: float = 0.0
@@ -137,7 +137,7 @@ class RowCalibration(Generic[C]):
 def loops_at_rate(parameters: Parameters) -> int:
     """Return the loops of iterations at a rate, 0 without a rate.
 
-    They are enough to show the tail of the latencies, and to give each client a schedule.
+    The loops suffice to show the tail of the latencies, and to give each client a schedule.
     """
     percentile = parameters.limit.percentile
     if not (parameters.rate or percentile):
@@ -171,13 +171,13 @@ def slices_at_rate(parameters: Parameters, run_time: float) -> int:
 def choose_loops(
     seconds: Mapping[C, float], min_time: float, fewest: int = 1, before: Iterable[int] = ()
 ) -> dict[C, int]:
-    """Return the loops for each contender, given its seconds per iteration.
+    """Return the loops for each contender, given the *seconds* of an iteration.
 
-    The count is the power of two with which the fastest contender takes *min_time* seconds, not
-    counting its first iteration if *fewest* is more than one.  A contender that would need more
-    than :data:`AFFORDABLE` times *min_time* for the count does as many iterations as this time
-    allows, but enough to take *min_time*.  None does fewer than *fewest*.  *before* are the loops
-    of contenders that were calibrated earlier and are compared with these.
+    The common count is the power of two with which the fastest contender takes *min_time* seconds;
+    the time of one iteration is not counted if *fewest* is more than 1.  A contender that would
+    need more than :data:`AFFORDABLE` times *min_time* for this count does as many iterations as
+    that time allows, but enough to take *min_time*.  No contender does fewer than *fewest*.  The
+    loops in *before* belong to contenders of the row that were calibrated earlier.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)
@@ -196,7 +196,7 @@ def equal_loops(
 ) -> dict[C, int]:
     """Return the loops for contenders that need equal counts; see :func:`choose_loops`.
 
-    The fastest takes *min_time* seconds for them, unless the slowest would take too long.
+    The fastest contender takes *min_time* seconds, unless the slowest would take too long.
     """
     if not seconds:
         return {}
@@ -211,7 +211,7 @@ def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
     """Return each contender's stride: the number of turns from one of its slices to the next.
 
     Strides are powers of two, so that slices of any two contenders fall into the same turn as often
-    as possible.  *costs* are the seconds of their slices, *cheapest* those of the fastest one.
+    as possible.  *costs* are the seconds of each contender's slices, *cheapest* is the smallest.
     """
     times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _rounded(costs).items()}
     return {key: min(MAX_STRIDE, 2 ** math.floor(math.log2(n))) for key, n in times.items()}
@@ -220,8 +220,8 @@ def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
 def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: float) -> int:
     """Return the number of turns of a run.
 
-    *costs* are the seconds of a slice of each contender, including time off the clock; *run_time*
-    is the average of their seconds per run.
+    *costs* are the seconds of a slice of each contender, including time off the clock.  A run has
+    *run_time* seconds of slices per contender, on average.
     """
     turn = sum(cost / stride[key] for key, cost in costs.items())
     wanted = int(run_time * len(costs) / max(turn, 1e-9))
@@ -230,7 +230,7 @@ def choose_turns(costs: Mapping[C, float], stride: Mapping[C, int], run_time: fl
 
 
 def _rounded(seconds: Mapping[C, float]) -> dict[C, float]:
-    """Replace the seconds of contenders that are about equally fast by those of the fastest."""
+    """Return *seconds*; contenders that are about equally fast get the same number of seconds."""
     rounded: dict[C, float] = {}
     fastest = -math.inf
     for key in sorted(seconds, key=lambda key: seconds[key]):

@@ -20,7 +20,7 @@ from zodbshootout.workers.measuring import Calibrations
 def calibrations_for(plan: Plan, cluster: Cluster | None, observer: Observer) -> Calibrations:
     """Calibrate relays once for each round-trip time of a plan's contenders.
 
-    A line is shown for each time that a machine cannot deliver.
+    The *observer* shows a line for each time that a machine cannot deliver.
 
     :raises UserError: if a relay does not work, or a host is lost
     """
@@ -49,9 +49,9 @@ def _here(rtts: Sequence[float]) -> Mapping[float, Calibration]:
 
 
 def _on_hosts(cluster: Cluster, rtts: Sequence[float]) -> Calibrations:
-    """Have all hosts calibrate at the same time, since their clients will also work together.
+    """Let all hosts calibrate at the same time, since their clients will also work together.
 
-    Dask waits forever for a host that has left.
+    The wait for a host is limited, because Dask waits forever for a host that has left.
     """
     patience = longest(rtts)
     futures = {}

@@ -10,7 +10,7 @@ from zodbshootout.scheduling.protocols import ForkServer, Launcher
 
 
 class ForkServers:
-    """The fork servers of a round, which end when the next one begins, or with the context."""
+    """The fork servers of a round, which end when the next round begins, or with the context."""
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -28,12 +28,12 @@ class ForkServers:
     def for_round(
         self, number: int, interpreter: Interpreter | None = None, modules: Sequence[str] = ()
     ) -> ForkServer:
-        """Return the fork server of a Python in a round, which has imported *modules*.
+        """Return the fork server of a Python in a round, and let it import *modules*.
 
-        All work of one Python in a round shares it, unless it has failed.  Each round has a new
-        one, so that every run of a cell has another process, and so another hash seed.
+        All work of one Python in a round shares a fork server, unless it has failed.  Each round
+        has new fork servers, so that every run of a cell has another process and hash seed.
 
-        :raises Failed: if it cannot be started, or ends
+        :raises Failed: if the fork server cannot be started, or ends
         """
         if number != self._round:
             self._current.clear()
@@ -41,7 +41,7 @@ class ForkServers:
             self._round = number
         current = self._current.get(interpreter)
         if current is None or not current.is_usable():
-            # The one that has failed may have workers that are waited for, so it ends later.
+            # A fork server that failed may still have workers in use, so it ends with the round.
             current = self._ending.enter_context(self.launcher.fork_server(interpreter))
             self._current[interpreter] = current
         current.import_modules(modules)

@@ -1,4 +1,4 @@
-"""Check that the hosts of a cluster can run the clients."""
+"""Checks that the hosts of a cluster can run the clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zodbshootout.versions import installed_versions
 def check_hosts(cluster: Cluster, plan: Plan) -> None:
     """Check that all hosts have this host's versions of Python and the contenders' packages.
 
-    They also have to be able to read the trace of a workload that is replayed.
+    All hosts also have to be able to read the workload file of a replay.
 
     :raises UserError: if a host differs or has left the cluster
     """
@@ -37,7 +37,7 @@ def check_hosts(cluster: Cluster, plan: Plan) -> None:
             missing = client.run(missing_files, paths, on_error="return") if paths else {}
             try:  # the scheduler unpickles the workers' tasks, so it needs the modules as well
                 scheduler = client.run_on_scheduler(versions, names)
-            except Exception as error:  # noqa: BLE001 - it is reported
+            except Exception as error:  # noqa: BLE001 - the check reports all errors
                 scheduler = error
     except OSError as error:
         raise UserError(f"--hosts: {cluster.scheduler} no longer answers: {error}") from None
@@ -49,7 +49,7 @@ def check_hosts(cluster: Cluster, plan: Plan) -> None:
         if missing.get(address):
             raise UserError(
                 f"--workload: {worker} cannot read {paths[0]}: the hosts need a common file "
-                "system; name a directory in it in the environment variable TMPDIR"
+                "system; set the environment variable TMPDIR to a directory in it"
             )
 
 
@@ -78,7 +78,7 @@ def missing_files(paths: Sequence[str]) -> list[str]:
 
 
 def distributions_of(modules: Iterable[str]) -> list[str]:
-    """Return the distributions that contain *modules* and ZODB's packages, but not this one."""
+    """Return the distributions, except zodbshootout, that contain *modules* or ZODB's packages."""
     known = packages_distributions()
     packages = {module.partition(".")[0] for module in modules} | {"ZODB", "persistent", "BTrees"}
     distributions = {name for package in packages for name in known.get(package, ())}
@@ -88,7 +88,7 @@ def distributions_of(modules: Iterable[str]) -> list[str]:
 def versions(names: Sequence[str]) -> dict[str, str]:
     """Return the versions of Python, zodbshootout and *names*, which hosts must have in common.
 
-    The version of zodbshootout is a digest of its modules, because it may be a checkout.
+    A digest of the modules stands for the version of zodbshootout, which may be a checkout.
     """
     ours = {"Python": platform.python_version(), "zodbshootout": f"of digest {_digest()}"}
     return {**ours, **installed_versions(names)}

@@ -1,7 +1,7 @@
 """A run in which contenders take turns: all are ready at once, and take one slice after another.
 
-Slices of different contenders in the same turn are pairs: they are so close in time that the
-machine treated them alike.  A contender that needs much longer for a slice than the others takes
+Slices of different contenders in the same turn are pairs: the slices are so close in time that the
+machine treated both alike.  A contender that needs much longer for a slice than the others takes
 part in fewer turns.
 """
 
@@ -33,10 +33,10 @@ def ordered(
 ) -> list[C]:
     """Return the order in which *keys* take their slices of a turn.
 
-    The machine is in another state for the first in a turn than for the last.  So contenders that
-    take part in the same turns are shuffled one time and reversed the next time: any two of them
-    are in either order equally often.  *orders* holds the orders to be reversed next, and is kept
-    from turn to turn.
+    The machine may be in another state for the first slice in a turn than for the last.  So
+    contenders with the same stride are shuffled in one turn and reversed in the next: then any two
+    of them are in either order equally often.  *orders* holds the orders to reverse, by stride; the
+    caller passes the same dictionary for each turn.
     """
     by_stride: dict[int, list[C]] = {}
     for key in keys:
@@ -62,7 +62,7 @@ class Timing:
     off_clock: float
     """Seconds of a slice that are off the clock."""
     waiting: float = 0.0
-    """Seconds per iteration that clients wait for its scheduled start."""
+    """Seconds per iteration that clients wait for the scheduled start of the iteration."""
 
 
 @dataclass
@@ -71,20 +71,20 @@ class InterleavedRun(Generic[C]):
 
     workers: dict[C, Worker]
     failed: Callable[[C, Failure], None]
-    """Called when a worker has failed; the run goes on without it."""
+    """A function that handles the failure of a worker; the run goes on without this worker."""
     clock: Callable[[], float] = time.monotonic
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """Takes a prepared slice of a contender by calling the given function once."""
+    """A function that takes a prepared slice of a contender by calling the given function once."""
     is_last: Callable[[], bool] = lambda: True
-    """Called after the slices of a run; if false, the workers make another run."""
+    """A function that is called after the slices of a run; if false, workers make another run."""
     run_time: Callable[[], float] | None = None
-    """Returns the seconds of slices that the turns are to fill; ``None`` for those of the
-    effort."""
+    """A function that returns the seconds of slices in a run, per contender; ``None`` for the
+    run time of the effort."""
     _is_decided: bool = False
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
     def calibrate(self, calibration: RowCalibration[C]) -> None:
-        """Have each contender do its first iterations, and choose loops and turns, once."""
+        """Let each contender do its first iterations, and choose loops and turns; only once."""
         if not self._is_decided:
             self._decide(calibration, self._first_iterations(calibration))
             self._is_decided = True
@@ -94,7 +94,7 @@ class InterleavedRun(Generic[C]):
     ) -> Iterator[tuple[C, Any]]:
         """Take all slices of a run; *first* is the number of the first turn.
 
-        Yield the run of each contender that did not fail, as soon as it is finished.
+        Yield the run of each contender that did not fail, as soon as the run is finished.
         """
         self.calibrate(calibration)
         effort = calibration.effort
@@ -121,14 +121,14 @@ class InterleavedRun(Generic[C]):
                 yield key, run
 
     def _take_turn(self, keys: Sequence[C], number: int) -> dict[C, Slice]:
-        """Have *keys* prepare a slice at the same time, then take it one after another."""
+        """Let *keys* prepare their slices at the same time, then take one slice after another."""
         self._all_at_once(keys, "prepare_slice", number)
         return self._for_each(
             lambda key: self.take(key, lambda: self.workers[key].take_slice(number)), keys
         )
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
-        """Have each contender do a first, slow iteration; return its seconds if they are needed."""
+        """Let each contender do a first, slow iteration; return the seconds if they are needed."""
         if not calibration.tries_first:
             return {}
         if calibration.turns and all(key in calibration.loops for key in self.workers):
@@ -156,7 +156,7 @@ class InterleavedRun(Generic[C]):
             self._share_out(calibration, timings)
 
     def _time(self, key: C, first: float, effort: Effort) -> Timing:
-        """Increase the number of iterations until they take long enough to time one of them."""
+        """Increase the number of iterations until all together take long enough to be timed."""
         seconds, loops = first, effort.loops or 1
         while True:
             if not effort.loops:
@@ -194,7 +194,7 @@ class InterleavedRun(Generic[C]):
             calibration.turns = choose_turns(costs, calibration.stride, run_time)
 
     def _all_at_once(self, keys: Sequence[C], name: str, *args: Any) -> None:
-        """Start a call in workers at the same time, and wait for all of them."""
+        """Start a call in the workers of all *keys* at the same time, and wait for the answers."""
         self._for_each(lambda key: self.workers[key].start(name, *args), keys)
         self._for_each(lambda key: self.workers[key].wait(), keys)
 

@@ -14,18 +14,18 @@ class MachineLoad:
 
     all: float
     busy: float
-    """Time in which they were neither idle nor waiting for a disk, including other virtual
-    machines."""
+    """Seconds in which processors were neither idle nor waiting for a disk, including the seconds
+    of other virtual machines."""
     steal: float
-    """Used by other virtual machines, if that is known."""
+    """Seconds of other virtual machines, if these are known."""
     ours: float
-    """Used by this process and its descendants."""
+    """Seconds of this process and its descendants."""
 
     def since(self, before: MachineLoad) -> dict[str, float]:
         """Return the fractions of the processors' time since *before*, as metadata of a run.
 
-        ``other_load`` was used by programs other than this process and its descendants, ``steal``
-        by other virtual machines.
+        ``other_load`` is the fraction of programs other than this process and its descendants,
+        ``steal`` the fraction of other virtual machines.
         """
         total = self.all - before.all
         if total <= 0:
@@ -37,7 +37,7 @@ class MachineLoad:
 
 
 def load_now() -> MachineLoad:
-    """Return the load of the machine until now."""
+    """Return the load of the machine up to now."""
     times = psutil.cpu_times()._asdict()
     counted = {name: times[name] for name in times if not name.startswith("guest")}
     idle = times["idle"] + times.get("iowait", 0.0)
@@ -45,6 +45,6 @@ def load_now() -> MachineLoad:
     this = psutil.Process()
     ours = 0.0
     for process in (this, *this.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # it has ended, so its parent counts its seconds
+        with suppress(psutil.NoSuchProcess):  # the parent counts the seconds of an ended process
             ours += sum(process.cpu_times()[:4])  # includes children that have ended
     return MachineLoad(total, total - idle, times.get("steal", 0.0), ours)

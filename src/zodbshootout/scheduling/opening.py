@@ -1,4 +1,4 @@
-"""Open every contender once, with the servers that it needs, before anything is measured."""
+"""The opening of every contender, with the servers that it needs, before anything is measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import TimeLimit
 
 PATIENCE = 5.0
-"""Seconds after which a message names the contender that is opening; half of a short limit."""
+"""Seconds until a message names a contender that is still opening; at most half of the limit."""
 
 
 def open_all(
@@ -34,7 +34,7 @@ def open_all(
 ) -> tuple[Plan, RunningServers]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
-    Return the plan, with the opened contenders and the others' failures, and the servers.
+    Return the servers and the plan, with opened contenders and the failures of other contenders.
 
     :raises UserError: if the Python of an environment rejects a section
     """
@@ -90,7 +90,7 @@ def inspect_all(
 
 
 def _check_section(section: Section, failure: Failure) -> None:
-    """Report another Python's *failure* with its place if it is a mistake in the section."""
+    """Raise UserError if another Python's *failure* is a mistake in the section."""
     if section.environment and failure.section_line is not None:
         place = section.line(max(1, failure.section_line))
         where = place if failure.section_line else place.path
@@ -115,7 +115,7 @@ _MISSING_DRIVER = (
     "DriverNotImportableError",
     "NoDriversAvailableError",
 )
-"""Names of RelStorage's exceptions; RelStorage may not be installed."""
+"""Names of RelStorage's exceptions, because RelStorage may not be installed here."""
 
 
 _NO_DRIVER = re.compile(r"(\w+Error): \1: Driver (?P<name>'[^']*') is not available")
@@ -123,7 +123,7 @@ _AVAILABLE = re.compile(r"('[^']*') \(Module: [^;]*; Available: True\)")
 
 
 def _without_options(cause: str) -> str:
-    """Shorten RelStorage's message about a missing driver, which describes all drivers."""
+    """Shorten RelStorage's description of all drivers in a message about a missing driver."""
     missing = _NO_DRIVER.match(cause)
     if missing is None:
         return cause
@@ -161,13 +161,13 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
 
 
 def _in_environment(info: StorageInfo, environment: Environment) -> StorageInfo:
-    """Return the information without what is true of one Python or one run only."""
+    """Return the information without the path of an environment, which differs between runs."""
     python = dict(info.python)
-    if environment.requirements:  # its directory has another name in each run
+    if environment.requirements:  # the environment's directory has another name in each run
         python["python_executable"] = environment.python or sys.executable
     return replace(info, python=python)
 
 
 def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:
-    """Return whether other processes do not see the root object that one has created."""
+    """Return whether another process does not see the root object that a process has created."""
     return bool(info.new_root) and fork_server.inspect(storage).new_root not in {"", info.new_root}

@@ -1,4 +1,4 @@
-"""Slices of a contender before, during and after an operation such as packing its database."""
+"""Slices of a contender before, during and after an operation, such as a pack of its database."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from zodbshootout.servers import ServerFailed
 from zodbshootout.workers.measuring import Slice
 
 SLICE = 2.0
-"""Seconds of a slice; slices cover the whole time, except for the moments between them."""
+"""Seconds of a slice; slices cover the whole time, except for the moments between slices."""
 ARRIVALS = 300
-"""The number of arrivals before the operation, and the minimum after it, unless that takes too
-long: three of them are beyond the 99th percentile."""
+"""The minimum number of arrivals before the operation, and after it, unless this would need too
+many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
-"""Limits of the slices before the operation."""
+"""The minimum and maximum number of slices before the operation."""
 SLICES_OF_A_RUN = 100
-"""The slices of successive runs are numbered this far apart."""
+"""The difference between the numbers of the first slices of successive runs."""
 MOST_AFTER = 30
-"""Maximum number of slices after the operation, in which latencies may return to normal."""
+"""The maximum number of slices after the operation, while latencies return to normal."""
 
 
 def loops_of_phase(parameters: Parameters) -> int:
-    """Return the iterations of each client in a slice."""
+    """Return the number of iterations of each client in a slice."""
     return max(MIN_ITERATIONS, math.ceil(parameters.rate * SLICE / parameters.crew.size))
 
 
@@ -53,7 +53,7 @@ def slices_before(parameters: Parameters) -> int:
 
 
 def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
-    """Return the parameters of a benchmark, with the values that its operation needs."""
+    """Return the *fitted* parameters, with the *requested* values that an operation needs."""
     if requested.operation not in BENCHMARK_OF:
         return fitted
     own = BENCHMARK_OF[requested.operation].fitted(requested)
@@ -68,7 +68,7 @@ def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
 def operation_parameters(parameters: Parameters) -> Parameters:
     """Return the parameters of an operation during a benchmark with these *parameters*.
 
-    Its client is a thread, so that it can share the DB of others.
+    The operation's client is a thread, so that it can share the DB of the benchmark's clients.
     """
     crew = CrewShape(1, ClientKind.THREAD, shared=parameters.crew.shared)
     alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="")
@@ -76,12 +76,12 @@ def operation_parameters(parameters: Parameters) -> Parameters:
 
 
 def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
-    """Return whether another process can open the storage and carry out operations on it."""
+    """Return whether a process other than the clients' can carry out operations on the storage."""
     return contender.refusal(replace(parameters, crew=CrewShape(2), blobs=False)) is None
 
 
 def operation_refusal(contender: Contender, parameters: Parameters) -> str | None:
-    """Return why a contender cannot take the operation in *parameters*; ``None`` if it can."""
+    """Return why a contender refuses the operation in *parameters*; ``None`` if it does not."""
     if not parameters.during:
         return None
     if parameters.operation in RESTARTS:
@@ -115,14 +115,14 @@ class RestartableServers(Protocol):
     def resume_for(self, contender: str) -> None:
         """Start the servers of a contender again.
 
-        :raises ServerFailed: if one does not come up again
+        :raises ServerFailed: if a server does not start again
         """
 
 
 class Restart:
     """Restarts the private servers of a contender, behind the interface of a worker's operation.
 
-    As a context manager, it waits for a restart that has begun.
+    The context manager waits for a restart that has begun.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Restart:
         self._worker = worker
         self._running = TimedCall(self._restart)
         self._gone = 0.0
-        """The time at which the servers had ended."""
+        """The time at which all servers had ended."""
 
     def __enter__(self) -> Restart:
         return self
@@ -174,20 +174,20 @@ class Phases:
 
     worker: Worker
     operator: Operator
-    """Carries out the operation; it may be the same worker."""
+    """The object that carries out the operation; it may be the same worker."""
     operation: Specification | None
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
-    """Takes a slice of a phase by calling the given function once."""
+    """A function that takes a slice of a phase by calling the given function once."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)
 
     def runs(self) -> Iterator[tuple[str, Any]]:
-        """Take all slices; yield each phase's name and run as soon as it is finished.
+        """Take all slices; yield the name and the run of each phase as soon as the phase ends.
 
-        The metadata of a run say what is known of the operation at that time.
+        The metadata of a run say what is known of the operation when the phase ends.
 
         :raises Failed: if a client or the operation has failed
         """
@@ -209,7 +209,7 @@ class Phases:
         yield AFTER, self._run({**recovered, **finished}, is_last=True)
 
     def _during(self) -> tuple[float, float]:
-        """Take slices while the operation lasts; return when it began and ended."""
+        """Take slices while the operation lasts; return the times of its start and its end."""
         self._begin()
         self.worker.call("prepare_slice", self.number)
         self.operator.call("start_operation")
@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices until a p99 is *usual* again; return the seconds since the operation."""
+        """Take slices until a p99 is at most *usual*; return the seconds since *ended*."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)
@@ -246,7 +246,7 @@ class Phases:
         return taken
 
     def _run(self, facts: dict[str, float] | None = None, *, is_last: bool = False) -> Any:
-        """End the phase; return its run."""
+        """End the phase; return the run of the phase."""
         self.worker.call("end_phase")
         self.worker.start("finish", is_last)
         whole = self._slices[-1].end - self._slices[0].start

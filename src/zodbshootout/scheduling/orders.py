@@ -1,4 +1,4 @@
-"""The tasks of workers for a cell, and the metadata of its runs."""
+"""The tasks of workers for a cell, and the metadata of the cell's runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Key = tuple[str, Dataset | None, bool, Parameters]
 
 @dataclass
 class Tasks:
-    """Makes the tasks of a plan's cells, and remembers which databases were prepared."""
+    """Makes the tasks of a plan's cells, and remembers which databases workers have prepared."""
 
     plan: Plan
     options: RunOptions = field(default_factory=RunOptions)
@@ -43,9 +43,9 @@ class Tasks:
     variables: Sequence[str] = ()
     """The environment variables that clients on other hosts need."""
     mask: Mask = field(default_factory=Mask)
-    """Hides secrets in the metadata."""
+    """The mask that hides secrets in the metadata."""
     _sizes: int = field(init=False)
-    """The number of database sizes that are measured."""
+    """The number of database sizes in the plan."""
     calibrations: Calibrations = field(init=False, default_factory=dict)
     _filled: set[_Key] = field(init=False, default_factory=set)
     _packed: set[str] = field(init=False, default_factory=set)
@@ -66,9 +66,9 @@ class Tasks:
     def preparation(self, cell: Cell) -> Preparation | None:
         """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
 
-        Data in memory are made later, by the process that measures.  With ``--zap``, a contender is
+        The process that measures makes data in memory itself.  With ``--zap``, a contender is
         zapped before each run of ``add``, so that each run finds an empty database even if
-        contenders share one.
+        contenders share a database.
         """
         if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
             return None
@@ -85,7 +85,7 @@ class Tasks:
         return Preparation(self._specification(cell), zap, pack, may_write, is_swept)
 
     def zaps(self, cell: Cell) -> bool:
-        """Return whether all data is destroyed before each run of a cell."""
+        """Return whether the preparation for each run of a cell destroys all data."""
         zapped = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
         return zapped or benchmarks()[cell.benchmark].empties
 
@@ -189,7 +189,7 @@ def _key(cell: Cell) -> _Key:
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the size (bytes) of an object's record, ``""`` if that does not hold the content."""
+    """Return the bytes of an object's record, ``""`` if the record does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
     kind = Item if benchmark.dataset is None else benchmark.dataset.kind

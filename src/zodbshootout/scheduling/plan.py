@@ -1,4 +1,4 @@
-"""The plan of a run: its cells, their order, and why some cannot be measured."""
+"""The plan of a run: the cells, their order, and the reasons why some cannot be measured."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Sweep:
 
 
 def _levels(numbers: Sequence[float]) -> dict[float, int]:
-    """Return the level of each number: that of the coarsest grid that contains it.
+    """Return the level of the coarsest grid that contains a number, for each of *numbers*.
 
-    It is 0 for the smallest and the largest number, 1 for the middle one, 2 for the middle of both
-    halves, and so on.
+    The level is 0 for the smallest and the largest number, 1 for the number in the middle, 2 for
+    the middle of each half, and so on.
     """
     ordered = sorted(numbers)
     levels = {ordered[0]: 0, ordered[-1]: 0}
@@ -77,11 +77,11 @@ class RunOptions:
     retries: int = 0
     """The number of times that a run is repeated if one of its processes crashes."""
     zapped: Collection[str] = ()
-    """The contenders whose data is destroyed."""
+    """The contenders whose data the run may destroy."""
     may_write: Collection[str] = ()
-    """The contenders whose databases may be written to even if they hold other data."""
+    """The contenders whose databases the run may write to even if these hold other data."""
     pack: bool = False
-    """Whether each contender is packed before it is first measured."""
+    """Whether to pack each contender before its first run."""
     leaks: bool = False
     debug_single_value: bool = False
     """Whether this run only tries a configuration, so that round trips are not counted."""
@@ -90,15 +90,15 @@ class RunOptions:
     label: str = ""
     """A description of the run, for the metadata."""
     baseline: str | None = None
-    """The contender to compare the others with, ``None`` for the first."""
+    """The contender to compare others with, ``None`` for the first contender."""
     rounds: Callable[[Sequence[CellResult], int], int] | None = None
-    """Returns the total number of rounds of a row, given its results and the number of rows;
-    ``None`` for as many as a precision needs."""
+    """A function that returns the total number of rounds of a row, given the row's results and the
+    number of rows; ``None`` if the effort determines the number of rounds."""
 
 
 Row = tuple[Cell, ...]
-"""The cells of one benchmark with one set of parameters: one for each contender, or for each of its
-phases."""
+"""The cells of a benchmark with one set of parameters.  A contender has one cell, or one for each
+phase of an operation."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Plan:
     rows: Sequence[Row]
     effort: Effort
     unavailable: Mapping[str, Failure] = field(default_factory=dict)
-    """The failures of the contenders that could not be opened, by their names."""
+    """The failures of contenders that could not be opened, by the contenders' names."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -119,7 +119,7 @@ class Plan:
         return next(c for c in self.contenders if c.name == cell.contender)
 
     def failure(self, cell: Cell) -> Failure | None:
-        """Return why a cell cannot be measured, ``None`` if it may be possible."""
+        """Return why a cell cannot be measured, ``None`` if no reason is known."""
         if cell.contender in self.unavailable:
             return self.unavailable[cell.contender]
         contender = self.contender(cell)
@@ -136,16 +136,16 @@ class Plan:
 
     @property
     def limit(self) -> float:
-        """The seconds that everything may take, if there is a precision."""
+        """The seconds that all rows may take together, if there is a precision."""
         usual = self.effort.cell_limit
         return self.effort.limit or sum(
             max(usual, min_seconds(cell.parameters)) for cell in self._measurable
         )
 
     def assured_runs(self, cells: Sequence[Cell]) -> int:
-        """Return how many runs each cell of a row gets however long they take.
+        """Return the number of assured runs of each cell of a row, however long these take.
 
-        The limit does not include them, unless the user has set it.
+        The limit does not include assured runs.  If the user has set a limit, no runs are assured.
         """
         has_limit = self.effort.limit or not self.effort.precision
         is_assured = benchmarks()[cells[0].benchmark].assured and not has_limit
@@ -153,7 +153,7 @@ class Plan:
 
     @property
     def assured_seconds(self) -> float:
-        """A rough estimate of the seconds of all runs that are made despite the limit."""
+        """A rough estimate of the seconds of all assured runs."""
         return sum(
             self.assured_runs([cell]) * self._seconds_of_run(cell) for cell in self._measurable
         )
@@ -161,8 +161,8 @@ class Plan:
     def _seconds_of_run(self, cell: Cell) -> float:
         """Return a rough estimate of the seconds that a cell adds to a round.
 
-        The figures suit the embedded default: a worker takes about a second besides its slices, and
-        a slice twice its minimum time, including time off the clock.
+        The numbers suit the embedded default.  A worker takes about a second in addition to its
+        slices.  A slice takes twice its minimum time, including time off the clock.
         """
         effort, benchmark = self.effort, benchmarks()[cell.benchmark]
         if benchmark.lengthy:
@@ -171,7 +171,7 @@ class Plan:
         return 1.0 + (slices if effort.values else effort.run_time)
 
     def estimated_seconds(self) -> float:
-        """Return a rough estimate of the seconds; with a precision, the limit is included."""
+        """Return a rough estimate of the run's seconds; with a precision, all of the limit."""
         effort = self.effort
         if effort.precision:
             return self.limit + self.assured_seconds

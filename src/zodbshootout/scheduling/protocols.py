@@ -1,4 +1,4 @@
-"""The interfaces of workers and of the processes that start them, as a shootout calls them."""
+"""The interfaces through which a shootout calls workers and the processes that start workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Operator(Protocol):
     """Carries out an operation; see :class:`~zodbshootout.client.operation.Operation`."""
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call a method of the operation by its *name*, and return its answer.
+        """Call a method of the operation by the method's *name*, and return the answer.
 
         :raises Failed: if the operation fails
         """
@@ -27,7 +27,7 @@ class Operator(Protocol):
 class Worker(Operator, Protocol):
     """Takes slices of one contender; see :class:`~zodbshootout.workers.coordinator.Worker`.
 
-    Its methods raise :class:`~zodbshootout.model.outcome.Failed` if the cell has failed.
+    All methods raise :class:`~zodbshootout.model.outcome.Failed` if the cell has failed.
     """
 
     def start(self, name: str, *args: Any) -> None: ...
@@ -48,7 +48,7 @@ class Worker(Operator, Protocol):
 class ForkServer(Protocol):
     """Starts workers; see :class:`~zodbshootout.workers.coordinator.ForkServer`.
 
-    Its methods raise :class:`~zodbshootout.model.outcome.Failed` if a worker cannot be started, or
+    All methods raise :class:`~zodbshootout.model.outcome.Failed` if a worker cannot be started, or
     fails at its task.
     """
 
@@ -79,7 +79,7 @@ class Launcher(Protocol):
     def fork_server(
         self, interpreter: Interpreter | None = None
     ) -> AbstractContextManager[ForkServer]:
-        """Start a fork server, and end it with the context.
+        """Start a fork server, which ends with the context.
 
-        :raises Failed: if it cannot be started
+        :raises Failed: if the fork server cannot be started
         """

@@ -1,4 +1,4 @@
-"""The results of all cells so far, in memory and in files, and an observer that shows them."""
+"""The results of all cells so far, in memory and in files, and the observer that shows results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pyperf
 
 PAUSE_RATIO = 20.0
-"""The pause between writing results, as a multiple of the time that writing took; failures and
-finished rows do not wait."""
+"""The pause after writing results, as a multiple of the time that writing took.  Failures and
+finished rows are written without a pause."""
 NO_PAUSE = 0.2
 """Seconds of writing up to which there is no pause."""
 
@@ -38,7 +38,7 @@ class Observer:
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Show the current stage of some cells."""
         names = ", ".join(cell.contender for cell in cells)
-        if cells:  # all of them may have failed
+        if cells:  # all cells may have failed
             self.note(f"{cells[0].benchmark}: {stage}: {names}")
 
     def results_changed(self, results: Sequence[CellResult]) -> None:
@@ -60,21 +60,21 @@ class Observer:
 
 @dataclass
 class ResultStore:
-    """The current results of all cells; those that were not reached are ``NOT_RUN``."""
+    """The current results of all cells; cells that were not reached are ``NOT_RUN``."""
 
     plan: Plan
     observer: Observer
     write: Callable[[Sequence[CellResult]], None]
-    """Called with all results after a change, but rarely enough to take little time."""
+    """A function that writes all results; called after changes, unless that takes much time."""
     fail_fast: bool = False
     mask: Mask = field(default_factory=Mask)
-    """Hides secrets in the causes of failures."""
+    """The mask that hides secrets in the causes of failures."""
     begun: Sequence[CellResult] = ()
-    """The results of the run to resume; its failed cells are tried again."""
+    """The results of the run to resume; cells that failed in that run are tried again."""
     now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
     _pause_ends: float = field(init=False, default=-math.inf)
-    """The earliest time at which a new run may be written."""
+    """The earliest time at which the results may be written after a new run."""
     _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -90,21 +90,21 @@ class ResultStore:
 
     def _with_warnings(self, result: CellResult) -> CellResult:
         effort = self.plan.effort
-        # With a precision, the figure itself shows that it was missed.
+        # With a precision, the mark of an imprecise figure shows that runs are missing.
         return result.with_warnings(0 if effort.precision else effort.processes)
 
     @property
     def results(self) -> list[CellResult]:
-        """All results; an unchanged one is the same object, and keeps what it has computed."""
+        """All results; an unchanged result is the same object, and keeps what it has computed."""
         return list(self._results.values())
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Return those of *cells* that can still get a figure."""
+        """Return the *cells* that can still get a figure."""
         settled = (State.FAILED, State.UNSUPPORTED)
         return [cell for cell in cells if self._results[cell].state not in settled]
 
     def fail_cells(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
-        """Note that cells get no figure, or no further runs, and write all results.
+        """Record that cells get no figure, or no further runs, and write all results.
 
         :raises UserError: if a cell has failed and ``--fail-fast`` is given
         """
@@ -148,5 +148,5 @@ class ResultStore:
         return self._results[cell]
 
     def fail(self, cell: Cell, failure: Failure) -> None:
-        """Note the failure of one cell; see :meth:`fail_cells`."""
+        """Record the failure of one cell; see :meth:`fail_cells`."""
         self.fail_cells([(cell, failure)])

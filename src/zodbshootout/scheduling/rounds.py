@@ -1,10 +1,10 @@
 """The order and the number of the rounds of rows.
 
 A round makes one run of each contender of a row.  With a fixed effort, a row has all its rounds
-before the next row begins.  With a precision, the rows take turns, one round at a time, so that the
+before the next row begins.  With a precision, the rows take turns, one round at a time.  So the
 runs of a row are spread over the whole time, and changes of the machine over some minutes show in
 the differences between runs rather than in their mean.  A row that is known well enough has no
-further rounds, and leaves its time to the others.
+further rounds, which leaves its time to the other rows.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from zodbshootout.scheduling.calibration import Effort
 R = TypeVar("R", bound=Hashable)
 
 PLANNED = 0.9
-"""The part of the remaining time that is shared out, as rounds vary, and all have to fit."""
+"""The part of the remaining time that rounds share; the rest is for rounds that take longer."""
 
 
 @dataclass
 class Rounds(Generic[R]):
-    """The rounds of rows; the caller makes one before it asks for the next."""
+    """The rounds of rows.  Make the run of each round before you ask for the next round."""
 
     rows: Sequence[R]
     effort: Effort
     limit: float
     """Seconds that all rounds may take, if there is a precision."""
     needed: Callable[[R], int]
-    """Returns the total number of rounds of a row; 0 ends it at once."""
+    """A function that returns the total number of rounds of a row; 0 ends the row at once."""
     closed: Callable[[R], None] = lambda _: None
-    """Called when a row has had its last round."""
+    """A function that is called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic
     made: dict[R, int] = field(default_factory=dict)
-    """The rounds of each row so far, including those before the run was resumed."""
+    """The number of rounds of each row so far, including rounds before the run was resumed."""
     assured: Callable[[R], int] = lambda _: 0
-    """Returns the number of rounds that a row gets however long they take; the limit does not
-    include them."""
+    """A function that returns the number of assured rounds of a row, which the row gets however
+    long they take.  The limit does not include assured rounds."""
     took: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds of the last round of each row, without those that are spent once per row."""
+    """Seconds of the last round of each row, without seconds that a row spends only once."""
     _began: float = field(init=False)
     _once: dict[R, float] = field(init=False, default_factory=dict)
     """Seconds that each row has spent on work that its later rounds do not repeat."""
@@ -77,15 +77,15 @@ class Rounds(Generic[R]):
                 waiting.appendleft(row)
 
     def spend_once(self, row: R, seconds: float) -> None:
-        """Note seconds of a row's current round that its later rounds will not take."""
+        """Record seconds of a row's current round that the row's later rounds will not take."""
         self._once[row] = self._once.get(row, 0.0) + seconds
 
     def affordable(self, row: R) -> float:
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
-        It is called in the first round of the row.  Rows that had a round are assumed to need the
-        same time again; the others get equal shares of what is left, after the usual seconds that
-        they spend once.  Assured rounds are not counted.
+        Call this in the first round of the row.  A row that had a round is assumed to need the same
+        time for each round.  The rounds of other rows share what is left equally, after the seconds
+        that such rows usually spend once.  Assured rounds are not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]
@@ -117,7 +117,7 @@ class Rounds(Generic[R]):
         return min(left, assured + max(0.0, self.limit - (self.clock() - self._began)))
 
     def expected(self, row: R) -> int:
-        """Return the total number of rounds that a row takes, as far as there is time."""
+        """Return the expected total number of rounds of a row, as far as there is time."""
         left = self._left[row]
         sharing = [
             other

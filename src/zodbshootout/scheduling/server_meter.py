@@ -1,4 +1,4 @@
-"""The resources that private servers use during the slices of their contenders."""
+"""The resources that private servers use during contenders' slices."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from zodbshootout.workers.measuring import Slice
 
 
 class MeteredServers(Protocol):
-    """Servers of which it is known what they use."""
+    """Servers whose use of resources is known."""
 
     @property
     def served(self) -> AbstractSet[str]:
         """The names of the contenders that need a server."""
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return what each server that a contender needs has used so far, by its name."""
+        """Return the use so far of each server that a contender needs, by server name."""
 
     def memory(self, contender: str) -> dict[str, int]:
-        """Return the bytes of memory that each server which a contender needs has now."""
+        """Return the bytes of memory now of each server that a contender needs, by server name."""
 
 
 @dataclass
 class ServerMeter:
-    """Reads what servers have used before and after each slice, off the clock.
+    """Reads the use of servers before and after each slice, off the clock.
 
-    Slices are taken one after another, so all that a server uses during one belongs to it.
+    Slices are taken one after another, so a slice accounts for all that a server uses meanwhile.
     """
 
     servers: MeteredServers
@@ -40,7 +40,7 @@ class ServerMeter:
     """The cells whose latest value needs another slice."""
 
     def take(self, cell: Cell, take: Callable[[], Slice]) -> Slice:
-        """Take a slice of a cell, and note what its servers use for it."""
+        """Take a slice of a cell, and record what the cell's servers use for the slice."""
         if cell.contender not in self.servers.served:
             return take()
         before = self.servers.usage(cell.contender)
@@ -57,9 +57,9 @@ class ServerMeter:
         return taken
 
     def metadata(self, cell: Cell, warmups: int) -> dict[str, str | int | float]:
-        """Return the costs of the latest run, whose first *warmups* values are discarded.
+        """Return the costs of the latest run, without those of its first *warmups* values.
 
-        They are those of all servers together and, if there are several, of each one.
+        There are costs of all servers together and, if there are several, of each server.
         """
         values = self._used.pop(cell, [])[warmups:]
         if not values:

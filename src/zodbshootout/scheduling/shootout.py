@@ -1,4 +1,4 @@
-"""Measure a plan: row by row, contenders in turn, each cell in separate processes."""
+"""The measurement of a plan: row by row, contenders in turn, each cell in separate processes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ from zodbshootout.workers.measuring import Slice
 from zodbshootout.workers.summary import storable, traffic_metadata
 
 MAX_CLIENTS = 128
-"""The maximum number of clients that are set up at the same time: each takes a process of some 15
-MiB, and connections to its server.  Larger rows are measured a few contenders at a time."""
+"""The maximum number of clients that are set up at the same time: each client takes a process of
+some 15 MiB, and connections to a server.  Larger rows are measured a few contenders at a time."""
 OVERHEAD = 0.45
-"""Assumed seconds of a run besides its slices, per contender, until they are known."""
+"""Assumed seconds of a run outside of slices, per contender, until the seconds are known."""
 
 
 @dataclass
 class Stop:
-    """Decides which run is the last of those that workers make one after another."""
+    """Decides which of several successive runs of the same workers is the last."""
 
     duration: float
     """Seconds of the runs together; 0 for a single run."""
@@ -85,7 +85,7 @@ class Stop:
         return f"run {self.runs + 1}" if self.duration else ""
 
     def is_last(self) -> bool:
-        """Count a run that was made; return whether less than half of a usual run is left."""
+        """Count a finished run; return whether the time left is less than half of a usual run."""
         self.runs += 1
         self.has_come = self.elapsed * (1 + 1 / (2 * self.runs)) >= self.duration
         return self.has_come
@@ -95,7 +95,7 @@ class Servers(MeteredServers, RestartableServers, Protocol):
     """The private servers of a run."""
 
     def how_ended(self, contender: str) -> str | None:
-        """Return how a server that a contender needs has ended, ``None`` if all of them run."""
+        """Return how a server that a contender needs has ended, ``None`` if no server has."""
 
 
 @dataclass
@@ -113,17 +113,17 @@ class Shootout:
         self.plan, self.options = self.tasks.plan, self.tasks.options
         self._name = secrets.token_hex(4)
         self._tries: dict[Cell, int] = {}
-        """The number of times that each cell's run was repeated in this round."""
+        """The number of repetitions of each cell's run in this round."""
         self._again: list[Cell] = []
         """The cells whose runs of this round are repeated next."""
         self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
-        """The metadata on the traffic of each cell that has been counted; see :func:`_alone`."""
+        """The metadata on traffic, by cells with one client; see :func:`_alone`."""
         self._partly_near: set[str] = set()
-        """The contenders for which a line on servers at another distance was shown."""
+        """The contenders for which the observer has shown a line on servers at another distance."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
         self._left = 0.0
-        """The remaining seconds when this round began."""
+        """The remaining seconds of the run when this round began."""
         self._rounds: Rounds[Row]
         """The rounds of the rows that take turns now."""
         self._calibrations: dict[Row, RowCalibration[Cell]] = {}
@@ -153,8 +153,8 @@ class Shootout:
     def _blocks(self) -> list[list[Row]]:
         """Return the blocks of rows that may take turns.
 
-        Rows with more objects in the database come later, because it only grows.  Rows that zap
-        contenders come first, because they destroy the data of others.
+        Rows with more objects in the database come later, because the database only grows.  Rows
+        that zap contenders come first, because they destroy the data of other rows.
         """
         blocks = grouped(
             ((row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))), row)
@@ -163,7 +163,7 @@ class Shootout:
         return [blocks[key] for key in sorted(blocks)]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
-        """Make as many rounds of each row as it needs within *limit* seconds."""
+        """Make as many rounds of each row as the row needs within *limit* seconds."""
         self._calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
@@ -178,16 +178,15 @@ class Shootout:
             self._measure_round(row, number)
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
-        """Return the number of runs that every cell of a row has from the run to resume."""
+        """Return the number of runs that every cell of a row already has, after ``--resume``."""
         results = map(self.store.result, self.store.unsettled(cells))
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
         """Return the number of rounds that a row needs for the precision, or the fixed number.
 
-        The figure of a cell that takes longer with time never becomes precise.  A trend that ends a
-        row has to be ten times as certain as one that is reported, since it is tested after every
-        round.
+        A cell that takes longer with time is left out, because its figure never becomes precise.
+        The test for a trend is ten times as strict as for reports, since each round has a test.
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
@@ -249,7 +248,7 @@ class Shootout:
         return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
 
     def _measure_round(self, row: Row, number: int) -> None:
-        """Make one run of each cell of a row, and repeat those in which a process crashed."""
+        """Make one run of each cell of a row, and repeat the runs in which a process crashed."""
         # After --resume, a cell may already have its run of this round.
         known = self.store.unsettled(row)
         cells = [cell for cell in known if len(self.store.result(cell).runs) <= number]
@@ -270,7 +269,7 @@ class Shootout:
                 continue
             later = self._measure_together(row, group, number, first)
             waiting += [[cell] for cell in later]
-            first += self._calibrations[row].all_turns  # equal numbers mean slices taken in turn
+            first += self._calibrations[row].all_turns  # only slices taken in turn share a number
         return first
 
     def _fork_server(self, interpreter: Interpreter | None, number: int) -> ForkServer:
@@ -283,8 +282,8 @@ class Shootout:
     def _groups(self, cells: Sequence[Cell]) -> list[list[Cell]]:
         """Group the cells whose clients can be set up at the same time.
 
-        No client may have a database open while its data is destroyed.  The phases of a contender
-        form one group.
+        No client may have a database open while a preparation destroys the data.  The phases of a
+        contender form one group.
         """
         if cells and cells[0].parameters.during:
             return list(grouped((cell.contender, cell) for cell in cells).values())
@@ -313,8 +312,8 @@ class Shootout:
     ) -> list[Cell]:
         """Make a run of each cell of a *group*, in turn; slices are numbered from *first* on.
 
-        Return the cells that could not be set up with the others but may succeed alone, because two
-        contenders use the same file.
+        Return the cells that could not be set up with the others.  Such a cell may succeed alone,
+        for instance if two contenders use the same file.
         """
         calibration, parameters = self._calibrations[row], group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
@@ -357,7 +356,7 @@ class Shootout:
         return later
 
     def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
-        """Prepare databases and count traffic, once; return the cells for which that worked."""
+        """Prepare databases and count traffic if necessary; return the cells without failures."""
         began = self.clock()
         prepared = [
             cell
@@ -374,7 +373,7 @@ class Shootout:
         cell = cells[0]
         if not self._prepared(row, [cell], number):
             return
-        # There is nothing to read while servers restart.
+        # While servers restart, they have no processes whose use of resources could be read.
         restarts = cell.parameters.operation in RESTARTS
         meter = ServerMeter(RunningServers() if restarts else self.servers)
         name, load_before = f"{self._name}-{number + 1}", self.load()
@@ -400,7 +399,7 @@ class Shootout:
     def _runs_of_phases(
         self, cell: Cell, number: int, take: Callable[[str, Callable[[], Slice]], Slice]
     ) -> dict[str, Any]:
-        """Return the run of each phase, by its name; *take* takes each slice."""
+        """Return the run of each phase, by the phase's name; *take* takes each slice."""
         restarts = cell.parameters.operation in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
         with ExitStack() as stack:
@@ -426,7 +425,7 @@ class Shootout:
         number: int,
         stack: ExitStack,
     ) -> Operator:
-        """Return what carries out the *operation* of a cell; ``None`` stands for a restart."""
+        """Return the operator for the *operation* of a cell; ``None`` stands for a restart."""
         if operation is None:
             by_force = cell.parameters.operation == RESTARTS[0]
             restart = Restart(self.servers, cell.contender, worker, by_force=by_force)
@@ -440,7 +439,7 @@ class Shootout:
     def _take(
         self, worker: Worker, meter: ServerMeter, cell: Cell, take: Callable[[], Slice]
     ) -> Slice:
-        """Take a slice; if it writes, note the size of its database before and after it."""
+        """Take a slice; if it writes, let the worker note the database's size before and after."""
         if not benchmarks()[cell.benchmark].writes:
             return meter.take(cell, take)
         self._ask_for_size(worker, "size_before_slice")
@@ -475,7 +474,7 @@ class Shootout:
         return workers, failures
 
     def _prepare(self, cell: Cell, number: int) -> bool:
-        """Bring the database into the state that the cell expects; return whether that worked."""
+        """Bring the database into the state that the cell expects; return false after a failure."""
         if self._has_lost_server(cell):
             return False
         task = self.tasks.preparation(cell)
@@ -492,7 +491,7 @@ class Shootout:
         return True
 
     def _count_traffic(self, cell: Cell, number: int) -> bool:
-        """Count a client's traffic, once for crews of all sizes; return whether its servers run."""
+        """Count a client's traffic, once for crews of all sizes; return whether all servers run."""
         contender, alone = self.plan.contender(cell), _alone(cell)
         has_servers = contender.has_servers or contender.info.server_place is not None
         is_quick = not (self.options.debug_single_value or benchmarks()[cell.benchmark].lengthy)
@@ -512,7 +511,7 @@ class Shootout:
         return not self._has_lost_server(cell)
 
     def _report_near_servers(self, cell: Cell, addresses: Sequence[Address]) -> None:
-        """Show, once for each contender, which servers are not at the distance of the others."""
+        """Show, once for each contender, which servers have no added round-trip time."""
         contender = self.plan.contender(cell)
         is_far = any(distance.rtt for distance in contender.storage.distances)
         if is_far and addresses and cell.contender not in self._partly_near:
@@ -525,7 +524,7 @@ class Shootout:
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
         """Fail a cell whose clients have ended, and remove what they left in an emptied database.
 
-        With ``--data``, such remains would look like data of others, and the next run would refuse
+        With ``--data``, the next run would take such remains for data of the user, and would refuse
         to write.
         """
         if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
@@ -554,7 +553,7 @@ class Shootout:
         self.store.fail_cells([(one, explained) for one in self._phases_of(cell)])
 
     def _phases_of(self, cell: Cell) -> list[Cell]:
-        """Return the cells of all phases that are measured together with one."""
+        """Return the cells of all phases that are measured together with a cell."""
         if not cell.parameters.during:
             return [cell]
         operation = cell.parameters.operation
@@ -565,7 +564,7 @@ class Shootout:
         return self.store.unsettled(phases)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Add to *cause* how a server of the contender ended, unless it says so already."""
+        """Add to *cause* how a server of the contender ended, unless *cause* already says so."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause
@@ -574,9 +573,10 @@ class Shootout:
         return cause if logged and repeats else f"{cause}; {ended}"
 
     def _has_lost_server(self, cell: Cell) -> bool:
-        """Fail a cell if a server that it needs has ended; return whether one has.
+        """Fail a cell if a server that it needs has ended; return whether a server has ended.
 
-        Its clients may not notice: RelStorage works without memcached, and others wait for long.
+        Clients may not notice the end of a server: RelStorage works without memcached, and other
+        storages wait for a long time.
         """
         ended = self.servers.how_ended(cell.contender)
         if ended is not None:
@@ -585,6 +585,6 @@ class Shootout:
 
 
 def _alone(cell: Cell) -> Cell:
-    """Return the same cell with one client, whose traffic stands for that of every client."""
+    """Return the same cell with one client; its traffic stands for the traffic of any client."""
     crew = replace(cell.parameters.crew, size=1)
     return replace(cell, parameters=replace(cell.parameters, crew=crew))

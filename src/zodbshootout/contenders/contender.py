@@ -225,7 +225,7 @@ class Contender:
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """Return an addition that names the variant, for a place with a name of the run."""
+        """Return the variant's name to append to a place that contains a name of the run."""
         return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
@@ -469,7 +469,7 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of a mapping, or "" and another *value*, as texts."""
+    """Yield the keys and values of a mapping, or "" and a *value* of another type, as texts."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return

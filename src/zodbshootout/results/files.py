@@ -36,7 +36,7 @@ MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
 """Metadata in which the runs of a cell may differ: words that only describe the cell."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
-"""The beginning of every file that pyperf writes, with sorted keys."""
+"""The beginning of every file that pyperf writes, because it sorts keys."""
 
 
 @dataclass(frozen=True)

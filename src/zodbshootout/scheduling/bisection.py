@@ -112,7 +112,7 @@ class Decision:
         return [result.with_cost(self.cost) or replace(result, runs=()) for result in results]
 
     def sides(self, results: Sequence[CellResult]) -> tuple[list[CellResult], list[CellResult]]:
-        """Return the results of the good commit, and the candidate's under the same names."""
+        """Return the results of the good commit and of the candidate, under the same names."""
         good, of_candidate = list[CellResult](), list[CellResult]()
         for result in results:
             name = result.cell.contender.removesuffix(self.candidate)

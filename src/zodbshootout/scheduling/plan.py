@@ -171,7 +171,7 @@ class Plan:
         return 1.0 + (slices if effort.values else effort.run_time)
 
     def estimated_seconds(self) -> float:
-        """Return a rough estimate of the run's seconds; with a precision, all of the limit."""
+        """Return a rough estimate of the seconds; with a precision, it includes the whole limit."""
         effort = self.effort
         if effort.precision:
             return self.limit + self.assured_seconds

@@ -257,10 +257,10 @@ class MachineHistory:
             and POSITION in earlier[cell.name].ratios
             and earlier[cell.name].series == cell.series
         ]  # fmt: skip
-        differences = [Ratio(chain.log - direct.log, chain.runs) for _, direct, chain in compared]
+        differences = [Ratio(again.log - once.log, again.runs) for _, once, again in compared]
         return {
-            name: (direct, chain)
-            for (name, direct, chain), verdict in zip(compared, verdicts(differences), strict=True)
+            name: (once, again)
+            for (name, once, again), verdict in zip(compared, verdicts(differences), strict=True)
             if verdict in SIGNIFICANT
         }
 

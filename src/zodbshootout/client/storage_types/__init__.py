@@ -44,7 +44,7 @@ BlobRevision = tuple[bytes, bytes]
 
 
 SERVER, DATABASE, CACHE = "SERVER", "DATABASE", "CACHE"
-"""The names of the server, its database and its cache in values of a :class:`PrivateSection`."""
+"""Placeholders in values of a :class:`PrivateSection`: a server, its database and its cache."""
 
 
 MEMCACHED = "private_memcached"
@@ -60,70 +60,70 @@ PRIVATE_DSN = (
 class PrivateSection:
     """How ``--private`` changes sections so that they open new data and otherwise stay the same.
 
-    Keys are spelled as in the file.  A section in which any other key has a value with a slash is
-    refused: that may be a place of the original.
+    Keys are spelled as in the file.  ``--private`` refuses a section if the value of any other key
+    contains a slash, because the value may be the path of the original data.
     """
 
     types: tuple[str, ...]
     """The types of the sections."""
     paths: tuple[str, ...] = ()
-    """The keys of files and directories, whose paths it replaces by ones below ``$scratch``."""
+    """The keys of files and directories, whose paths are replaced by paths below ``$scratch``."""
     left_out: tuple[str, ...] = ()
-    """The keys that it removes, because they lead to other servers or data."""
+    """The keys to remove, because they lead to other servers or data."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """The values that it sets, by key."""
+    """The values to set, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The values that it sets in addition if a certain key is present, by that key."""
+    """The values to set in addition if a certain key is present, by that key."""
     server: str = ""
     """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
     """The keys that distinguish servers."""
     database: str = ""
-    """The key with the database's name, if it is not one of these; by default it is ``1``."""
+    """The key with the database's name, if not in :attr:`location`; the default name is ``1``."""
     dsn: str = ""
-    """The key with a PostgreSQL DSN, of which settings about the connection are kept."""
+    """The key with a PostgreSQL DSN; its settings about the connection are kept."""
     becomes: str = ""
-    """The type that replaces the section's own."""
+    """The type of section that replaces the original type."""
     package: str = ""
-    """The package to ``%import`` for that type."""
+    """The package to ``%import`` for the type :attr:`becomes`."""
 
 
 class StorageType:
     """A type of storage: class methods read a section, and an instance has one open storage."""
 
     storage_class: ClassVar[str] = ""
-    """``module.Class`` of the storage: a text, so that its package is imported only if used."""
+    """``module.Class`` of the storage, as text, so that the package is imported only if used."""
     section_classes: ClassVar[tuple[str, ...]] = ()
-    """``module.Class`` of the ZConfig sections that open it."""
+    """``module.Class`` of the ZConfig sections that open the storage."""
     wraps: ClassVar[tuple[str, ...]] = ("base",)
     """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether it delegates to the one storage that it wraps whatever it does not do itself."""
+    """Whether a wrapper delegates all that it does not do itself to the one storage in it."""
     of_connection: ClassVar[bool] = False
-    """Whether it is a connection's part of a storage, with its own cache.
+    """Whether the type is the part of a storage that each connection has, with its own cache.
 
-    :meth:`empty_caches` and :meth:`cache_use` are then called for each connection, besides those of
-    the storage.
+    :meth:`empty_caches` and :meth:`cache_use` are then called for each connection as well as for
+    the DB's storage.
     """
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
-    """The number of DBs that can share its data; the narrowest in a stack applies to the stack."""
+    """How many DBs can share the data; the narrowest sharing in a stack applies to the stack."""
     durability: ClassVar[Durability] = Durability.UNKNOWN
-    """The durability of all storages of the type; a wrapper's is that of the storage it wraps."""
+    """The durability of all storages of the type, unless they are wrappers; see :meth:`promise`."""
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    A storage with its own MVCC need not support that, because each connection has another object.
-    One without MVCC that cannot serve several threads also needs a limit with ``sharers=2``.
+    A storage with its own MVCC may say ``False``, because each connection has another object.  A
+    storage without MVCC that says ``False`` also needs a limit with ``sharers=2``.
     """
     copies_blobs: ClassVar[bool] = True
-    """Whether its ``copyTransactionsFrom`` copies the files of blobs."""
+    """Whether ``copyTransactionsFrom`` copies the files of blobs."""
     zap_obstacle: ClassVar[str | None] = None
-    """Why its data cannot be destroyed."""
+    """The reason why the data cannot be destroyed."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
-    """How ``--private`` changes its section and sections in it; it refuses all other sections."""
+    """How ``--private`` changes the section and those in it; ``--private`` refuses all others."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
-    """The names that :meth:`caches_left` returns; ``()`` if it has no cache, ``None`` if its caches
-    are not known."""
+    """The names that :meth:`caches_left` returns; ``()`` if there are no caches, ``None`` if the
+    caches are not known."""
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
@@ -131,20 +131,20 @@ class StorageType:
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
-        """Return the inner sections whose storages receive what is written to this one.
+        """Return the inner sections whose storages receive the writes to this section's storage.
 
-        They tell the durability of a private ZEO server's storages, of which clients know nothing.
+        A private ZEO server's durability is read from these sections, because no client knows it.
         """
         return inner_sections(section)
 
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:  # noqa: ARG003
-        """Return the servers that must be running before it can be opened."""
+        """Return the servers that must be running before the storage can be opened."""
         return ()
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
-        """Return the first words of a wrong line that ZConfig accepts, and its error.
+        """Return the first words of a wrong line that ZConfig accepts, and an error message.
 
         The run ends with this message before it starts anything.
         """
@@ -152,33 +152,33 @@ class StorageType:
 
     @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
-        """Return the package to install if opening fails because a driver is missing."""
+        """Return which package to install if opening fails because a driver is missing."""
         return None
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        """Return replacements for the section if it fails in known ways."""
+        """Return what to write instead of the section if its storage fails in known ways."""
         return ()
 
     @classmethod
     def settle(cls, section: Any) -> None:
         """Set what *section* leaves to chance, right before it is opened.
 
-        :raises Unsupported: if it cannot be opened in this process
+        :raises Unsupported: if the section cannot be opened in this process
         """
 
     @classmethod
     def reroute(cls, section: Any, route: Route) -> None:
         """Replace each address of a server in *section* by what *route* returns for it.
 
-        An address is a pair of host and port, or the path of a socket: ``section.config.server =
-        route(section.config.server)``.  Round trips are then counted, unless it also connects to
-        other addresses, and ``--rtt`` puts a distance before the server.  For a server that only
-        caches what a database has, call ``route(address, is_cache=True)``: its traffic is counted
-        separately.
+        For example, ``section.config.server = route(section.config.server)``.  An address is a pair
+        of host and port, or the path of a socket.  The run can then count round trips, unless the
+        storage also connects to other addresses, and ``--rtt`` can put a distance before the
+        server.  For a cache server such as memcached, call ``route(address, is_cache=True)``: the
+        run counts its traffic separately.
         """
 
-    # Methods of the open storage, which ZODB's interfaces lack.
+    # Methods of the open storage that ZODB's interfaces lack.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
@@ -186,7 +186,7 @@ class StorageType:
         wrapped = (getattr(storage, name, None) for name in self.wraps)
         # An empty storage is false, so do not test its truth.
         self.inner = tuple(typed(inner) for inner in wrapped if hasattr(inner, "tpc_begin"))
-        """The storages that it wraps."""
+        """The wrapped storages."""
 
     @property
     def name(self) -> str:
@@ -206,14 +206,14 @@ class StorageType:
             yield from keeper.written_to()
 
     def keepers(self) -> Sequence[StorageType]:
-        """Return the inner storages that directly receive what is written to it."""
+        """Return the inner storages that directly receive what is written to this storage."""
         return self.inner
 
     def promise(self) -> Promise:
-        """Return the durability of a commit; a wrapper's is that of what it wraps.
+        """Return the durability of a commit and its reason, read from the storage or its server.
 
-        For example ``(Durability.MAY_LOSE, "fsync off")``: read them from the open storage or its
-        server.  A wrapper's durability is that of what it wraps.
+        An example is ``(Durability.MAY_LOSE, "fsync off")``.  By default, a wrapper returns the
+        weakest promise of its :meth:`keepers`.
         """
         if type(self) is StorageType:
             return self.durability, self.name  # a wrapper may delay the inner commit
@@ -221,18 +221,18 @@ class StorageType:
         return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
 
     def limits(self) -> Sequence[Limit]:
-        """Return the crews that cannot use it, besides those that its sharing rules out."""
+        """Return which crews cannot use the storage, besides those ruled out by :attr:`sharing`."""
         return ()
 
     def persistent_cache(self) -> str:
-        """Return the setting that makes its cache outlive the process, or ``""``.
+        """Return the setting that makes the cache outlive the process, or ``""``.
 
-        If it does not take effect at once, the reason follows after a colon and a space.
+        If the setting does not take effect at once, a colon, a space and the reason follow.
         """
         return ""
 
     def start_files(self) -> Sequence[Path]:
-        """Return the files that closing it writes in order to open it faster."""
+        """Return the files that closing the storage writes, so that it opens faster next time."""
         return ()
 
     def own_caches(self) -> tuple[str, ...]:
@@ -242,41 +242,41 @@ class StorageType:
     def empty_caches(self) -> None:
         """Empty the caches of :meth:`own_caches`, so that no persistent file fills them again.
 
-        If any storage of a stack has no type, the DB is closed and opened again instead.
+        If any storage of a stack has no type, benchmarks also close the DB and open it again.
         """
 
     def caches_left(self) -> tuple[str, ...]:
-        """Return the names of its caches that still hold records after :meth:`empty_caches`.
+        """Return the names of the caches that still hold records after :meth:`empty_caches`.
 
-        They are those of servers and files, such as
+        These are caches of servers and of files, such as
         :data:`~zodbshootout.api.storages.OPERATING_SYSTEM` and ``server_cache("Acme")``.
         """
         unknown = (f"unknown: {qualified(type(self.storage))}",)
         return unknown if self.lasting_caches is None else self.lasting_caches
 
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:  # noqa: ARG002
-        """Remove these blobs from its client-side cache; return the name of that cache."""
+        """Remove these blobs from the client-side cache; return the name of that cache."""
         return ()
 
     def existing(self, oids: Sequence[bytes]) -> int | None:
-        """Return how many of these objects exist, or ``None`` if loading each is as fast."""
+        """Return how many of these objects exist, or ``None`` to have each of them loaded."""
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner
         return wrapped.existing(oids)
 
     def cache_use(self) -> CacheUse | None:
-        """Return the use of its cache so far, or ``None`` if it has no cache or does not count.
+        """Return the hits and misses of the cache so far; ``None`` without a cache or a count.
 
-        ``cold`` checks by it that the cache served nothing; for ``hot``, ``prefetch_cold`` and
-        ``warm`` a line below the table says which share of the loads it served.
+        ``cold`` checks that the cache had no hits.  For ``hot``, ``prefetch_cold`` and ``warm``, a
+        line below the table says which share of the loads the cache served.
         """
         return None
 
     def combined_cache_use(self) -> CacheUse | None:
-        """Return the use of its cache or, if that is not known, the sum over all inner storages.
+        """Return :meth:`cache_use` or, if that is ``None``, the sum over all inner storages.
 
-        Return ``None`` if the use is not known for one of these.
+        Return ``None`` if one of the inner storages does.
         """
         own = self.cache_use()
         if own is not None or not self.inner:
@@ -290,19 +290,19 @@ class StorageType:
         return total
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
-        """Return the bytes that its database takes on disk, of *blobs* only if they are used.
+        """Return the bytes that the database takes on disk; blobs count only if *blobs* is true.
 
-        A wrapper's database is that of the storages that receive what is written to it.
+        By default, a wrapper returns the sum of its :meth:`keepers`.
         """
         sizes = [keeper.disk_size(blobs=blobs) for keeper in self.keepers()]
         return functools.reduce(operator.add, sizes) if sizes else DiskSize()
 
     def keeps_blobs(self) -> bool:
-        """Return whether it is configured to keep blobs, if its interfaces do not show that."""
+        """Return ``False`` if the storage is configured to keep no blobs, unlike its interfaces."""
         return True
 
     def undoes(self) -> bool:
-        """Return whether it can undo transactions."""
+        """Return whether the storage can undo transactions."""
         supports_undo = getattr(self.storage, "supportsUndo", None)
         return bool(supports_undo and supports_undo())
 
@@ -311,7 +311,7 @@ class StorageType:
         return None
 
     def keeps_history(self) -> bool:
-        """Return whether it keeps old revisions until it is packed."""
+        """Return whether the storage keeps old revisions until it is packed."""
         keepers = self.keepers()
         kept = bool(keepers) and all(keeper.keeps_history() for keeper in keepers)
         return kept or self.undoes()
@@ -328,58 +328,58 @@ class StorageType:
         return False
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove the remains of earlier packs that make a pack fail; return their name."""
+        """Remove the remains of earlier packs that make a pack fail; return the remains' names."""
         return ()
 
     def pack_flaw(self) -> str | None:
-        """Return why it cannot be packed, or ``None`` if no reason is known.
+        """Return why the storage cannot be packed, or ``None`` if no reason is known.
 
-        ``--pack`` and ``--during pack`` are then not supported.
+        A reason rules out ``--pack`` and ``--during pack``.
         """
         return None
 
     def vacuum_flaw(self) -> str | None:
-        """Return why :meth:`vacuum` has no effect, or ``None`` if its database can be vacuumed."""
+        """Return why :meth:`vacuum` has no effect, or ``None`` if the database can be vacuumed."""
         return "no way to vacuum its database is known"
 
     def vacuum(self) -> None:
-        """Have its database take back the room of rows that were removed from it.
+        """Have the database take back the room of rows that were removed.
 
-        Exceptions of its driver may propagate.
+        Exceptions of the driver may propagate.
         """
 
     def retry_flaw(self) -> str | None:
-        """Return the bug by which a refused transaction cannot be retried, or ``None``.
+        """Return the bug because of which a refused transaction cannot be retried, or ``None``.
 
-        ``readCurrent_conflicts`` is then not supported.
+        A bug rules out ``readCurrent_conflicts``.
         """
         return None
 
     def resolution_flaw(self) -> str | None:
-        """Return the bug by which resolved conflicts corrupt its data, or ``None``.
+        """Return the bug because of which resolved conflicts corrupt the data, or ``None``.
 
-        ``conflicts`` and ``conflicts_map`` are then not supported.
+        A bug rules out ``conflicts`` and ``conflicts_map``.
         """
         return None
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
-        """Close *db* and destroy all data, except for files of blobs, or return ``False``.
+        """Close *db*, destroy all data except for files of blobs, and return ``True``.
 
-        Files in its blob directory are removed afterwards.  If it returns ``False``, ``--zap``
-        removes everything from the root and packs, unless there is a :attr:`zap_obstacle`.
+        By default, do nothing and return ``False``: ``--zap`` then removes everything from the root
+        and packs.  In both cases, ``--zap`` afterwards removes the files in the blob directory.
         """
         return False
 
     def run_sql(self, statements: Sequence[str]) -> bool:  # noqa: ARG002
-        """Run SQL statements in one transaction; return ``False`` if it has no SQL database."""
+        """Run SQL statements in one transaction; return ``False`` if there is no SQL database."""
         return False
 
     def driver(self) -> str | None:
-        """Return the name of the database driver, if it has one."""
+        """Return the name of the database driver, if there is one."""
         return None
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of its software, by product."""
+        """Return the versions of the storage's software, by product."""
         return installed_versions(self.distributions)
 
     def corrections(self) -> tuple[str, ...]:
@@ -400,7 +400,7 @@ def ours() -> list[type[StorageType]]:
 
 
 def typed(storage: Any) -> StorageType:
-    """Return the type of an open storage, :class:`StorageType` if it is unknown."""
+    """Return the type of an open storage; :class:`StorageType` if unknown."""
     names = class_names(type(storage))
     known = (cls for cls in storage_types() if cls.storage_class in names)
     return next(known, StorageType)(storage)
@@ -438,13 +438,13 @@ def promise_of(section: Any) -> Promise:
 
 
 def settle(section: Any) -> None:
-    """Set what *section* and its inner sections leave to chance, right before it is opened."""
+    """Set what *section* and its inner sections leave to chance, right before they are opened."""
     for inner in nested_sections(section):
         type_of_section(inner).settle(inner)
 
 
 def reroute(section: Any, route: Route) -> None:
-    """Replace the addresses in *section* and its inner sections, right before it is opened."""
+    """Replace the addresses in *section* and its inner sections, right before they are opened."""
     for inner in nested_sections(section):
         type_of_section(inner).reroute(inner, route)
 

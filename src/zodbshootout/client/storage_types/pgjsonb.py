@@ -56,7 +56,7 @@ _PRIVATE = PrivateSection(
 
 
 class PGJsonbStorageType(StorageType):
-    """zodb-pgjsonb, with one cache per DB and another in front of it per connection."""
+    """zodb-pgjsonb, with a cache for each DB and, in front of that, a cache for each connection."""
 
     storage_class = "zodb_pgjsonb.storage.PGJsonbStorage"
     section_classes = ("zodb_pgjsonb.config.PGJsonbStorageFactory",)
@@ -118,8 +118,8 @@ class PGJsonbStorageType(StorageType):
 
     def zap(self, db: Any) -> bool:
         if self.storage._s3_client is not None:
-            return False  # packing removes blobs from there
-        db.close()  # an open transaction would block it
+            return False  # packing removes the blobs from S3
+        db.close()  # an open transaction would block TRUNCATE
         with self._connected() as connection:
             names = [
                 name for name in _TABLES if _answer(connection, f"SELECT to_regclass('{name}')")
@@ -158,7 +158,7 @@ class PGJsonbStorageType(StorageType):
             return None
 
     def _connected(self) -> Any:
-        """Return a new connection that is a context manager, which commits and closes it."""
+        """Return a new connection; as a context manager, it commits and closes itself."""
         import psycopg
 
         return psycopg.connect(self.storage._dsn)
@@ -174,7 +174,7 @@ class PGJsonbInstanceType(StorageType):
         self.storage._load_cache.clear()
 
     def cache_use(self) -> CacheUse:
-        # The DB's cache counts the misses of this one.
+        # The DB's cache counts the misses of this cache.
         return CacheUse(self.storage._load_cache.hits, 0)
 
 

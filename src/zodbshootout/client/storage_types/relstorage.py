@@ -55,7 +55,7 @@ _ADAPTERS = {
     "MySQLAdapterFactory": ("mysql", "mysqlclient"),
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
-"""The section name and the package of the preferred driver, by the section's class."""
+"""By class of section: the section's name, and the package of the preferred driver."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -77,13 +77,13 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""Modules for which RelStorage has two equally ranked drivers, one named like the module and one
-for gevent; by the class of the adapter's section, or by the scheme of a URI."""
+"""By class of an adapter's section or scheme of a URI: a module for which RelStorage has two
+equally ranked drivers, one with the module's name and one for gevent."""
 _LEAKY = frozenset({"4.3.0"})
-"""Versions with which SQLite keeps stores beyond their transaction, as tests have shown.
+"""Versions of RelStorage with which SQLite keeps stores beyond their transaction, as tests show.
 
-Client A reads object R, client B commits a change of R, A changes object S and calls readCurrent
-on R.  A is refused; its next transaction, which is about another object, commits S.
+Client A reads object R, client B commits a change of R, then A changes object S and calls
+readCurrent on R.  A's commit is refused, but A's next transaction, on another object, commits S.
 """
 _OUR_SECTION = Advice(
     r"Error: \(?(1005\b.*object_state.*errno: 150\b|1064\b.*'AS excluded\b|3780\b.*'object_state_"
@@ -96,7 +96,7 @@ _PACKET = Advice(
     "records have to be smaller than the server's max_allowed_packet; set it for a private server "
     "in <settings>, for example 'max_allowed_packet 64M'",
 )
-"""MySQL's errors for too large a packet, some of which also occur when a server has ended."""
+"""MySQL's errors for too large packets, some of which also occur when a server has ended."""
 
 
 _PRIVATE = (
@@ -179,7 +179,7 @@ class RelStorageType(StorageType):
         known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
         if not known or driver.lower() in map(str.lower, known):
             return None
-        # Users may name a driver's package instead.
+        # Users may have named the package of a driver instead of the driver.
         parts = [part for part, packages in _DRIVERS.items() if driver in packages]
         advice = next((f"did you mean {name}?" for name in known if name.lower() in parts), "")
         there = sorted(name for name in known if known[name]) or sorted(known)
@@ -199,7 +199,7 @@ class RelStorageType(StorageType):
         settings, kind = section.config.adapter.config, _adapter_class(section)
         if kind == "MySQLAdapterFactory":
             reroute_mysql(settings, route)
-        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # including Newt DB's
+        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # Newt DB has one, too
             settings.dsn = in_dsn(settings.dsn or "", route)
         if getattr(section.config, "cache_servers", None):
             reroute_memcached(section.config, route)
@@ -216,7 +216,7 @@ class RelStorageType(StorageType):
         return promise_of(self.storage._adapter)
 
     def persistent_cache(self) -> str:
-        # RelStorage drops the setting with SQLite.
+        # On SQLite, RelStorage drops the setting.
         return "cache-local-dir" if self.storage._options.cache_local_dir else ""
 
     def start_files(self) -> Sequence[Path]:
@@ -238,7 +238,7 @@ class RelStorageType(StorageType):
         return ("RelStorage cache", *memcached)
 
     def empty_caches(self) -> None:
-        # Without load_persistent=False, the files of cache-local-dir would refill it at once.
+        # Without load_persistent=False, files of cache-local-dir would refill the cache at once.
         self.storage._cache.clear(load_persistent=False)
 
     def caches_left(self) -> tuple[str, ...]:
@@ -332,18 +332,18 @@ class RelStorageType(StorageType):
             return None
         return (
             f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction "
-            "stored together with the next transaction"
+            "stored, as part of the next transaction"
         )
 
 
 def _adapter_class(section: Any) -> str:
-    """Return the adapter's section class in RelStorage, which a package may have extended."""
+    """Return RelStorage's class of an adapter's section, which a package may have extended."""
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 
 
 def _known_drivers(adapter_class: str) -> dict[str, bool]:
-    """Return which drivers an adapter knows, and whether each is available; none if unknown."""
+    """Return the drivers that an adapter knows, if known, and whether each is available."""
     database = adapter_class.removesuffix("AdapterFactory").lower().removesuffix("3")
     try:
         drivers = import_module(f"relstorage.adapters.{database}.drivers")
@@ -371,7 +371,7 @@ def suitable_driver(kind: str) -> str | None:
 def check_driver(driver: str) -> None:
     """Check that a driver runs in this process, which gevent may have patched.
 
-    :raises Unsupported: if the driver refuses to
+    :raises Unsupported: if the driver refuses to run here
     """
     refused = None
     if driver == "psycopg2" and _patched_by_gevent():

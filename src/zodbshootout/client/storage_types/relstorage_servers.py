@@ -1,4 +1,4 @@
-"""Databases and memcached: addresses, versions, durability."""
+"""The addresses, versions and durability of databases, and the addresses of memcached servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PRODUCTS = {
     "MySQLAdapter": "MySQL",
     "OracleAdapter": "Oracle",
 }
-"""The product that an adapter is made for, by the name of its class or of a base class."""
+"""The product that an adapter is made for, by the name of the adapter's class or a base class."""
 VERSION_QUERIES = {
     POSTGRESQL: "SHOW server_version",
     "MySQL": "SELECT version()",
@@ -73,17 +73,17 @@ def kind_of(adapter: Any) -> str | None:
 def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Before RelStorage 3, adapters lack an attribute for it, but PostgreSQL's has a method of the
-    driver.
+    Before RelStorage 3, adapters have no attribute for the driver, but PostgreSQL's adapter has a
+    method of the driver.
     """
     open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
 
 
 def product_of(adapter: Any) -> tuple[str | None, str | None]:
-    """Return the product that an open adapter connects to, and its version; ``None`` if unknown.
+    """Return the product that an open adapter connects to, and the version; ``None`` if unknown.
 
-    This opens another connection to ask the server for its version.
+    This opens another connection to ask the server for the version.
     """
     name = kind_of(adapter)
     if name is None:
@@ -139,7 +139,7 @@ def _vacuum_postgresql(connection: Any, cursor: Any) -> None:
 
 
 def _optimize_tables(_: Any, cursor: Any) -> None:
-    """Optimize all tables of MySQL or MariaDB, which report errors without an exception."""
+    """Optimize all tables of MySQL or MariaDB, which report errors as rows of the result."""
     cursor.execute(_MYSQL_TABLES)
     for (table,) in cursor.fetchall():
         cursor.execute(f"OPTIMIZE TABLE `{_text(table)}`")
@@ -153,19 +153,19 @@ _VACUUMS: Mapping[str, Callable[[Any, Any], None]] = {
     POSTGRESQL: _vacuum_postgresql,
     "MySQL": _optimize_tables,
 }
-"""Functions of a connection and a cursor, by product."""
+"""Functions that vacuum a database, given a connection and a cursor, by product."""
 
 
 def promise_of(adapter: Any) -> Promise:
-    """Return the durability of a commit; asks the database on a new connection."""
+    """Ask the database, on a new connection, for the durability of a commit."""
     return promise_of_product(kind_of(adapter), partial(_answers, adapter))
 
 
 def promise_of_product(product: str | None, ask: Callable[..., list[str] | None]) -> Promise:
     """Return the durability of a commit in a database.
 
-    *ask* returns the answers to queries on a connection like those that commit, because a DSN, a
-    user or a pragma may set settings for a session.
+    *ask* returns the answers to queries, on a connection that is opened like those that commit: a
+    DSN, a user or a pragma may change the settings of a connection.
     """
     name = product or "an unknown adapter"
     queries, syncs = _SYNCING.get(name, ((), None))
@@ -179,7 +179,7 @@ def promise_of_product(product: str | None, ask: Callable[..., list[str] | None]
 def _sqlite(synchronous: str, journal: str) -> tuple[bool, str]:
     """Return whether SQLite syncs each commit (https://www.sqlite.org/pragma.html)."""
     level, is_wal = _LEVELS.get(synchronous, synchronous), journal == "wal"
-    # Otherwise a transaction ends with a change of the directory, which only EXTRA syncs.
+    # Without WAL, a commit ends with a change of the directory, which only EXTRA syncs.
     synced = level in {"FULL", "EXTRA"} if is_wal else level == "EXTRA"
     return synced, f"synchronous {level}{'' if is_wal else f', journal_mode {journal}'}"
 
@@ -191,7 +191,7 @@ def _postgresql(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
 
 
 def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
-    """Return whether InnoDB syncs each commit, and the binary log too, if there is one."""
+    """Return whether each commit is synced by InnoDB and in the binary log, if there is one."""
     settings = [("innodb_flush_log_at_trx_commit", flush_log)]
     if log_bin == "1":
         settings.append(("sync_binlog", sync_binlog))
@@ -211,7 +211,7 @@ _SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = 
         _mysql,
     ),
 }
-"""Queries for the settings that decide whether commits are synced, and readers of the answers."""
+"""By product, queries that tell whether commits are synced, and a function of their answers."""
 
 
 def _answers(adapter: Any, *queries: str) -> list[str] | None:
@@ -257,7 +257,7 @@ def reroute_memcached(settings: Any, route: Route) -> None:
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
-    """Return the addresses in the value of ``cache-servers``, except those of other protocols."""
+    """Return the addresses in a value of ``cache-servers`` that are TCP or Unix sockets."""
     words = servers.split() if isinstance(servers, str) else servers or ()
     return [address for address in map(memcached_address, words) if address is not None]
 

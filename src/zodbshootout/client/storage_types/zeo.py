@@ -40,7 +40,7 @@ _PRIVATE = (
         paths=("cache-path", "var", "blob-dir"),
         left_out=("username", "password", "realm"),
         values={"server": f"${{{SERVER}}}", "storage": DATABASE},
-        # The cache file is var/CLIENT-STORAGE.zec; var may default to the instance's.
+        # The cache file is var/CLIENT-STORAGE.zec; by default, var may be a Zope instance's.
         values_with={"client": {"var": "${scratch}", "client": CACHE}},
         server="zeoserver",
         location=("server",),
@@ -128,7 +128,7 @@ class ClientStorageType(StorageType):
         path = self.storage._cache.path
         if path is None:
             return ""
-        # The name of the file that "client" asks for also contains the storage's name.
+        # With "client", the name of the file also contains the storage's name.
         return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
 
     def start_files(self) -> Sequence[Path]:
@@ -156,7 +156,7 @@ class ClientStorageType(StorageType):
         return ("ZEO blob cache",)
 
     def existing(self, oids: Sequence[bytes]) -> int:
-        # All requests are sent before waiting for the first answer.
+        # Send all requests before waiting for the first answer, to save round trips.
         answers = [self.storage._call("getTid", oid, wait=False) for oid in oids]
         errors = list(map(_error_of, answers))
         for error in errors:
@@ -175,7 +175,7 @@ class ClientStorageType(StorageType):
 
 @dataclass(frozen=True)
 class _ServerOfStorage(Requirement):
-    """A ZEO server; a client that it refuses would keep trying until it times out."""
+    """A ZEO server; a client that is refused would otherwise keep trying until a timeout."""
 
     reads_only: bool = False
     """Whether the client only reads."""
@@ -206,7 +206,7 @@ class _ServerOfStorage(Requirement):
 
 
 def _error_of(answer: Any) -> Exception | None:
-    """Wait for an answer; return it if it is an exception, else ``None``."""
+    """Wait for an answer; return its exception, or ``None``."""
     try:
         answer.result()
     except Exception as error:  # noqa: BLE001 - raised once all answers are there
@@ -219,7 +219,7 @@ def _error_of_registering(
     storage: str,
     reads_only: bool,
 ) -> tuple[str, object]:
-    """Register with a server as ZEO's client does; return the error, empty if there is none."""
+    """Register with a server as ZEO's client does; return the error, or ``("", None)``."""
     from ZEO.asyncio.marshal import decoder, encoder
 
     with connect(address) as connection, connection.makefile("rwb") as stream:

@@ -15,7 +15,7 @@ class ZlibStorageType(StorageType):
 
 
 class ServerZlibStorageType(ZlibStorageType):
-    """zc.zlibstorage for ZEO servers whose clients compress; it decompresses for itself only."""
+    """zc.zlibstorage for a ZEO server, which leaves it to clients to compress and decompress."""
 
     storage_class = "zc.zlibstorage.ServerZlibStorage"
     section_classes = ("zc.zlibstorage.ZConfigServer",)

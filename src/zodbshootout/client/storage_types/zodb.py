@@ -27,7 +27,7 @@ from zodbshootout.model.storage_facts import (
 
 
 class FileStorageType(StorageType):
-    """FileStorage: an append-only file and its index in memory; it does not cache records."""
+    """FileStorage: an append-only file with an index in memory, and without a cache of records."""
 
     storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
     section_classes = ("ZODB.config.FileStorage",)
@@ -105,8 +105,8 @@ class DemoStorageType(StorageType):
     section_classes = ("ZODB.config.DemoStorage",)
     private = (PrivateSection(("demostorage",)),)
     wraps = ("changes", "base")
-    # Its changes can be in a file that only one DB at a time can open; it cannot learn of
-    # changes made by another DB.
+    # The changes can be in a file that only one DB at a time can open.  A DB cannot learn of
+    # changes that another DB makes.
     sharing = Sharing.EXCLUSIVE
     durability = Durability.IN_MEMORY
     zap_obstacle = "its base stays as it is"
@@ -125,8 +125,8 @@ class DemoStorageType(StorageType):
     def limits(self) -> Sequence[Limit]:
         return [
             Limit(
-                f"DemoStorage uses one {layer.name} in all threads, which it does not support; "
-                "use -c 1",
+                f"DemoStorage uses one {layer.name} in all threads, which {layer.name} does not "
+                "support; use -c 1",
                 sharers=2,
             )
             for layer in self.stack()
@@ -159,14 +159,14 @@ class BlobStorageType(StorageType):
         return replace(size, blobs=size_of_blobs(self.storage.fshelper.base_dir)) if blobs else size
 
     def keeps_blobs(self) -> bool:
-        # It uses the transaction ID of the storage that it wraps.
+        # A BlobStorage uses the transaction ID of the storage that it wraps.
         return hasattr(self.storage, "_tid")
 
     def pack_flaw(self) -> str | None:
         if hasattr(self.storage, "_lock"):
             return None
         (wrapped,) = self.inner
-        return f"BlobStorage cannot pack {wrapped.name}, which has no lock for it"
+        return f"BlobStorage cannot pack {wrapped.name}, which lacks the lock that packing needs"
 
 
 class RecordedStorageType(StorageType):

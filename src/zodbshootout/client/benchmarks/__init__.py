@@ -1,7 +1,7 @@
 """The benchmarks, in the order in which they run.
 
-To add one, write a module in this package and name it in ``_MODULES``, or register an entry point
-in the group ``zodbshootout.benchmarks`` in any other package.
+To add a benchmark, write a module in this package and name the module in ``_MODULES``, or register
+an entry point in the group ``zodbshootout.benchmarks`` in any other package.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "zodbshootout.benchmarks"
 
 DEFAULT = ("add", "update", "warm", "cold", "prefetch_cold", "hot", "steamin")
-"""The benchmarks that run by default: reading and writing as applications do."""
+"""The benchmarks that run by default: they read and write as applications do."""
 
 _MODULES = (
     "add", "update", "warm", "cold", "hot", "load", "store", "empty_commits", "read_current",
@@ -29,7 +29,7 @@ _MODULES = (
 
 @functools.cache
 def benchmarks() -> Mapping[str, type[Benchmark]]:
-    """Return the benchmarks by name; one of another package replaces ours of the same name."""
+    """Return the benchmarks by name; those of other packages replace ours of the same name."""
     return {benchmark.name: benchmark for benchmark in (*ours(), *plugins(ENTRY_POINTS))}
 
 

@@ -13,9 +13,9 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 MAX_MAPPINGS = 128
-"""The maximum number of mappings made and loaded in advance; a small pickle cache holds them."""
+"""The maximum number of mappings to make in advance; a small pickle cache has room for these."""
 MAX_OBJECTS = 50_000
-"""The maximum number of objects made in advance."""
+"""The maximum number of objects to make in advance."""
 
 
 class Add(Benchmark):
@@ -105,8 +105,8 @@ class Add(Benchmark):
                 try:
                     mapping = connection.get(oid)
                 except POSKeyError:
-                    # Some in-memory storages remove unreachable objects at once, and so does a
-                    # pack; if a durable storage lacks them, commits were lost.
+                    # Some in-memory storages remove unreachable objects at once, as packing does.
+                    # If a durable storage lacks an object without a pack, commits were lost.
                     if oid in referred_to or not collected:
                         raise
                     continue

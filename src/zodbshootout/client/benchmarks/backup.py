@@ -38,7 +38,7 @@ class Backup(Benchmark):
         storage = self.client.database.db.storage
         self._instance: Any = None
         if IMVCCStorage.providedBy(storage):
-            # Connections see later commits than the DB's own instance may.
+            # Connections may see later commits than the DB's own instance does.
             self._instance = storage.new_instance()
         if not hasattr(storage, "iterator"):
             name = self.client.database.storage_name

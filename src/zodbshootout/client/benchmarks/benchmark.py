@@ -42,110 +42,109 @@ MIN_OF_SEVERAL = 2
 
 
 class Benchmark:
-    """A workload that each client of a crew runs.
+    """The work that each client of a crew does.
 
-    A session calls :meth:`set_up` once.  A value consists of stretches: for each, the session calls
+    A session calls :meth:`set_up` once.  For each stretch of a value, the session calls
     :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, with :attr:`between`
-    before each but the first, and finally :meth:`check`.  At the end it calls :meth:`verify` and
-    :meth:`account`, then :meth:`audit` for one of the clients, and :meth:`tear_down`.
+    before every iteration but the first, and finally :meth:`check`.  At the end come :meth:`verify`
+    and :meth:`account`, then :meth:`audit` for one of the clients, and :meth:`tear_down`.
     """
 
     name: ClassVar[str]
-    """Its name on the command line, in its row of the table and in files of results; a benchmark of
-    another package replaces ours of the same name."""
+    """The name on the command line, in the table and in files of results; a benchmark of another
+    package replaces ours of the same name."""
     title: ClassVar[str]
-    """Its title in charts; ``{objects}`` stands for the number of objects.
+    """The title in charts; ``{objects}`` stands for the number of objects.
 
-    Titles, legends, topics and what is counted are stored with the results, so that reports can
+    Titles, legends, topics and :attr:`counted` are stored with the results, so that reports can
     show results of a benchmark that is not installed.
     """
     legend: ClassVar[str] = ""
-    """A few words for the line below the table: the work on the clock, or what it reads from."""
+    """A few words for the line below the table: what iterations do, or where they read from."""
     topic: ClassVar[str] = "other work"
-    """The kind of work by which a summary sorts benchmarks; empty if it asks nothing of the
-    storage."""
+    """The kind of work by which a summary sorts benchmarks; empty for work without the storage."""
     counted: ClassVar[str] = "objects"
-    """A noun for what its figures count, such as ``transactions``; see :meth:`work`."""
+    """A noun for what the figures count, such as ``transactions``; see :meth:`work`."""
     dataset: ClassVar[Dataset | None]
-    """The objects that the database must contain; ``None`` if it needs none."""
+    """The objects that the database must contain; ``None`` if the benchmark needs none."""
     writes: ClassVar[bool] = True
-    """Whether its iterations write to the storage; if not, it may read a database of others."""
+    """Whether the benchmark writes; if it does not, it may read a database with data of others."""
     cold: ClassVar[bool] = False
-    """Whether its reads must miss every cache; caches that cannot be emptied are reported."""
+    """Whether reads must miss every cache; the run reports caches that cannot be emptied."""
     obstructs: ClassVar[bool] = False
     """Whether a running client can keep the others from finishing their iterations.
 
-    Its clients then keep up the load for no more iterations than they are measured for.
+    Clients then do no more uncounted iterations than counted ones.
     """
 
     alone: ClassVar[str] = ""
-    """The reason why only a single client may use the database meanwhile; empty if there is none.
+    """The reason why the database can serve only a single client; empty if it can serve several.
 
-    ``all`` does not include such a benchmark, and contenders that share a database are measured
-    one after the other.
+    ``all`` does not include a benchmark with such a reason, and contenders that share a database
+    are measured one after the other.
     """
 
     empties: ClassVar[bool] = False
-    """Whether it destroys all data of the database, as ``--zap`` does.
+    """Whether the benchmark destroys all data of the database, as ``--zap`` does.
 
-    It is measured before other benchmarks.  If the database has data of others, ``--zap`` must name
-    the contender.
+    Such a benchmark is measured before others.  If the database has data of others, ``--zap`` must
+    name the contender.
     """
 
     lengthy: ClassVar[bool] = False
-    """Whether each iteration takes long, and its preparation even longer.
+    """Whether each iteration takes long, and preparing it takes even longer.
 
-    A run has a single iteration unless the user asks for more.
+    A run then has a single iteration, unless the user asks for more.
     """
 
     assured: ClassVar[bool] = False
-    """Whether it gets enough runs for an interval, however long they take, unless the user sets a
-    limit; for upkeep, whose duration is unknown and whose databases may have to be filled first."""
+    """Whether cells get enough runs for an interval, however long these take, unless the user sets
+    a limit.  This is for upkeep, which takes unknown time and may need a database to be filled."""
 
     numbered: ClassVar[bool] = False
-    """Whether the work of an iteration depends on its number, which :attr:`first` has.
+    """Whether the work of an iteration depends on its number; see :attr:`first`.
 
     In slices with the same number, all contenders then do the same iterations.
     """
 
     between: Callable[[], None] | None = None
-    """Do work between two iterations: short, unavoidable, and without effect on other clients.
+    """A function that does short, unavoidable work between two iterations, if there is any.
 
-    Its time is reported as a pause, which lowers the figure.  Work that could be done in
-    :meth:`supply` does not belong here.
+    The work must not affect other clients.  The run reports the time that the work takes as a
+    pause, which lowers the figure.  Work that :meth:`supply` could do does not belong here.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        """The client that runs it."""
+        """The client that runs the benchmark."""
         self.counts: Counter[str] = Counter()
         """Numbers of loads, stores and so on in the stretch."""
         self.timed = False
-        """Whether the current iteration counts; those of a calibration do not."""
+        """Whether the current iteration is counted; iterations of a calibration are not."""
         self.first: int | None = None
         """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""
         self.schedule: Sequence[float] = ()
-        """Seconds after the start at which each iteration of the stretch should begin; empty if
-        each begins when the previous one ends."""
+        """For each iteration of the stretch, when to begin it, in seconds after the start; empty if
+        each iteration begins when the previous one ends."""
         self.labels: Sequence[str] = ()
         """The kind of each counted iteration of the stretch, if there are several kinds."""
         self.now: Callable[[], float] = time.perf_counter
-        """Return the time, in seconds, by the clock that times iterations."""
+        """A function that returns the time, in seconds, by the clock that times iterations."""
         self.waited_until = 0.0
-        """The time at which the latest iteration stopped waiting for another client, from which
-        its latency counts; 0 if it did not wait."""
+        """The time at which the latest iteration stopped waiting for another client; 0 if it did
+        not wait.  The latency of the iteration counts from this time."""
         self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest stretch."""
 
     @classmethod
     def words(cls) -> BenchmarkWords:
-        """Return the words that reports use for it."""
+        """Return the words that reports use for the benchmark."""
         return BenchmarkWords(cls.title, cls.legend, cls.topic, cls.counted)
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
-        """Return the requested parameters, adapted to what it can do."""
+        """Return the requested parameters, adapted to what the benchmark can do."""
         return replace(
             parameters,
             workload=ReplayedWorkload(),
@@ -156,11 +155,11 @@ class Benchmark:
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
-        """Return why a storage cannot run it with these parameters, or ``None``.
+        """Return why a storage cannot run the benchmark with these parameters, or ``None``.
 
-        An override otherwise returns ``super().refusal(info, parameters)``, which refuses a
-        read-only storage if it writes, several clients if it runs :attr:`alone`, and what
-        :meth:`rate_refusal` refuses.
+        An override that finds no reason returns ``super().refusal(info, parameters)``.  This
+        refuses a read-only storage if the benchmark :attr:`writes`, several clients if it runs
+        :attr:`alone`, and what :meth:`rate_refusal` refuses.
         """
         if cls.writes and info.read_only:
             return (
@@ -173,7 +172,7 @@ class Benchmark:
 
     @classmethod
     def rate_refusal(cls, parameters: Parameters) -> str | None:
-        """Return why its iterations cannot come at a requested rate, or ``None``."""
+        """Return why iterations cannot come at a requested rate, or ``None``."""
         is_paced = parameters.rate or parameters.limit.percentile
         if is_paced and cls.in_rounds(parameters) and not cls.numbered:
             return (
@@ -184,12 +183,12 @@ class Benchmark:
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        """Return the work of an iteration: the number of objects, or of what :attr:`counted` is."""
+        """Return how many objects, or other things named by :attr:`counted`, an iteration does."""
         return parameters.objects
 
     @classmethod
     def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many iterations are timed together: 1, unless one is too short to time."""
+        """Return how many iterations are timed together: 1, unless iterations are too short."""
         return 1
 
     @classmethod
@@ -218,7 +217,7 @@ class Benchmark:
     def set_up(self) -> None:
         """Look up in the database what :meth:`run` and the checks need.
 
-        :raises Unsupported: if only the open database shows that the contender cannot run it
+        :raises Unsupported: if the open database shows that the contender cannot run the benchmark
         """
 
     def prepare(self) -> None:
@@ -228,17 +227,17 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* more iterations consume; return how many it suffices for.
+        """Create what *iterations* more iterations use up; return for how many it is enough.
 
-        It is called again when a client that keeps up the load for others has used that up.  Other
-        clients may be measured meanwhile, so only the first call of a stretch may commit; a later
-        one returns 0 if it cannot create more, and the client then waits.  The loads and stores of
-        the first call are not in :meth:`count_transfers`.
+        The session calls this again when a client that keeps up the load for others has used up
+        everything.  Other clients may be measured meanwhile, so only the first call of a stretch
+        may commit.  A later call returns 0 if it cannot create more, and the client then waits.
+        :meth:`count_transfers` leaves out the loads and stores of the first call.
         """
         return iterations
 
     def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
-        """Return when the iterations of a stretch at a rate should begin, in seconds.
+        """Return the instants, in seconds, at which iterations at a *rate* should begin.
 
         See :func:`~zodbshootout.model.arrivals.instants`.
         """
@@ -246,16 +245,16 @@ class Benchmark:
         return instants(self.client.parameters, own, rate, name, continues=continues)
 
     def run(self) -> None:
-        """Do one iteration of the work that is measured: one transaction on ``objects`` objects.
+        """Do one iteration of the measured work, such as a transaction on ``objects`` objects.
 
-        If it commits, it also begins the transaction.
+        An iteration that commits a transaction also begins that transaction.
         """
         raise NotImplementedError
 
     def check(self, done: int) -> None:
         """Check the *done* iterations of the latest stretch, and count what they did.
 
-        :raises CheckFailed: if they did not do what they should have
+        :raises CheckFailed: if the iterations did not do what they should have
         """
 
     def verify(self) -> None:
@@ -265,13 +264,13 @@ class Benchmark:
         """
 
     def account(self) -> Any:
-        """Return what this client has done since it was set up, for :meth:`audit`; picklable."""
+        """Return, as a picklable object for :meth:`audit`, what this client has done so far."""
         return None
 
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check the work of all clients, given their accounts, once all have verified their own.
+        """Check the work of all clients, given their accounts; :meth:`verify` came before.
 
-        :raises CheckFailed: if it does not add up
+        :raises CheckFailed: if the accounts do not add up
         """
 
     def tear_down(self) -> None:
@@ -285,15 +284,18 @@ class Benchmark:
         self.counts.update(numbers)
 
     def note_use(self) -> None:
-        """Note the use of the storage's cache so far, while no client uses it."""
+        """Record the hits and misses of the storage's cache so far.
+
+        Call this while no client uses the cache.
+        """
         self.use_before = self.client.neighbours.together(self.client.database.cache_use)
 
     def count_use(self, openings: int = 0) -> int | None:
         """Count the loads that the storage's cache has served since :meth:`note_use`.
 
-        Return their number, or ``None`` if the storage does not count them.  Clients that share a
-        DB share its cache: all of them get the number of all, which is counted once.  *openings* is
-        the number of connections that this client has opened meanwhile.
+        Return the number of these loads, or ``None`` if the storage does not count them.  Clients
+        that share a DB share its cache: each of them gets the number for all, and one of them
+        counts it.  *openings* is the number of connections that this client has opened meanwhile.
         """
         now = self.client.neighbours.together(self.client.database.cache_use)
         if now is None or self.use_before is None:

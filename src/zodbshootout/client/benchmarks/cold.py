@@ -15,7 +15,7 @@ def check_cold(hits: int) -> None:
 
 
 def emptied(database: Database) -> tuple[str, ...]:
-    """Empty every client-side cache, by reopening the DB if necessary; return their names."""
+    """Empty every client-side cache, by reopening the DB if necessary; return the caches' names."""
     # Closing a storage that exists only in memory would lose its data.
     if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
         database.reopen()
@@ -47,7 +47,7 @@ class ColdReading(OpeningReading):
         self.cleared += forgotten
         first = 0
         if self.client.parameters.during and self.first:
-            # Restarting the server made it cache the sets of earlier slices.
+            # The restarted server has cached the sets of earlier slices, so begin with others.
             first = self.first % len(self.sets)
         self.unread = [*self.sets[first:], *self.sets[:first]][::-1]
         self.unsupplied = len(self.sets)
@@ -56,7 +56,7 @@ class ColdReading(OpeningReading):
         return emptied(self.client.database)
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # Sets cannot be made cold while other clients read, so this client waits after these.
+        # Sets cannot be made cold while other clients read, so this client waits after all sets.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 
@@ -65,7 +65,7 @@ class ColdReading(OpeningReading):
 
 
 class Cold(ColdReading):
-    """Read with every client-side cache emptied."""
+    """Read objects after emptying every client-side cache."""
 
     name = "cold"
     title = "Read {objects} Cold Objects"

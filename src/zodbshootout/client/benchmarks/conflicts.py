@@ -15,7 +15,7 @@ from zodbshootout.model.specification import MappingType, Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 MAX_ATTEMPTS = 10_000
-"""Attempts at a transaction after which the cell fails."""
+"""The number of attempts at a transaction after which the cell fails."""
 
 
 class Conflicting(Benchmark):
@@ -73,7 +73,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> None:
-        """Until ``counting`` closes, add the objects that tpc_vote resolves to :attr:`resolved`."""
+        """Until ``counting`` closes, have :attr:`resolved` count what tpc_vote resolves."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -176,8 +176,8 @@ class Conflicts(Conflicting):
 class ConflictsMap(Conflicts):
     """Like conflicts, but assign each object to its key anew.
 
-    This stores the BTree's buckets, which resolve conflicts as well, and calls readCurrent for
-    its inner nodes.
+    The assignment stores the BTree's buckets, which resolve conflicts as well, and calls
+    readCurrent for the BTree's inner nodes.
     """
 
     name = "conflicts_map"
@@ -204,7 +204,7 @@ class ConflictsMap(Conflicts):
 
 
 class ReadCurrentConflicts(Conflicting):
-    """Change objects, and require a neighbour's to be current."""
+    """Change objects, and require the objects of a neighbour to be current."""
 
     name = "readCurrent_conflicts"
     title = "Update {objects}, readCurrent {objects} of Another"
@@ -235,7 +235,9 @@ class ReadCurrentConflicts(Conflicting):
         # ZODB has no public name for the objects that the last transaction confirmed.
         confirmed = len(self.client.connection._readCurrent)
         if confirmed != len(self.neighbours):
-            raise CheckFailed(f"{confirmed} of {len(self.neighbours)} objects were to be confirmed")
+            raise CheckFailed(
+                f"the last transaction confirmed {confirmed} of {len(self.neighbours)} objects"
+            )
 
     def verify(self) -> None:
         self.leave_connection()

@@ -28,7 +28,7 @@ from zodbshootout.model.specification import MappingType, Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 BATCH = 1000
-"""The maximum number of records compared at once."""
+"""The maximum number of records to compare at once."""
 
 
 class Copy(Benchmark):
@@ -95,7 +95,7 @@ class Copy(Benchmark):
             raise CheckFailed(f"the database is not empty: its root contains {others[0]!r}")
         self.random = random.Random(parameters.seed)  # noqa: S311
         self.directory = ""
-        """This client's own directory, if there is none that all contenders share."""
+        """This client's own directory; empty if all contenders share one."""
         if parameters.copied.file:
             self.source = sources.open_users(parameters.copied)
         else:
@@ -146,7 +146,7 @@ class Copy(Benchmark):
         self.client.database.zap()
 
     def _compare(self, chosen: Collection[int]) -> None:
-        """Check the copies of the records of the transactions with these numbers."""
+        """Check the copied records of the transactions whose numbers are *chosen*."""
         with self.client.fresh_connection() as connection:
             records = self._records(chosen)
             while batch := list(itertools.islice(records, BATCH)):
@@ -220,7 +220,7 @@ def _name(record: Any) -> str:
 
 
 def _loaded(record: Any, load: Callable[..., Any], *revision: bytes) -> Any:
-    """Return the result of *load* for the copy of a record, which has to exist."""
+    """Return what *load* returns for the copy of *record*; fail if there is no copy."""
     try:
         loaded = load(*revision)
     except POSKeyError:

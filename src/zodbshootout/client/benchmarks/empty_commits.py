@@ -24,7 +24,7 @@ class BareTransaction(Benchmark):
 
 
 class TwoPhaseCommit(BareTransaction):
-    """Commit nothing, by the storage's own two phases."""
+    """Commit nothing, directly in the two phases of the storage."""
 
     name = "tpc"
     title = "Two-Phase Commits of Nothing"
@@ -83,7 +83,7 @@ class ExplicitCommit(EmptyCommit):
 class ImplicitCommit(EmptyCommit):
     """Commit nothing, with an implicit transaction manager.
 
-    The manager begins a transaction, and the connection polls, when the previous one ends.
+    When a transaction ends, the manager begins the next one, and the connection polls.
     """
 
     name = "im_commit"

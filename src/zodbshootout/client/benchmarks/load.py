@@ -8,7 +8,7 @@ from zodbshootout.model.specification import Parameters
 class Load(ColdReading):
     """Load cold records one by one, timing each load separately.
 
-    The method is the one that a connection uses: ``loadBefore`` with the start of the transaction,
+    The method is the one that connections call: ``loadBefore`` with the start of the transaction,
     or ``load`` if the storage has its own MVCC.
     """
 
@@ -31,7 +31,7 @@ class Load(ColdReading):
     def prepare(self) -> None:
         super().prepare()
         self.load = self.client.connect()._storage.load
-        # The first load also pays for a storage's setup of the connection.
+        # In its first load, a storage may also set up the connection.
         self.load(self.sets[0].mapping_oid)
         self.note_use()
         self.next_oid = iter([oid for read_set in self.sets for oid in read_set.item_oids])

@@ -10,7 +10,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, wit
 from zodbshootout.model.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
-"""OIDs in a batch, many more than the 16 or 100 that storages fetch at once from their server."""
+"""The OIDs in a batch: many more than the 16 or 100 that storages fetch from a server at once."""
 
 MAX_OIDS = 2**17
 """The maximum number of OIDs that a stretch allocates before it checks them."""
@@ -76,7 +76,7 @@ class NewOID(Benchmark):
 def merged_runs(runs: Iterable[Run]) -> list[Run]:
     """Merge adjacent runs of OIDs.
 
-    :raises CheckFailed: if two of them overlap
+    :raises CheckFailed: if two runs overlap
     """
     merged: list[Run] = []
     for first, end in sorted(runs):

@@ -12,7 +12,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 CHANGED = 3
-"""One object in this many is changed."""
+"""The step from one changed object to the next."""
 NOTHING_KEPT = "it has neither an index nor a persistent cache in a file, so this would equal open"
 
 
@@ -75,12 +75,12 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the first loads after opening that a persistent cache has served."""
+        """Count the first loads after opening, and whether a persistent cache served none."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 
 class OpenCold(Open):
-    """Like open, but without the index or the persistent cache left by closing the DB."""
+    """Like open, but without the index or persistent cache that closing the DB leaves behind."""
 
     name = "open_cold"
     title = "Open without Index or Cache, and Load an Object"
@@ -88,7 +88,7 @@ class OpenCold(Open):
     writes = True  # it removes files
 
     def prepare(self) -> None:
-        # Otherwise another client that is closed later would write the cache again.
+        # Empty the cache, or another client that is closed later would write it again.
         cleared = self.client.database.empty_caches()
         if not self.client.database.start_files():
             raise Unsupported(NOTHING_KEPT)
@@ -104,8 +104,8 @@ class OpenCold(Open):
 class OpenStale(Open):
     """Like open, after another DB has changed a third of the objects.
 
-    The index or the persistent cache is set aside meanwhile, so that only the opening of the DB
-    that uses it can discover the changes.
+    Meanwhile, the index or the persistent cache is set aside, so that the changes are discovered
+    only when a DB is opened with it.
     """
 
     name = "open_stale"
@@ -145,7 +145,7 @@ class OpenStale(Open):
         if not database.start_files():
             raise Unsupported(NOTHING_KEPT)
         with self.client.second_connection() as connection:
-            # The latest iteration left what it read in the cache; load the rest.
+            # The cache has what the latest iteration read; load the rest.
             read(connection.get(self.sets[0].mapping_oid))
         super().prepare()
         kept = [path.rename(f"{path}.kept") for path in self.start_files]

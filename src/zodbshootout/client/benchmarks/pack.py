@@ -26,7 +26,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 KEY = "garbage"
-"""The key, next to the filler's, of the garbage's OIDs as numbers, which are not references."""
+"""The key, next to the filler's, of the garbage's OIDs: as numbers, they are not references."""
 GARBAGE_REVISION = -1
 """The revision number that stands for the content of garbage."""
 
@@ -76,9 +76,9 @@ class Pack(Benchmark):
         self.content = filler.content_of(parameters)
         self.revision = 0
         self.serials: list[bytes] = []
-        """The transaction that wrote the newest revision of each chunk."""
+        """For each chunk, the ID of the transaction that wrote the newest revision."""
         self.former: list[bytes] = []
-        """The transaction that wrote the previous revision of each chunk."""
+        """For each chunk, the ID of the transaction that wrote the previous revision."""
         with self.client.second_connection() as connection:
             filled = filler.filled(connection.root(), parameters)
         if filled != parameters.min_objects:
@@ -134,7 +134,7 @@ class Pack(Benchmark):
             first += len(oids)
 
     def _garbage(self) -> list[Run]:
-        """Return the garbage that an earlier pack left behind because it collects none."""
+        """Return the garbage that an earlier pack left behind, if packing collects no garbage."""
         with self.client.second_connection() as connection:
             runs: list[Run] = top(connection.root()).get(KEY, [])
             known = sum(end - first for first, end in runs)
@@ -188,7 +188,7 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check the garbage at these places: all of it has been removed or, if kept, none."""
+        """Check the garbage at these places: all is gone or, unless packing collects it, none."""
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0
@@ -202,7 +202,7 @@ class Pack(Benchmark):
             self.count(freed_objects=garbage_objects(self.client.parameters))
 
     def _check_objects(self, chosen: Container[int], *, every: bool) -> None:
-        """Check chunks by number, and former revisions of *every* object or of one per chunk."""
+        """Check the *chosen* chunks, and that old revisions of *every* or some objects are gone."""
         with self.client.fresh_connection() as connection:
             storage = connection._storage
             for number, oids, contents in self._chunks(connection):

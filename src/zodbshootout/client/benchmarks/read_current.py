@@ -51,7 +51,9 @@ class ReadCurrent(Benchmark):
         # ZODB has no public name for the objects that the last transaction confirmed.
         confirmed = len(self.client.connection._readCurrent)
         if confirmed != len(self.items):
-            raise CheckFailed(f"{confirmed} of {len(self.items)} objects were to be confirmed")
+            raise CheckFailed(
+                f"the last transaction confirmed {confirmed} of {len(self.items)} objects"
+            )
         if (loads and self.between is None) or stores:
             raise CheckFailed(
                 f"{loads} objects were loaded and {stores} stored where none were expected"

@@ -27,7 +27,7 @@ def read(mapping: Any) -> list[bytes]:
 def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None:
     """Compare what was read with what was written.
 
-    :raises CheckFailed: if they differ
+    :raises CheckFailed: if the contents differ
     """
     if contents == expected:
         return
@@ -48,7 +48,7 @@ def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
 
 
 class IterationSample:
-    """A random sample of iterations, and the last one: reading all back would take too long."""
+    """A random sample of iterations, with the last one: reading back all would take too long."""
 
     def __init__(self, client: Client) -> None:
         parameters = client.parameters
@@ -82,7 +82,7 @@ class ReadSet:
     mapping_oid: bytes
     item_oids: Sequence[bytes]
     records: int
-    """The number of records that reading it loads: mapping, nodes, objects and blobs."""
+    """The number of records that reading the set loads: mapping, nodes, objects and blobs."""
     blobs: Sequence[BlobRevision]
 
 
@@ -103,7 +103,7 @@ class Reading(Benchmark):
         self.expected: Callable[[int], Sequence[bytes]] = cache(
             partial(datasets.contents, self.dataset, parameters, self.client.index, 0)
         )
-        """Return the contents of the client's set with a number."""
+        """A function that returns the contents of the client's set with a number."""
         self.mapping: Any = None
         self.contents: list[bytes] = []
         """The contents that the latest iteration read."""
@@ -111,7 +111,7 @@ class Reading(Benchmark):
     def _read_set(self, connection: Any, number: int) -> ReadSet:
         parameters, index = self.client.parameters, self.client.index
         mapping = datasets.find_objects(connection.root(), self.dataset, parameters, index, number)
-        if parameters.grown:  # sets share nodes of the tree, so these exist already
+        if parameters.grown:  # sets share nodes of the tree, which may be loaded already
             connection.cacheMinimize()
         mapping._p_activate()
         connection.getTransferCounts(clear=True)
@@ -128,8 +128,8 @@ class Reading(Benchmark):
     def find_mapping(self, oid: bytes) -> None:
         """Set :attr:`mapping` to a ghost of the client's connection.
 
-        ``Connection.get`` loads the record to learn the class, and the object's first use loads it
-        again.  Any other way to reach the object would load other objects.
+        ``Connection.get`` loads the record to learn the class, and the first use of the object
+        loads the record again.  Any other way to the object would load other objects.
         """
         self.mapping = self.client.connection.get(oid)
 
@@ -157,11 +157,11 @@ class OpeningReading(Reading):
         self.note_use()
 
     def empty(self) -> tuple[str, ...]:
-        """Bring the caches into the state to be measured; return the names of those emptied."""
+        """Bring the caches into the state to measure; return the names of the emptied caches."""
         raise NotImplementedError
 
     def between(self) -> None:
-        # The next user of the connection must find it as this one did: without even a ghost.
+        # The next client must find the connection as this one did: without even a ghost.
         self.mapping = None
         self.client.connection.cacheMinimize()
         self.client.disconnect()

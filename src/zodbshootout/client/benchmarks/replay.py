@@ -39,20 +39,19 @@ from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.recording.chunks import Kind
 
 MAX_ATTEMPTS = 1000
-"""Attempts at a transaction after which the cell fails."""
+"""The number of attempts at a transaction after which the cell fails."""
 PATIENCE = 30.0
 """Seconds that a client waits for another one to create an object."""
 POLL_INTERVAL = 0.0002
-"""Seconds between two checks of whether the object exists."""
+"""Seconds between two checks of whether another client has created an object."""
 WARMED = 20_000
-"""The maximum number of objects loaded to fill caches, and of transactions searched for them."""
+"""How many objects to load at most to fill caches, and how many transactions to search for them."""
 SETTLED = 0.02
 """Caches are full when the fraction of loads that they serve changes by no more than this."""
 MAX_WARMING = 5
-"""The maximum number of passes over these objects to fill caches."""
+"""The maximum number of times that a client loads the same objects to fill caches."""
 KEPT_RECORDS = 1000
-"""The maximum number of records that a client checks: of those it loaded in a stretch, and of
-those it wrote."""
+"""The maximum number of loaded records in a stretch, and of written ones, that a client checks."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -86,11 +85,11 @@ class PreparedTransaction:
     """The steps in order, each with its operations."""
     writes: Sequence[Write]
     sizes: Sequence[int]
-    """The sizes in bytes of the records that it loads."""
+    """The sizes in bytes of the records that the transaction loads."""
     revisions: Sequence[bytes]
-    """The OIDs of the objects whose latest revision it must know before it stores."""
+    """The OIDs of the objects whose latest revision the client must know before it stores."""
     created: frozenset[bytes]
-    """The OIDs of the objects that it creates."""
+    """The OIDs of the objects that the transaction creates."""
     is_writing: bool
 
 
@@ -108,8 +107,8 @@ class Replay(Benchmark):
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         workload = parameters.workload
-        # The application's other objects make the storage's index as large, and so as slow, as
-        # the application's own.  A file of --data already contains them.
+        # Filler stands for the application's other objects, so that the storage's index is as large
+        # and as slow as in the application.  A file of --data already contains these objects.
         others = 0 if workload.data else max(0, workload.all_objects - workload.initial_objects)
         parameters = replace(parameters, blobs=False, min_objects=parameters.min_objects or others)
         return replace(
@@ -153,8 +152,8 @@ class Replay(Benchmark):
         """The latest known revisions, by OID, of the objects that an application would
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
-        """Pairs of a pass and the number of an object: created objects that exist, and changing
-        objects whose records have the recorded sizes."""
+        """Objects that are ready, as pairs of a pass and the object's number: created ones exist,
+        and changing ones have records of the recorded sizes."""
         self.awaited: set[bytes] = set()
         """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
@@ -191,7 +190,7 @@ class Replay(Benchmark):
                 if kind & CREATING_STORE:
                     self.awaited.add(self.oids.oid(number, turn))
         self.committed: bytes | None = None
-        """The revision that the latest transaction committed; ``None`` once it was noted."""
+        """The revision that the latest transaction committed, until :meth:`_note_commit`."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
         self.schedule = self.dealer.schedule(of_all, own)
         self.labels = [
@@ -204,7 +203,7 @@ class Replay(Benchmark):
         self.sizes = array("I")
         """The sizes in bytes of the loaded records, except for loads that were not recorded."""
         self.records: list[tuple[bytes, bytes]] = []
-        """The OID and the record of each of the first loads."""
+        """The OIDs and the records of the first loads."""
         self.numbers: Counter[str] = Counter()
         self.seconds = dict.fromkeys(STEPS, 0.0)
         return iterations
@@ -370,7 +369,7 @@ class Replay(Benchmark):
         if self.tpc_transaction is not None:
             self.storage.tpc_abort(self.tpc_transaction)
             self.tpc_transaction = None
-            # Like a connection, invalidate the objects that were changed.
+            # Invalidate the changed objects, as a connection does.
             self._forget(self.current.revisions)
         self.after_completion()
 
@@ -466,7 +465,7 @@ class Replay(Benchmark):
         )
 
     def _settle(self, transactions: Sequence[Dealt]) -> None:
-        """Put the objects that transactions use into the state that they had when recorded."""
+        """Bring the objects that *transactions* use into the state that the recording found."""
         missing, sizes = self._requirements(transactions)
         self._begin()
         batch = [new_record(self.maker, kind, oid, size) for oid, (kind, size) in missing.items()]
@@ -484,7 +483,7 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return kinds and sizes of objects to create, and sizes of changing ones, by OID."""
+        """Return kinds and sizes of objects to create, and sizes of changing objects, by OID."""
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)
@@ -505,9 +504,9 @@ class Replay(Benchmark):
         return missing, sizes
 
     def _warm(self) -> None:
-        """Load the most recently used objects, until caches serve no larger part of the loads.
+        """Load the most recently used objects repeatedly, until caches serve no more of the loads.
 
-        They are loaded in the order of their last use, which decides what a cache keeps.
+        The order of the loads is that of the objects' last use, and decides what a cache keeps.
         """
         oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:

@@ -28,8 +28,8 @@ MAX_CALLS = 10_000
 """The maximum number of calls whose results are kept until they are checked."""
 
 _OPENING = threading.Lock()
-"""To open a historical connection, ZODB asks the storage shared by all threads for its last
-transaction, and RelStorage supports one thread only."""
+"""A lock for opening historical connections: ZODB then asks the storage that all threads share for
+its last transaction, and RelStorage supports only one thread."""
 
 
 class Revised(Benchmark):
@@ -100,7 +100,7 @@ class History(Revised):
     def prepare(self) -> None:
         self.client.disconnect()
         self.history = self.client.connect()._storage.history
-        # The first call also pays for a storage's setup of the connection.
+        # In its first call, a storage may also set up the connection.
         self.history(self.oids[0], size=self.revisions)
         self.next_oid = itertools.cycle(self.oids)
         self.listed: list[Any] = []
@@ -134,7 +134,7 @@ class LoadBefore(Revised):
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
         old = parameters.objects * (parameters.revisions - 1)
-        # The rest keep the load up for other clients.
+        # The other loads are for uncounted iterations.
         return old if parameters.crew.size == 1 else max(1, old * 3 // 4)
 
     @classmethod
@@ -152,7 +152,7 @@ class LoadBefore(Revised):
             ]
         loads = [connection._storage.load for connection in self.past]
         for load in loads:
-            # The first load also pays for a storage's setup of the connection.
+            # In its first load, a storage may also set up the connection.
             load(self.mapping_oid)
         self.note_use()
         self.calls = iter([(load, oid) for load in loads for oid in self.oids])
@@ -160,7 +160,7 @@ class LoadBefore(Revised):
         self.loaded: list[bytes] = []
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # A second load would come from a cache, so this client waits after these.
+        # A second load would come from a cache, so this client waits once it has loaded everything.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 
@@ -213,12 +213,12 @@ class Undo(Revised):
     def set_up(self) -> None:
         super().set_up()
         self.latest = self.serials[-1]
-        """The latest transaction that changed the objects."""
+        """The ID of the latest transaction that changed the objects."""
         self.undone = 0
 
     def prepare(self) -> None:
         self.client.disconnect()
-        # As ZODB's DB.undo() does.
+        # Open a storage as ZODB's DB.undo() does.
         storage = self.client.database.db._mvcc_storage
         self.storage = getattr(storage, "undo_instance", storage.new_instance)()
 

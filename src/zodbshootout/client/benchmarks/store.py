@@ -14,7 +14,7 @@ from zodbshootout.client.data.objects import Item, is_same_object, pickled
 from zodbshootout.model.specification import Parameters
 
 MAX_RECORDS = 50_000
-"""The maximum number of OIDs allocated in advance."""
+"""The maximum number of OIDs to allocate in advance."""
 
 
 class Store(Benchmark):

@@ -10,7 +10,7 @@ from zodbshootout.client.data.objects import holder
 from zodbshootout.model.specification import Parameters
 
 MAX_BYTES = 32 * 1024**2
-"""The maximum number of bytes of content generated in advance."""
+"""The maximum number of bytes of content to generate in advance."""
 
 
 class Update(Benchmark):
@@ -41,7 +41,7 @@ class Update(Benchmark):
             root, self.dataset, self.client.parameters, self.client.index
         )
         objects = self.client.parameters.objects
-        # Otherwise committing objects might turn them into ghosts.
+        # If the cache is too small, or for blobs, a commit turns objects into ghosts.
         stays_loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
         self.between = None if stays_loaded else self._load
         self._load()
@@ -49,7 +49,7 @@ class Update(Benchmark):
         self.contents: list[list[bytes]] = []
 
     def _load(self) -> None:
-        # Otherwise the connection would load an old state of the objects that it has changed.
+        # Without catching up, the connection would load an old state of its changed objects.
         self.client.catch_up()
         read(self.mapping)
 
@@ -94,7 +94,7 @@ class Update(Benchmark):
     def _is_invalidated(self) -> bool:
         """Return whether the storage reports this client's own commits as invalidations.
 
-        If so, it loads every changed object again before changing it, as an application does.
+        If so, the client loads every changed object again before changing it, as applications do.
         """
         self.client.catch_up()
         return all(holder(item)._p_changed is None for item in self.items)

@@ -9,8 +9,8 @@ from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 class Warm(OpeningReading):
     """Read what another process wrote, in a newly opened DB.
 
-    No other cache is emptied.  A DB that clients share stays open, and its shared cache is
-    measured.
+    Persistent caches and servers' caches are not emptied.  A DB that clients share stays open, so
+    that its storage's cache is measured.
     """
 
     name = "warm"

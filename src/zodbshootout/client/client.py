@@ -19,7 +19,7 @@ from zodbshootout.model.specification import Parameters
 class Neighbours:
     """The clients that share a DB, with a barrier at which one of them acts for all.
 
-    A client that shares its DB with no other is its only neighbour.  Waiting for neighbours raises
+    A client that has a DB to itself is its own and only neighbour.  Waiting for neighbours raises
     :class:`threading.BrokenBarrierError` if one of them has failed.
     """
 
@@ -30,19 +30,19 @@ class Neighbours:
         self._numbers: list[int] = []
 
     def together(self, action: Callable[[], Any]) -> Any:
-        """Wait for all, have one of them do *action*, and return its result to all."""
+        """Wait for all clients, have one of them call *action*, and return the result to each."""
         self._action = action
         self._barrier.wait()
         return self._result
 
     def total(self, number: int) -> int:
-        """Return the sum of the *number* that each client passes."""
+        """Return the sum of the numbers that all clients pass."""
         self._numbers.append(number)
         total: int = self.together(self._sum)
         return total
 
     def abort(self) -> None:
-        """Make every client fail that is waiting for the others, now or later."""
+        """Make every present and future wait for other clients fail."""
         self._barrier.abort()
 
     def _act(self) -> None:
@@ -65,31 +65,31 @@ class Client:
     ) -> None:
         """Create client number *index* (from 0) of a crew; *neighbours* share its DB."""
         self.index = index
-        """Its number in the crew, from 0."""
+        """The client's number in the crew, from 0."""
         self.parameters = parameters
         """The parameters of the cell."""
         self.database = database
         """The DB, which neighbours share."""
         self.neighbours = neighbours or Neighbours(1, index)
-        """The clients that share its DB.
+        """The clients that share the DB, including this one.
 
         ``neighbours.together(action)`` waits for all of them, has one of them call *action*, and
         returns the result to each.
         """
         self.payload = payload(parameters, index)
-        """The content of its objects: ``payload.contents(objects, revision)`` returns a list."""
+        """The objects' content: ``payload.contents(objects, revision)`` returns a list."""
         self.transactions = TransactionManager(explicit=True)
-        """Its transaction manager, in explicit mode."""
+        """The transaction manager, in explicit mode."""
         self.connection: Any = None
         """The open connection, or ``None``."""
         self.commit_log: CommitLog | None = None
-        """The commits of its connections, if they will be looked for later."""
+        """The commits to look for if a server restarts, or ``None``."""
         self._loads = self._stores = 0
 
     def connect(self) -> Any:
         """Open a connection and begin a transaction; return the connection.
 
-        That transaction has to end before the next one begins.
+        End that transaction before you begin the next one.
         """
         self.connection = self.database.db.open(self.transactions)
         if self.commit_log is not None:
@@ -113,7 +113,7 @@ class Client:
         self.transactions = TransactionManager(explicit=True)
 
     def transfers(self) -> tuple[int, int]:
-        """Return the numbers of objects that it has loaded and stored since the last call."""
+        """Return how many objects the client has loaded and stored since the last call."""
         # The client keeps the sums: connections of a shared pool pass from client to client.
         if self.connection is not None:
             self._note_transfers()
@@ -132,7 +132,7 @@ class Client:
             self.transactions.abort()
 
     def catch_up(self) -> None:
-        """Let the connection see what was committed, outside of any transaction.
+        """Let the connection see all commits, and leave it without a transaction.
 
         Objects loaded afterwards stay in the pickle cache, whatever its size: ZODB evicts objects
         only when a transaction ends or a connection is opened or closed.
@@ -159,10 +159,10 @@ class Client:
     def auditing_connection(self) -> AbstractContextManager[Any]:
         """Open another connection that sees what all clients have committed, for an audit.
 
-        All clients of the DB wait meanwhile, and have returned their connections.
+        Call this while all clients of the DB wait without a connection.
         """
         if self.parameters.crew.databases > 1:
-            # A server may not yet have sent the last invalidations of other clients.
+            # A server may not yet have sent the invalidations for other clients' last commits.
             self.database.reopen()
         self.database.empty_caches()
         return self.second_connection()

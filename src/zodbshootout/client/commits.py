@@ -1,4 +1,4 @@
-"""The commits that a storage has acknowledged to a client, and those that it lost."""
+"""The commits that a storage has acknowledged to a client, and those that the storage lost."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 CHECKED_AT_ONCE = 100
-"""How many of the latest commits to look for before a client writes again and may hide a loss."""
+"""How many of its latest commits a client looks for before new commits can hide a loss."""
 
 
 class CommitLog:
-    """Note each commit whose ``tpc_finish`` has returned, with an object that it stored."""
+    """The commits whose ``tpc_finish`` has returned, each with an object that it stored."""
 
     def __init__(self) -> None:
         self.acknowledged: list[tuple[bytes, bytes]] = []
-        """The OID of an object, and the ID of the transaction, of each commit."""
+        """For each commit, the OID of an object and the ID of the transaction."""
         self.lost: set[bytes] = set()
         """The IDs of the transactions that no longer exist."""
 
     def watch(self, storage: Any) -> None:
-        """Note what is committed through the storage of a connection from now on.
+        """Log the commits through a connection's *storage* from now on.
 
-        This replaces any other log: connections of a pool pass from client to client.
+        This log replaces any other: connections of a pool pass from client to client.
         """
         is_watched = hasattr(storage, "commit_log")
         storage.commit_log = self
@@ -52,14 +52,14 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for the *newest* commits, or all, in a connection that has just been opened."""
+        """Look for the last *newest* commits, or for all, through a newly opened *connection*."""
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)
 
 
 def _serial(connection: Any, oid: bytes) -> bytes:
-    """Return the ID of the transaction that last wrote an object, or ``b""`` if it is missing."""
+    """Return the ID of the latest transaction of an object; ``b""`` if the object is missing."""
     try:
         serial: bytes = connection._storage.load(oid)[1]
     except POSKeyError:

@@ -16,7 +16,7 @@ from zodbshootout.model.storage_facts import Place
 _OPEN_FILES = Path("/dev/fd")
 """The directory that lists the open files of a process, on Linux and macOS."""
 Peer = tuple[Address, Place]
-"""The other end of a connection: its address, and the place where it is."""
+"""The other end of a connection: its address and its place."""
 Socket = tuple[int, str]
 """The number and the local address of a socket, which identify it on this machine."""
 
@@ -35,7 +35,7 @@ def sockets() -> frozenset[Socket]:
 
 
 def place_of(servers: Collection[Peer]) -> Place | None:
-    """Return where *servers* run: elsewhere if any does; ``None`` if there are none."""
+    """Return where *servers* run: elsewhere if at least one does; ``None`` without servers."""
     places = {place for _, place in servers}
     return Place.ELSEWHERE if Place.ELSEWHERE in places else next(iter(places), None)
 

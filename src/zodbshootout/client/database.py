@@ -1,4 +1,4 @@
-"""The DB of a contender: opening it, and operations on its storages and their caches."""
+"""Open the DB of a contender, and operate on its storages and their caches."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def open_storage(storage: Storage) -> Any:
 
 
 def _ready(storage: Storage) -> Any:
-    """Return a contender's section in which the addresses to connect to are replaced."""
+    """Return a contender's section with its addresses replaced, ready to be opened."""
     section = section_of(storage)
     settle(section)
     reroute(section, partial(_routed, storage))
@@ -82,9 +82,9 @@ def _routed(storage: Storage, address: Address, *, is_cache: bool = False) -> Ad
 
 
 def addresses_of(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of a contender's servers, and whether each is that of a cache.
+    """Return the addresses of a contender's servers, and whether each belongs to a cache.
 
-    Nothing is opened.
+    This opens nothing.
     """
     if storage.uri:
         import zodburi
@@ -144,7 +144,7 @@ def _open_uri(uri: str, route: Route) -> Any:
 
 
 def _section_of(factory: Any) -> Any:
-    """Return the section in the file that a zconfig: URI names; ``None`` for any other URI."""
+    """Return the section that the *factory* of a zconfig: URI opens; ``None`` for other URIs."""
     return getattr(factory, "__self__", None)
 
 
@@ -162,7 +162,7 @@ def _with_driver(uri: str) -> str:
 class Database:
     """The DB of a contender, and operations on its storages.
 
-    Close all its connections before closing or reopening it.
+    Close all connections of the DB before you close or reopen it.
     """
 
     db: Any
@@ -239,7 +239,7 @@ class Database:
         )
 
     def _prefetches(self) -> bool:
-        """Return whether prefetching has an effect: a connection uses its own storage."""
+        """Return whether connections' storages prefetch; they may differ from the DB's storage."""
         if not IMVCCStorage.providedBy(self.db.storage):
             return hasattr(self.db.storage, "prefetch")
         instance = self.db.storage.new_instance()
@@ -249,7 +249,7 @@ class Database:
             instance.release()
 
     def _new_root(self) -> str:
-        """Return the serial of the root if it is empty and the storage with the data is unknown."""
+        """Return an empty root's serial if the type of the storage with the data is unknown."""
         # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""
@@ -271,7 +271,7 @@ class Database:
 
     @property
     def storage_name(self) -> str:
-        """The class of the outermost storage, followed by those inside transparent wrappers."""
+        """The classes of the outermost storage and of the storages in transparent wrappers."""
         layer = self._outermost
         names = [layer.name]
         while layer.transparent and layer.inner:
@@ -302,7 +302,7 @@ class Database:
     def run_sql(self, statements: Sequence[str]) -> None:
         """Run SQL statements.
 
-        :raises CheckFailed: if one fails, or the storage has no SQL database
+        :raises CheckFailed: if a statement fails, or the storage has no SQL database
         """
         try:
             ran = any(layer.run_sql(statements) for layer in self._written_to)
@@ -320,7 +320,7 @@ class Database:
     def pack(self, until: float | None = None) -> None:
         """Remove old revisions and garbage; the storage's exceptions propagate.
 
-        Everything before the time *until*, by default :meth:`time_after_all`, is packed.
+        Old means replaced before the time *until*, which is :meth:`time_after_all` by default.
         """
         self.db.pack(self.time_after_all() if until is None else until)
 
@@ -344,7 +344,7 @@ class Database:
             layer.vacuum()
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove the remains of an earlier pack that make the next one fail; return their names."""
+        """Remove the remains of earlier packs that make a pack fail; return the remains' names."""
         return tuple(name for layer in self._written_to for name in layer.forget_pack())
 
     def existing(self, oids: Sequence[bytes]) -> int:
@@ -360,7 +360,7 @@ class Database:
         return True
 
     def time_after_all(self) -> float:
-        """Return a time after all transactions, as ``time.time`` does."""
+        """Return a time after all transactions, in seconds as from ``time.time``."""
         # A server's clock may be ahead of this host's.
         latest: float = TimeStamp(self.db.lastTransaction()).timeTime()
         return max(time.time(), latest + 1.0)
@@ -399,7 +399,7 @@ class Database:
         self._check_empty(witness)
 
     def destroy(self) -> bytes | None:
-        """Destroy all data, blobs included, and close the DB; return some object's OID."""
+        """Destroy all data, blobs included, and close the DB; return a destroyed object's OID."""
         directories = [_blob_directory(layer.storage) for layer in self._stack]
         witness = self._some_object()
         if not any(layer.zap(self.db) for layer in self._stack):
@@ -443,7 +443,7 @@ class Database:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Let connections start with an empty pickle cache; return the name of that cache."""
+        """Have connections open with an empty pickle cache; return the name of that cache."""
         resetCaches()
         return (PICKLE_CACHE,)
 
@@ -481,18 +481,18 @@ class Database:
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
     def start_files(self) -> list[Path]:
-        """Return the files that closing the DB writes in order to open it faster."""
+        """Return the files that closing the DB writes, so that the DB opens faster next time."""
         return [path for layer in self._stack for path in layer.start_files()]
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         """Return the bytes that the database takes on disk, as far as its storage knows them.
 
-        A closed storage knows nothing.  *blobs* are counted on demand only: there may be many.
+        A closed storage knows nothing.  Blobs count only if *blobs* is true: there may be many.
         """
         return self._outermost.disk_size(blobs=blobs) if self._is_open else DiskSize()
 
     def cache_use(self) -> CacheUse | None:
-        """Return the hits and misses of the storage's cache; ``None`` if they are not counted."""
+        """Return the hits and misses of the storage's cache; ``None`` if nothing counts them."""
         use = self._outermost.combined_cache_use()
         if use is None:
             return None

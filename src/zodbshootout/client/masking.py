@@ -15,7 +15,7 @@ STARS = "***"
 SHORT = 8
 """Up to this number of characters, a secret is masked only if it is a whole word."""
 _BEGIN = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
-"""The beginning of a word, which may follow an escape for another character."""
+"""The beginning of a word, also right after an escape such as ``%20``."""
 
 
 class Mask:

@@ -19,7 +19,7 @@ BENCHMARK_OF: Mapping[str, type[Benchmark]] = {
     "copy": Backup,
     "vacuum": Vacuum,
 }
-"""The benchmarks whose iterations are operations, by the name of the operation."""
+"""The benchmark that does each operation, by the operation's name."""
 OPERATION_CALLS = frozenset(
     {"prepare_operation", "start_operation", "operation_times", "finish_operation"}
 )
@@ -29,7 +29,7 @@ OPERATION_CALLS = frozenset(
 class TimedCall(threading.Thread):
     """A call in its own thread, with the times at which it began and ended.
 
-    The times are those of the clock that times clients.
+    The clock is the one that times clients.
     """
 
     def __init__(self, call: Callable[[], None]) -> None:
@@ -42,12 +42,12 @@ class TimedCall(threading.Thread):
         self.began = time.perf_counter()
         try:
             self._call()
-        except BaseException as error:  # noqa: BLE001 - raised where the end is waited for
+        except BaseException as error:  # noqa: BLE001 - times() raises it
             self._error = error
         self.ended = time.perf_counter()
 
     def times(self) -> tuple[float, float] | None:
-        """Return when the call began and ended, ``None`` if it is running; raise its exception."""
+        """Return when the call began and ended, or ``None`` while it runs; raise its exception."""
         if self.is_alive():
             return None
         if self._error is not None:
@@ -61,7 +61,7 @@ class TimedCall(threading.Thread):
 
 
 class Operation:
-    """Do a single iteration of a benchmark in its own thread.
+    """Do a single iteration of a benchmark in a separate thread.
 
     The benchmark's preparation and checks are not part of the operation.
     """
@@ -95,7 +95,7 @@ class Operation:
 
         Return the numbers that the benchmark counts, as metadata.
 
-        :raises CheckFailed: if it did not do what it should have
+        :raises CheckFailed: if the operation did not do what it should have
         """
         try:
             self._benchmark.check(1)

@@ -23,11 +23,11 @@ from zodbshootout.model.storage_facts import EMPTY_AND_READ_ONLY, StorageInfo
 TASKS = frozenset({"inspect", "prepare"})
 """The functions of this module that another process may call."""
 TRANSACTION_SIZE = 1000
-"""The number of objects after which a transaction is committed, unless they are large."""
+"""The number of new objects after which to commit, unless the objects are large."""
 STEP_PREFIX = "step: "
 """The prefix of the lines in which a worker prints what it is doing."""
 STEP_INTERVAL = 1.0
-"""The minimum time between two such lines, in seconds."""
+"""The minimum time between two lines with :data:`STEP_PREFIX`, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class Preparation:
     """Whether to destroy all data first."""
     pack: bool = False
     may_write: bool = False
-    """Whether the database may be written to even if it contains data of other applications."""
+    """Whether zodbshootout may write to a database with data of other applications."""
     is_swept: bool = False
-    """Whether several database sizes are measured, so that none may be larger than requested."""
+    """Whether the run measures several database sizes, so that a larger database is an error."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
-    """Open a contender, and return what its storage reports about itself.
+    """Open a contender, and describe its storage.
 
     Exceptions of ZConfig, ZODB and the storage propagate.
 
     :raises CheckFailed: if an SQL statement fails
-    :raises Unsupported: if it cannot be opened with its configuration, or for these clients
+    :raises Unsupported: if the contender cannot be opened as configured, or by these clients
     """
     before, others = set(sys.modules), peers()
     try:
@@ -66,9 +66,9 @@ def inspect(storage: Storage) -> StorageInfo:
 def prepare(preparation: Preparation) -> None:
     """Bring a database into the state that a benchmark expects, before any client starts.
 
-    :raises Failed: if the benchmark would have to write to a database that is protected
-    :raises Unsupported: if the database is read-only, or should be packed but cannot be
-    :raises NotZapped: if its data cannot be destroyed
+    :raises Failed: if a database with data of others would have to be written to
+    :raises Unsupported: if the database lacks objects but is read-only, or cannot be packed
+    :raises NotZapped: if the data cannot be destroyed
     """
     # Look for others' data here, not in inspect(): reading an empty SQLite database leaves
     # statistics in it that later make RelStorage scan whole tables for every store.
@@ -177,14 +177,14 @@ def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]
 
 
 def fill(database: Database, parameters: Parameters) -> None:
-    """Add filler until the database has ``min_objects``, not counting those of benchmarks."""
+    """Add filler up to ``min_objects``, not counting the objects of benchmarks."""
     if parameters.min_objects:
         with database.connected() as connection:
             fill_up(connection, parameters, _progress(parameters))
 
 
 def _progress(parameters: Parameters) -> Callable[[int], None]:
-    """Return a function that prints the number of objects so far, at limited frequency."""
+    """Return a function that prints the number of objects so far, but not too often."""
     next_line = time.monotonic() + STEP_INTERVAL
 
     def note(total: int) -> None:

@@ -1,7 +1,7 @@
-"""The protocol between a crew and a client: orders, reports, and the clock that both read.
+"""The protocol between a crew and a client: orders, reports, and a common clock.
 
-Each order is answered by one report, over a queue, a pipe or a network.  Orders and reports can be
-pickled.  In addition, a client reports ``None`` once it is set up.
+A client answers each order with one report, over a queue, a pipe or a network.  Orders and reports
+can be pickled.  In addition, a client reports ``None`` once it is set up.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.usage import Period
 
 SPIN = 0.0003
-"""The clock is polled for this many seconds before an instant, because sleep is less precise."""
+"""Seconds for which :meth:`SystemClock.wait_until` polls the clock, as sleeping is imprecise."""
 
 
 class Clock(Protocol):
-    """A clock in seconds, of which only differences count; all clients on a host share it."""
+    """The clock of all clients on a host, in seconds since an arbitrary instant."""
 
     def now(self) -> float:
         """Return the time."""
 
     def wait_until(self, instant: float) -> None:
-        """Return at *instant*, or at once if it has passed."""
+        """Wait until *instant*; return at once if it has passed."""
 
 
 class SystemClock:
-    """The clock of this host, the same for all processes on Linux and macOS."""
+    """The clock of this host; on Linux and macOS, all processes share it."""
 
     now = staticmethod(time.perf_counter)
 
     def wait_until(self, instant: float) -> None:
         while (left := instant - self.now()) > 0:
-            # Other threads and processes that wait for this processor run meanwhile.
+            # Even a sleep of 0 seconds lets other threads and processes use this processor.
             time.sleep(max(0.0, left - SPIN))
 
 
@@ -46,16 +46,16 @@ class Prepare:
 
     iterations: int
     counts: bool = True
-    """Whether it contributes to a value; if so, clients go on until the last one is done."""
+    """Whether the stretch contributes to a value; if so, each client goes on until all are done."""
     first: int | None = None
-    """The number of its first iteration; ``None`` to continue from the previous stretch."""
+    """The number of the first iteration; ``None`` to continue from the previous stretch."""
     rate: float = 0.0
-    """The arrival rate of all clients together, in iterations a second; 0 if none is given."""
+    """The arrival rate of all clients together, in iterations per second; 0 for no rate."""
     empty: bool = False
-    """Whether its iterations do nothing, which shows the rates that the harness can reach."""
+    """Whether the iterations do nothing, to show the rates that the harness can reach."""
     continues: bool = False
-    """Whether it continues the queue of the previous stretch: no uncounted iterations come
-    first, and the schedule leaves out the time between the stretches."""
+    """Whether the stretch goes on with the schedule of the previous stretch, without uncounted
+    iterations first and without the time between the two stretches."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,19 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Begin no more iterations: all clients are done; the answer is a :class:`Stretch`."""
+    """Begin no more iterations, because all clients are done; the answer is a :class:`Stretch`."""
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """A client's schedule of its counted iterations, and its delays behind it, in seconds."""
+    """How a client kept to the schedule of its counted iterations; all times are in seconds."""
 
     responses: float
-    """The sum of their latencies, each from the instant at which an iteration was due."""
+    """The sum of the latencies, each from the instant at which the iteration was due."""
     lags: Latencies
-    """The delays between the instants at which iterations were due and their starts."""
+    """For each iteration, the delay from the instant at which it was due to its start."""
     lag_growth: float
-    """The mean lag in the second half of the iterations minus that in the first half."""
+    """The mean lag in the second half of the iterations minus the mean lag in the first half."""
     scheduled: float
     """The time from the scheduled start of the first iteration to that of the last one."""
     taken: float
@@ -91,19 +91,19 @@ class Pacing:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Measurements of a client between a start and a stop."""
+    """What a client measured between a start and a stop."""
 
     progress: Progress
     latencies: Latencies
     """Latencies of the counted iterations."""
     pause: float
-    """Seconds between iterations, up to the last counted one."""
+    """Seconds of all pauses before the last counted iteration."""
     late: float
-    """Seconds by which the client missed the agreed instant."""
+    """Seconds from the agreed instant until the client was ready; 0 if it was in time."""
     waited: float
     """Seconds from the agreed instant until the client got a processor."""
     done: int
-    """Iterations, uncounted ones included."""
+    """The number of iterations, including uncounted ones."""
     counts: Mapping[str, int]
     """The numbers of loads, stores and so on, in all iterations."""
     cleared: tuple[str, ...]
@@ -113,12 +113,12 @@ class Stretch:
     pacing: Pacing | None = None
     """``None`` if the iterations had no schedule."""
     period: Period = field(default_factory=Period)
-    """The use of the machine by the client's process, at the start and at the stop."""
+    """What the client's process had used of the machine at the start and at the stop."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Call a method by its name, off the clock; the answer is its result."""
+    """Call a method, off the clock; the answer is the method's result."""
 
     name: str
     args: tuple[Any, ...] = ()
@@ -126,7 +126,7 @@ class Call:
     def on(self, target: object, allowed: Collection[str]) -> Any:
         """Call the method of *target*, and return its result.
 
-        :raises ValueError: if its name is not among those *allowed*
+        :raises ValueError: if the method's name is not in *allowed*
         """
         if self.name not in allowed:
             raise ValueError(f"{self.name!r} cannot be called here")
@@ -143,4 +143,4 @@ class Channel(Protocol):
         """Wait for the next order."""
 
     def poll(self) -> bool:
-        """Return whether an order has come; let other clients run meanwhile."""
+        """Let other clients run, and return whether an order has come."""

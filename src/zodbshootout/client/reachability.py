@@ -20,9 +20,9 @@ class Requirement:
     addresses: tuple[Address, ...]
     """Alternative addresses: the server is running if one of them accepts connections."""
     missing_message: str
-    """The message if it is not running: what is missing, and how to start it."""
+    """The message if the server is not running, with a way to start it."""
     storage: str = ""
-    """The name by which the server knows the storage; empty if it does not use names."""
+    """The name by which the server knows the storage; empty if the server uses no names."""
 
     def obstacle(self) -> str | None:
         """Return why the server keeps the storage from being opened, or ``None``."""
@@ -30,7 +30,7 @@ class Requirement:
 
 
 def is_here(address: Address) -> bool:
-    """Return whether an address is evidently one of this host."""
+    """Return whether an address evidently belongs to this host."""
     if isinstance(address, str):
         return True
     host = address[0] or "localhost"

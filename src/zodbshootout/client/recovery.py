@@ -1,4 +1,4 @@
-"""Iterations that fail while a server restarts: repeating them, and looking for lost commits."""
+"""Repeat iterations that fail while a server restarts, and look for lost commits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from zodbshootout.client.commits import CHECKED_AT_ONCE, CommitLog
 from zodbshootout.client.connections import Socket, sockets
 
 PATIENCE = 60.0
-"""Seconds after which an iteration that keeps failing fails the client."""
+"""Seconds for which a client repeats a failing iteration before the client gives up."""
 PAUSE = 0.02
-"""Seconds between two attempts."""
+"""Seconds between two attempts at an iteration."""
 HUNDRED = 100
 
 
@@ -22,30 +22,29 @@ class Recovered(NamedTuple):
     """How one client came through the restart of a server."""
 
     failed: int
-    """Errors that reached the application."""
+    """The number of errors that reached the application."""
     acknowledged: int
-    """Commits that the storage acknowledged."""
+    """The number of commits that the storage acknowledged."""
     lost: int
-    """Acknowledged commits that no longer exist."""
+    """The number of acknowledged commits that no longer exist."""
     ends: list[float]
-    """The instants at which the first iterations after the server's end were completed."""
+    """The instants at which the first iterations ended after the server was gone."""
     connected: Mapping[Socket, float]
-    """The instants at which the process's connections were first seen."""
+    """The instant at which the client first saw each connection of its process."""
 
 
 class Recovery:
     """Runs a benchmark's iterations, and repeats those that fail."""
 
     def __init__(self, benchmark: Benchmark, supply: Callable[[], int]) -> None:
-        """Run the iterations of stretches; *supply* returns how many a stretch is prepared for."""
+        """Run iterations of *benchmark*; *supply* returns how many the stretch is prepared for."""
         self._benchmark = benchmark
         self._supply = supply
         self._log = benchmark.client.commit_log = CommitLog()
         self.since = 0
-        """Iterations of the stretch before the latest failure, which the benchmark's check
-        leaves out."""
+        """The number of iterations before the stretch's latest failure; they are not checked."""
         self.done = 0
-        """Iterations of the stretch so far."""
+        """The number of iterations in the stretch so far."""
         self._failed = 0
         self._ends: list[float] = []
         self._connected: dict[Socket, float] = {}
@@ -57,7 +56,7 @@ class Recovery:
     def run(self) -> None:
         """Do an iteration, and repeat it while it fails.
 
-        :raises CheckFailed: if the storage did something wrong, which is not repeated
+        :raises CheckFailed: if the storage did something wrong; the iteration is not repeated
         """
         try:
             self._benchmark.run()
@@ -102,7 +101,7 @@ class Recovery:
         self.since = self.done
 
     def _prepare_alone(self) -> None:
-        """Prepare without waiting for the DB's other clients, which may not have failed."""
+        """Prepare the benchmark without waiting for neighbours, which may not have failed."""
         client = self._benchmark.client
         others, client.neighbours = client.neighbours, Neighbours(1, client.index)
         try:
@@ -111,11 +110,11 @@ class Recovery:
             client.neighbours = others
 
     def recovered(self, gone: float) -> Recovered:
-        """Look for all commits; describe the recovery from a restart.
+        """Look for all acknowledged commits, and describe the recovery from a restart.
 
         *gone* is the time at which the server was gone, on the clock that times iterations.
         """
-        self._note_connections()  # before opening one to look for commits
+        self._note_connections()  # without the connection that is opened to look for commits
         log = self._log
         with self._benchmark.client.second_connection() as connection:
             log.look_for(connection)

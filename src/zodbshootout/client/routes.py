@@ -1,4 +1,4 @@
-"""The addresses of servers in DSNs and URIs, and their replacement."""
+"""Find and replace the addresses of servers in DSNs and URIs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Route(Protocol):
     """A function that returns the address to connect to instead of a server's own."""
 
     def __call__(self, address: Address, *, is_cache: bool = False) -> Address:
-        """Return that address; *is_cache* says that the server caches what a database has."""
+        """Return the address to use instead of *address*; *is_cache* is true for cache servers."""
 
 
 POSTGRESQL_PORT = 5432
 _DEFAULT_PORTS = {"zeo": 9991, "postgres": POSTGRESQL_PORT, "mysql": 3306}
-"""The ports of zodburi and of RelStorage's URIs, by scheme."""
+"""The default ports in URIs of zodburi and RelStorage, by scheme."""
 _CONNINFO = re.compile(r"(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s']+))")
 _MEMCACHED = re.compile(
     r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(?P<weight>:\d+)?"
@@ -34,7 +34,7 @@ _VERIFIES_NAMES = "verify-full"
 
 
 def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
-    """Return the addresses that *reroute* would replace, and whether each is that of a cache."""
+    """Return the addresses that *reroute* would replace, and whether each belongs to a cache."""
     named: dict[Address, bool] = {}
 
     def note(address: Address, *, is_cache: bool = False) -> Address:
@@ -46,14 +46,14 @@ def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
 
 
 def in_dsn(dsn: str, route: Route) -> str:
-    """Return a PostgreSQL DSN with other addresses; unchanged if it names no host.
+    """Return a PostgreSQL DSN with its addresses replaced; unchanged if it names no host.
 
-    If a setting occurs several times, libpq and pg8000 use the last one.  Errors in a DSN are
-    reported when it is opened.
+    The new settings are appended, because libpq and pg8000 use the last value of a setting.  An
+    invalid DSN stays as it is: the driver reports the error.
     """
     with suppress(ValueError):
         settings = settings_of(dsn)
-        if path := settings.get("unix_sock"):  # of pg8000; libpq refuses it
+        if path := settings.get("unix_sock"):  # a setting of pg8000, which libpq refuses
             routed = route(path)
             return dsn if routed == path else f"{dsn} unix_sock='{routed}'"
         if settings.get("host") or settings.get("hostaddr"):
@@ -83,7 +83,7 @@ def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_quer
 def settings_of(dsn: str) -> Mapping[str, str]:
     """Return the settings in a PostgreSQL DSN, by the rules of libpq.
 
-    :raises ValueError: if it is a URL that cannot be parsed
+    :raises ValueError: if the DSN is a URL that cannot be parsed
     """
     if not re.match(r"postgres(ql)?://", dsn):
         matches = _CONNINFO.finditer(dsn)
@@ -106,7 +106,7 @@ def _of_postgresql(host: str, port: str, route: Route) -> tuple[str, str]:
 
 
 def in_uri(uri: str, route: Route) -> str:
-    """Return a zodburi URI with other addresses; unchanged if it names no server."""
+    """Return a zodburi URI with its addresses replaced; unchanged if it names no server."""
     scheme, _, rest = uri.partition("://")
     default = _DEFAULT_PORTS.get(scheme)
     if default is None:
@@ -133,12 +133,12 @@ def in_uri(uri: str, route: Route) -> str:
         settings["cache_servers"] = ",".join(in_cache_server(server, route) for server in named)
     if path or servers:
         parts = parts._replace(query=urlencode(settings))
-    # urllib leaves out an empty host.
+    # urllib would leave out the slashes before an empty host.
     return f"{scheme}://{parts.netloc}{parts._replace(scheme='', netloc='').geturl()}"
 
 
 def in_cache_server(server: str, route: Route) -> str:
-    """Return an item of ``cache-servers``, as pylibmc expects it, with its address replaced.
+    """Return an item of ``cache-servers``, in pylibmc's notation, with its address replaced.
 
     Addresses that are reached over UDP begin with :data:`UDP`.
     """
@@ -153,7 +153,7 @@ def in_cache_server(server: str, route: Route) -> str:
 
 
 def memcached_address(server: str) -> Address | None:
-    """Return the address of a memcached (TCP or a Unix socket), or ``None`` for UDP and others."""
+    """Return a memcached's address, TCP or a Unix socket; ``None`` for any other protocol."""
     path = server.removeprefix("unix:")
     if path.startswith("/"):
         return path

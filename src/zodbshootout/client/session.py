@@ -1,4 +1,4 @@
-"""A client's session: it carries out the orders of a crew, in a process, thread or greenlet."""
+"""A client's session, which carries out the orders of a crew in a process, thread or greenlet."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from zodbshootout.model.storage_facts import DiskSize
 from zodbshootout.model.usage import Period
 
 POLL_INTERVAL = 0.0005
-"""Seconds between polls for an order in uncounted iterations; a poll is a gap in the load."""
+"""Seconds between polls for an order during uncounted iterations; a poll is a gap in the load."""
 MAX_NOTED = 2**17
-"""The maximum number of noted ends of uncounted iterations; beyond it every other is dropped."""
+"""How many ends of uncounted iterations to keep; if there are more, half of them are dropped."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -38,7 +38,7 @@ CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered
 def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
     """Open a benchmark, and carry out orders until the order to leave.
 
-    The report of an exception is a :class:`~zodbshootout.model.outcome.Failure`, and is the last.
+    After an exception, the last report is a :class:`~zodbshootout.model.outcome.Failure`.
     """
     try:
         benchmark = open_benchmark()
@@ -47,7 +47,7 @@ def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clo
         Session(channel, benchmark, clock).follow_orders()
     except threading.BrokenBarrierError as error:
         channel.send(failure_of(error, secondary=True))
-    except BaseException as error:  # noqa: BLE001 - the cell's isolation begins here
+    except BaseException as error:  # noqa: BLE001 - only this cell may fail
         channel.send(failure_of(error))
 
 
@@ -63,10 +63,10 @@ class Session:
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
-        """The number of each stretch in a value, counted from 0."""
+        """The numbers of the stretches of a value, from 0."""
         self._lead = self._supply = 0
         self._behind = 0.0
-        """Seconds by which the latest iteration ended after it was due."""
+        """Seconds from when the latest iteration was due until it ended."""
         self._has_left = False
         restarts = benchmark.client.parameters.operation in RESTARTS
         self._recovery = Recovery(benchmark, lambda: self._supply) if restarts else None
@@ -155,8 +155,8 @@ class Session:
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while other clients still have counted iterations to do.
 
-        If clients can block each other, no client does more uncounted than counted iterations,
-        because it could keep the others from finishing.
+        If clients can block each other, no client does more uncounted than counted iterations, or
+        it could keep the others from finishing.
         """
         if not self._goes_on:
             return
@@ -193,9 +193,9 @@ class Session:
         return peers()
 
     def memory(self) -> int:
-        """Return the bytes of memory that the process uses now, without garbage.
+        """Collect garbage, and return the bytes of memory that the process uses now.
 
-        The collector is frozen during stretches, so garbage would otherwise stay for long.
+        Garbage may be old, because the collector ignores objects that are frozen in stretches.
         """
         gc.collect()
         return memory_now()
@@ -226,7 +226,7 @@ class StretchTimer:
         """The number of iterations so far, including uncounted ones."""
         self._origin = self._start = self._late = self._waited = 0.0
         self.behind = 0.0
-        """Seconds by which the latest iteration ended after it was due; 0 without a schedule."""
+        """Seconds from when the latest iteration was due until it ended; 0 without a schedule."""
         self._lead = 0
         """The number of uncounted iterations before the counted ones."""
         self._starts = array("d")
@@ -240,13 +240,13 @@ class StretchTimer:
     def start(self, instant: float) -> None:
         """Wait for the *instant* at which all clients start.
 
-        A client's time starts at *instant* or, if it is late, when it calls this method: a wait for
-        a CPU or the GIL afterwards is part of its time.  The time of a single client starts when
-        the wait is over.
+        A client's time starts at *instant* or, if the client is late, when it calls this method;
+        waiting for a processor or the GIL is part of that time.  If there is only one client, its
+        time starts when the wait is over.
         """
         now = self._clock.now
         self._late = max(0.0, now() - instant)
-        helpers = helpers_now()  # which takes long if there are any
+        helpers = helpers_now()  # this takes long if there are helpers
         self._clock.wait_until(instant)
         self._used_before = usage_now(helpers)
         began = now()
@@ -268,11 +268,11 @@ class StretchTimer:
         self.done = self._iterations
 
     def stop(self) -> None:
-        """Note the process's use of the machine after the last iteration."""
+        """Record what the process has used of the machine so far."""
         self._used_after = usage_now()
 
     def wait_until_due(self) -> bool:
-        """Wait briefly for the start of the next uncounted iteration; return whether it is due."""
+        """Wait briefly until the next uncounted iteration is due; return whether it is."""
         return True
 
     def _without_pause(self) -> None:
@@ -312,7 +312,7 @@ class StretchTimer:
         self._note_uncounted()
 
     def _pause_with(self, action: Callable[[], None]) -> None:
-        """Do work between two iterations, and note its processor time."""
+        """Call *action* between two iterations, and add up its processor time."""
         before = time.thread_time()
         action()
         self._cpu_of_pauses += time.thread_time() - before
@@ -397,9 +397,9 @@ class StretchTimer:
 class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
-    An iteration begins when it is due, or when the previous one has ended if that is later.  Its
-    latency counts from the instant at which it was due or, if that is later, from the end of its
-    wait for another client.
+    An iteration begins when it is due or, if that is later, when the previous one has ended.  An
+    iteration's latency counts from the instant at which it was due or, if that is later, from the
+    end of its wait for another client.
     """
 
     def __init__(
@@ -409,11 +409,10 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds by which the schedule begins before the start: the delay at the end of the
-        previous stretch."""
+        """Seconds by which the previous stretch ended late: the schedule begins so much earlier."""
         self._schedule = schedule
         self.run = benchmark.run
-        """Do an iteration."""
+        """A function that does an iteration."""
         self._lead = lead
         self._next: float | None = None
         """The instant at which the next iteration is due; ``None`` until it is computed."""

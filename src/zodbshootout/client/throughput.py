@@ -13,7 +13,7 @@ MIN_POINTS = 32
 
 
 def most_points(clients: int) -> int:
-    """Return how many points each of *clients* keeps; the more clients, the fewer points."""
+    """Return how many points each of *clients* clients keeps: the more clients, the fewer."""
     return max(MIN_POINTS, math.ceil(MAX_POINTS / math.sqrt(clients)))
 
 
@@ -29,7 +29,7 @@ class Progress:
     times: Sequence[float]
     """The times at which iterations, or batches of them, ended."""
     done: Sequence[int]
-    """Iterations done by these times; the first number is the size of a batch."""
+    """For each time, the iterations done by then; the first number is the size of a batch."""
 
     def iterations(self, time: float) -> int:
         """Return how many iterations had ended by *time*, interpolated if points were dropped."""
@@ -48,11 +48,11 @@ class Progress:
 
 
 def kept_indices(counted: int, total: int, clients: int) -> list[int]:
-    """Return the indices of the points to keep of a client with *total* points, one of *clients*.
+    """Return the indices of the points that each of *clients* clients keeps of its *total* points.
 
-    The first *counted* points are the ends of counted iterations.  Their last one, the last of all
-    and the first two are always kept; the first two because all clients end their first iterations
-    at about the same time.
+    The first *counted* points are the ends of counted iterations.  The last counted point and the
+    very last point are always kept.  So are the first two points, because all clients end their
+    first iterations at about the same time.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
@@ -61,8 +61,8 @@ def kept_indices(counted: int, total: int, clients: int) -> list[int]:
 class Total:
     """The sum of the iterations of several clients.
 
-    Iterations count when their batch ends.  Between points from which others were dropped, the
-    number is interpolated, minus half a batch: at a random time, half a batch has been done on
+    Iterations count when their batch ends.  If points were dropped between two others, the number
+    there is interpolated, minus half a batch: at a random time, half a batch has been done on
     average but does not count yet.
     """
 
@@ -113,7 +113,7 @@ class Total:
 class Throughput:
     """The throughput of all clients together: :attr:`iterations` / :attr:`seconds`.
 
-    Both are sums over the clients' spans; see :func:`throughput`.
+    Both attributes are sums over the clients' spans; see :func:`throughput`.
     """
 
     iterations: float
@@ -123,20 +123,21 @@ class Throughput:
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     """Return the throughput of *clients*, each with *counted* counted iterations.
 
-    For a single client, it is these iterations and the time from its start to the end of the last
-    of them.
+    A single client's throughput is the number of its counted iterations, divided by the time from
+    its start to the end of the last one.
 
-    If there are several, each client's span is from the end of its first iteration to the end of
+    If there are several clients, each has a span: from the end of its first iteration to the end of
     its last counted one.  An iteration of any client counts in every span in which it ends; the
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
-    thing at a time and the clients wait for each other, this is the throughput of the storage,
-    however unfair it is to some clients.  If they do not wait, a client's own iterations fill its
-    span exactly, and the span cuts off as many iterations of the others at one end as at the other.
+    thing at a time and the clients wait for each other, this quotient is the storage's throughput,
+    however unfair the storage is to some clients.  If clients do not wait, a client's iterations
+    fill its span, and the span cuts off as many of the others' iterations at its start as at its
+    end.
 
-    Spans exclude first iterations, which would distort the figure: all begin at once, and those
-    that the storage serves first do not wait.  If each client does only one iteration, the
-    throughput is that of all iterations between the start and the end of the slowest client, which
-    is less than the clients could have achieved, because the faster ones wait.
+    Spans exclude first iterations, which would distort the throughput: all clients begin at once,
+    and the first to be served do not wait.  If each client does only one iteration, the throughput
+    is the number of all iterations, divided by the time until the slowest client ends.  The clients
+    could achieve more, because the faster ones wait.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

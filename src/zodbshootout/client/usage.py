@@ -14,17 +14,17 @@ from pathlib import Path
 from zodbshootout.model.usage import Usage
 
 BLOCK = 512
-"""Bytes of a block as ``getrusage`` counts output."""
+"""The bytes in a block; ``getrusage`` counts output in blocks."""
 _MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
-"""The unit of peak memory in bytes, the only figure whose unit differs among systems."""
+"""The bytes in the unit of peak memory that ``getrusage`` uses on this system."""
 FRESH = 0.001
-"""Seconds for which threads share one answer about the processor time of helpers."""
+"""Seconds for which threads reuse a measurement of the helpers' processor time."""
 not_helpers: set[int] = set()
-"""The IDs of processes that this one started for the harness, not for a storage."""
+"""The IDs of processes that this process started for the harness, not for a storage."""
 
 
 def memory_now() -> int:
-    """Return the bytes of memory that this process uses, or its peak if that is not known."""
+    """Return how much memory this process uses, in bytes; its peak if the system does not say."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - a Path is slower
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -33,9 +33,9 @@ def memory_now() -> int:
 
 
 def usage_now(helpers: float | None = None) -> Usage:
-    """Return what this process has used so far; without helpers, the call takes a microsecond.
+    """Return what this process has used so far.
 
-    *helpers* is a recent result of :func:`helpers_now`.
+    *helpers* is a recent result of :func:`helpers_now`, which takes long if there are helpers.
     """
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -49,9 +49,9 @@ def usage_now(helpers: float | None = None) -> Usage:
 
 
 def helpers_now() -> float:
-    """Return the seconds of processor time of all processes that this one started.
+    """Return the seconds of processor time of all processes that this process started.
 
-    Running ones are included on Linux only.
+    On systems other than Linux, processes that still run are left out.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -98,10 +98,10 @@ def _cpu_of_tree(process: int) -> float:
 
 
 def cpu_of(process: int) -> float:
-    """Return the seconds of processor time of a process and its ended children, on Linux."""
+    """Return the seconds of processor time of a process and of its ended children, on Linux."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        # The clock of clock_getcpuclockid(3) has a resolution of nanoseconds.
+        # This clock of clock_getcpuclockid(3) counts nanoseconds; the file counts only ticks.
         own = time.clock_gettime((~process << 3) | 2)
     except OSError:  # the process has ended
         return 0.0

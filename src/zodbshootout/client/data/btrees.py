@@ -2,7 +2,7 @@
 
 ``IOBTree_120_1000`` is an ``IOBTree`` whose leaves hold up to 120 keys and inner nodes up to
 1000 children.  This module creates such a class when its name is looked up.  Stored records contain
-the name, so any process that loads one finds the class.
+the name, so any process that loads such a record finds the class.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = re.compile(r"(?P<base>IOBTree|OOBTree)_(?P<leaf>[1-9]\d*)_(?P<internal>[
 
 
 def btree_class(base: str, leaf_size: int, internal_size: int) -> Any:
-    """Return a BTree class; 0 means the size of the base, ``IOBTree`` or ``OOBTree``."""
+    """Return a class of BTrees with nodes of these sizes; 0 stands for the size in *base*."""
     cls = _BASES[base]
     if not leaf_size and not internal_size:
         return cls

@@ -3,16 +3,16 @@
 ::
 
     root["zodbshootout"]          an OOBTree
-        "marker"                               a mark that zodbshootout made it
+        "marker"                               a mark that zodbshootout made this BTree
         "update/IOBTree/1000/300/0.5/0/001"    a mapping for each client
-        "read/PersistentMapping/1000/300/0.5/0/001/5"    one of several sets to be read
-        "conflicts/PersistentMapping/1000/300/0.5/0/000"    one for all clients
-        "add/PersistentMapping/1000/300/0.5/0/000"    a holder of the mappings that are added
+        "read/PersistentMapping/1000/300/0.5/0/001/5"    one of a client's mappings to be read
+        "conflicts/PersistentMapping/1000/300/0.5/0/000"    a mapping for all clients
+        "add/PersistentMapping/1000/300/0.5/0/000"    a BTree of the mappings that a client adds
         "grown IOBTree"                        the tree of --grown; see :mod:`.grown`
 
-Benchmarks that only read share one dataset.  Each contender has its own for the others
-("update/zeo/IOBTree/..."), so that its state at the start of a cell depends neither on earlier
-cells nor on other contenders that use the same database.
+Benchmarks that only read share one dataset.  For benchmarks that write, each contender has datasets
+of its own ("update/zeo/IOBTree/..."), so that contenders do not change each other's objects if they
+use the same database.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Root = MutableMapping[str, Any]
 TOP = "zodbshootout"
 """The key in the root under which zodbshootout stores everything."""
 MARKER = "marker"
-"""The key under :data:`TOP` of a mark which shows that zodbshootout created :data:`TOP`."""
+"""The key, under :data:`TOP`, of the mark by which zodbshootout recognizes its own data."""
 
 
 class Dataset(enum.Enum):
@@ -49,19 +49,19 @@ class Dataset(enum.Enum):
     """For each client, a BTree that refers to the mappings which the client adds; see
     :func:`add_empty_mappings`."""
     UPDATE = "update"
-    """Objects that one client changes, in a mapping for each client.
+    """Objects in a mapping for each client, which only that client changes.
 
     A change is an assignment to ``content`` or, with ``--blobs``, a call of ``rewrite(content)``.
     """
     CONFLICTS = "conflicts"
-    """Objects that all clients change, in one mapping, that of client 0.
+    """Objects that all clients change, in the single mapping of client 0.
 
-    They have a ``count`` as well, and resolve conflicts by adding up their counts.
+    These objects also have a ``count``, and resolve conflicts by adding the counts up.
     """
     NEIGHBOURS = "neighbours"
-    """Objects that one client changes and its neighbour reads, in a mapping for each client.
+    """Objects in a mapping for each client, which that client changes and its neighbour reads.
 
-    They count like those of :attr:`CONFLICTS`; there are mappings for at least two clients.
+    The objects have counts like those of :attr:`CONFLICTS`.  At least two clients have mappings.
     """
     WORKLOAD = "workload"
     """The objects of a recorded workload; see :mod:`~zodbshootout.client.data.workload_objects`."""
@@ -72,7 +72,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return the number of clients that have mappings, in a crew of *clients*."""
+        """Return how many clients of a crew of *clients* have mappings."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
@@ -89,12 +89,12 @@ def new_item(dataset: Dataset, parameters: Parameters, content: bytes) -> Any:
 
 
 OBJECTS_TO_READ = 16_384
-"""The number of objects in the sets of all clients, unless a limit below takes precedence."""
+"""The number of objects in the sets of all clients, as far as the limits below allow."""
 MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""Clients have at least :data:`MIN_SETS` sets up to this size, or :data:`MIN_LARGE_SETS`."""
+"""The size of sets beyond which clients need only :data:`MIN_LARGE_SETS`, not :data:`MIN_SETS`."""
 
 
 def sets_to_read(parameters: Parameters) -> int:
@@ -106,7 +106,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many sets a client reads on the clock; the rest keep the load up afterwards."""
+    """Return how many sets a client reads on the clock; uncounted iterations read the rest."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
@@ -151,7 +151,7 @@ def find_objects(
 ) -> Any:
     """Return the mapping that holds a client's set *number*.
 
-    :raises CheckFailed: if it is missing
+    :raises CheckFailed: if the mapping is missing
     """
     ours, key = root.get(TOP, {}), name(dataset, parameters, client, number)
     if key not in ours:
@@ -222,7 +222,7 @@ def grown_tree(root: Root, parameters: Parameters) -> GrownTree:
 
 
 def add_empty_mappings(parent: Any, parameters: Parameters, client: int, count: int) -> list[Any]:
-    """Replace the mappings in *parent*, a client's BTree, by *count* new ones; return these.
+    """Replace the mappings in a client's BTree *parent* by *count* new ones; return the new ones.
 
     The caller commits.
     """

@@ -1,4 +1,4 @@
-"""Divide a workload's transactions among the clients, and schedule their starts."""
+"""Deal the transactions of a workload to the clients, and schedule the transactions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from zodbshootout.model.specification import Parameters
 _READ_AT_ONCE = 200
 """The maximum number of transactions that :meth:`Dealer.before` reads from the trace at once."""
 Dealt = tuple[int, ReplayedTransaction]
-"""The number of a pass over the workload, and one of its transactions."""
+"""The number of a pass over the workload, and a transaction of the workload."""
 
 
 class Dealer:
     """Deals the transactions of a workload to the clients.
 
     A client replays the transactions of certain connections.  In each stretch, all clients get
-    equally many, so some of a busy connection go to the clients that have the fewest.
+    equally many transactions, so some of a busy connection's go to the clients with the fewest.
     """
 
     def __init__(self, parameters: Parameters, client: int) -> None:
@@ -32,14 +32,14 @@ class Dealer:
         self.copy, self.member = divmod(client, self._connections)
         """The number of the client's copy of the workload, and the client's number in that copy."""
         self.members = min(self._connections, size - self.copy * self._connections)
-        """The number of clients that share that copy."""
-        # Copies at the same place in the workload would all demand the same things at once.
+        """The number of clients that share the copy."""
+        # Copies at the same place in the workload would all do the same things at once.
         self._offset = self.copy * self.total // copies(parameters)
         self._parameters = parameters
         self._is_own: Sequence[bool] = ()
         """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
-        """The number to add to a pass that is computed from an iteration's number."""
+        """The difference between the number of a pass and that computed from an iteration."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""
@@ -66,19 +66,19 @@ class Dealer:
         """Return the instants, in seconds, at which the client begins the transactions dealt last.
 
         The clients of a copy share its arrivals, which come in the order of the workload.  With
-        separate ones, a client that was ahead would wait for objects that others have yet to
+        separate arrivals, a client that was ahead would wait for objects that others have yet to
         create, and so be late for its next transactions.
         """
         first = self.copy * self._connections
         clients = range(first, first + self.members)
         of_all = instants(self._parameters, clients, rate, name, continues=continues)
-        # Those of the other clients are skipped here, off the clock.
+        # The arrivals of the other clients are dropped here, off the clock.
         return iter(list(compress(of_all, self._is_own)))
 
     def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
         """Return when the *own* transactions begin, in seconds after the first of *of_all*.
 
-        The list is empty to replay as fast as possible.
+        An empty list means as fast as possible.
         """
         if not self._speed:
             return []
@@ -93,10 +93,10 @@ class Dealer:
         return turn * self._seconds + transaction.started / 1e9
 
     def before(self, trace: Trace, first: int, limit: int) -> Iterator[ReplayedTransaction]:
-        """Return the transactions of the client's connections before *first*, latest first.
+        """Yield the transactions of the client's connections before iteration *first*, backwards.
 
-        At most *limit* transactions of all connections are searched.  The workload's last
-        transaction precedes its first one.
+        Search at most *limit* transactions of all connections.  The workload's last transaction
+        precedes its first one.
         """
         place = self._place(first) % self.total
         stop = place - min(self.total, limit)

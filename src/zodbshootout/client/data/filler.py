@@ -6,7 +6,7 @@
         .chunks                           an IOBTree of Chunks
             .objects                      references to up to CHUNK objects
 
-The root refers to them, so packing keeps them.
+The root refers to all these objects, so packing keeps them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHUNK = 1000
 CHUNK_BYTES = 16 * 1024**2
 """The maximum number of bytes that one transaction writes, unless a single object is larger."""
 CHUNKS_AT_ONCE = 20
-"""Chunks that are written before a transaction adds them to the filler."""
+"""The number of chunks to write before one transaction adds them to the filler."""
 _EMPTY_LIST = b"]q\x03s."
 _END = b"s."
 _OID = b"C\x08"
@@ -62,7 +62,7 @@ def fill_up(
 ) -> int:
     """Add objects up to ``min_objects``; return the number of objects added.
 
-    *note* is called repeatedly with the number of objects so far.
+    Call *note* repeatedly with the number of objects so far.
 
     This ends the transaction of *connection*.  Objects and chunks are stored as records, which is
     faster than pickling each object; another transaction then adds several chunks to the filler.
@@ -116,7 +116,7 @@ def _grow(connection: Any, parameters: Parameters, note: Callable[[int], None]) 
 
 
 def _ghost(connection: Any, oid: bytes) -> Item:
-    """Return a stored item without loading its record, as ``Connection.get`` would."""
+    """Return a stored item as a ghost; ``Connection.get`` would load its record."""
     item = Item.__new__(Item)
     connection._cache.new_ghost(oid, item)
     return item
@@ -168,7 +168,7 @@ def _new_records(storage: Any, contents: list[bytes], parameters: Parameters) ->
 def records(
     oids: Sequence[bytes], contents: Sequence[bytes], *, blobs: bool, revision: bytes = z64
 ) -> list[NewRecord]:
-    """Return records to store *contents* in; *revision* is that of the records they replace."""
+    """Return records with *contents*; *revision* is the revision of the records to replace."""
     if blobs:
         record = pickled(Blob())
         return [NewRecord(oid, record, content, revision) for oid, content in zip(oids, contents)]
@@ -185,13 +185,13 @@ class NewRecord(NamedTuple):
     oid: bytes
     record: bytes
     blob: bytes | None = None
-    """The content of its file, if it is a record of a blob."""
+    """The content of the file, if the record is a blob's."""
     revision: bytes = z64
-    """The revision of the object that it replaces; zeros for a new object."""
+    """The revision of the object that the record replaces; zeros for a new object."""
 
 
 def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:
-    """Store records in one transaction of *storage*; return its ID."""
+    """Store records in one transaction of *storage*; return the transaction's ID."""
     transaction = TransactionMetaData()
     storage.tpc_begin(transaction)
     try:
@@ -212,9 +212,9 @@ def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
     """Return the record of a :class:`Chunk` that refers to objects of class *cls* by their OIDs.
 
-    A pickler would call Python code three times per object to learn whether it is persistent,
-    which takes as long as storing the objects.  A reference in a record is a persistent ID: a
-    tuple of the OID and the class.
+    A pickler would take as long as storing the objects, because it calls Python code three times
+    per object to learn whether the object is persistent.  A reference in a record is a persistent
+    ID: a tuple of the OID and the class.
     """
     empty = pickled(Chunk([]))
     assert empty.endswith(_EMPTY_LIST)
@@ -225,7 +225,7 @@ def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
 
 
 def blob_file(storage: Any, content: bytes) -> str:
-    """Write *content* to a new file that *storage* can take over as a blob; return its path."""
+    """Write *content* to a new file that *storage* can take over as a blob; return the path."""
     descriptor, name = tempfile.mkstemp(dir=storage.temporaryDirectory(), prefix="BUC")
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

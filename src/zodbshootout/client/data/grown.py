@@ -1,13 +1,13 @@
-"""One large BTree with the objects of ``--min-objects``, and the objects under test among them.
+"""One large BTree with the objects of ``--min-objects`` and, among them, the objects under test.
 
 ::
 
     root["zodbshootout"]["grown IOBTree"]     a GrownTree
         .tree                                 an IOBTree with all objects
 
-A mapping of a dataset is then a :class:`Part`: some keys of that tree.  Keys are integers of 31
-bits, which an IOBTree accepts, or such integers in decimal.  Those of ``--min-objects`` are even,
-so that others fit between any two of them.
+With ``--grown``, a mapping of a dataset is a :class:`Part`, which has some keys of this tree.  Keys
+are integers of 31 bits, as in an IOBTree, or texts with their decimal digits.  The keys of
+``--min-objects`` are even, so that a key of an object under test fits between any two of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow; each time uses its own even keys."""
+"""The number of times that a tree can grow, each time by other even keys."""
 LAYER = 2**31 // (2 * LAYERS)
-"""The maximum number of objects that can be added to it at a time."""
+"""The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29
-"""The number of keys for objects that benchmarks add, and for all others under test."""
+"""The number of keys of each kind: for objects that benchmarks add, and for others under test."""
 SCATTER = 0x1E3779B1
 """An odd factor that moves consecutive numbers far apart."""
 
@@ -36,7 +36,7 @@ class GrownTree(Persistent):
     def __init__(self, tree: Any) -> None:
         self.tree = tree
         self.layers = 0
-        """The number of times that it has grown."""
+        """The number of times that the tree has grown."""
         self.total = 0
         """The number of objects of ``--min-objects``."""
         self.placed = 0
@@ -62,7 +62,7 @@ class GrownTree(Persistent):
     def vacant(self, count: int, client: int, clients: int) -> Part:
         """Return a part with random keys that no other client gets.
 
-        One key in millions was used before, for an object with the same content.
+        One in millions of these keys already has an object, with the same content.
         """
         numbers = random.sample(range(ODD_KEYS // clients), count)
         return self._part(4 * (number * clients + client) + 3 for number in numbers)

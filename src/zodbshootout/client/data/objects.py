@@ -22,9 +22,9 @@ from zodbshootout.model.specification import Parameters
 SHORTEST_CONTENT = 8
 """The minimum content size in bytes that distinguishes objects and their revisions."""
 CHUNK = 256
-"""Bytes of a chunk, which is random bytes, then blanks, so that all blocks compress alike."""
+"""Bytes of a chunk: random bytes, then blanks, so that all parts of a content compress alike."""
 BLOCK = 100
-"""Objects whose random bytes are drawn at once, which is faster than one by one."""
+"""The number of objects whose random bytes are drawn at once, to save time."""
 
 
 class Item(Persistent):
@@ -88,7 +88,7 @@ def records_each(parameters: Parameters) -> int:
 
 
 def pickled(thing: Any) -> bytes:
-    """Return the record of an object without references, as a storage gets it."""
+    """Return the record that a storage gets for *thing*, an object without references."""
     record: bytes = ObjectWriter().serialize(thing)
     return record
 
@@ -101,7 +101,7 @@ def class_and_state(record: bytes) -> tuple[Any, Any] | None:
     unpickler = PersistentUnpickler(None, _referenced, io.BytesIO(record))
     try:
         cls, state = unpickler.load(), unpickler.load()
-        if isinstance(cls, tuple):  # the class has arguments; those under test have none
+        if isinstance(cls, tuple):  # the class has arguments; classes under test have none
             cls, _ = cls
         return find_global(*cls) if isinstance(cls, tuple) else cls, state
     except Exception:  # noqa: BLE001 - garbled bytes can raise anything
@@ -153,8 +153,8 @@ def content_size(wanted_record_size: int, kind: Class = Item) -> int:
 class Payload:
     """The content of every object that one client writes or expects to read.
 
-    It consists of bytes of SHAKE-128 over a label, which are incompressible and the same in every
-    process, and of blanks, which are compressible.
+    The content consists of bytes of SHAKE-128 over a label, which are incompressible and the same
+    in every process, and of blanks, which are compressible.
     """
 
     def __init__(self, seed: int, client: int, size: int, compressibility: float) -> None:

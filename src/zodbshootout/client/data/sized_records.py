@@ -1,7 +1,7 @@
-"""Records of given sizes, which replace an application's: a recording does not contain these.
+"""Records of given sizes, because a recording does not contain the application's records.
 
-Each contains the OID of its object, so that a check notices another object's record or a truncated
-one.  Stored records contain the names of this module and of its classes: do not rename them.
+Each record contains the OID of its object, so that a check notices a truncated record or that of
+another object.  The names of this module and of its classes must stay: stored records contain them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POOL = 2**20
 
 
 def _head(cls: type) -> bytes:
-    """Return the pickle of a class, and the beginning of the pickle of a state after it."""
+    """Return the pickle of a class, followed by the beginning of the pickle of a state."""
     name = f"c{cls.__module__}\n{cls.__name__}\nq".encode()
     return b"\x80\x03" + name + b"\x00.\x80\x03"
 
@@ -41,7 +41,7 @@ _STOP = b"."
 _OID = 8
 _MAX_BYTE = 255
 _POSITIVE = b"\x01"
-"""The most significant byte of an integer, which comes last."""
+"""The most significant byte of a positive integer; the byte comes last."""
 _SMALLEST_RESOLVABLE = len(_RESOLVABLE_HEAD) + 2 + _OID + len(_STOP)
 
 
@@ -66,13 +66,13 @@ class RecordMaker:
         return b"".join(pieces)
 
     def record(self, oid: bytes, size: int) -> bytes:
-        """Return a record of :func:`record_size` bytes."""
+        """Return a record of ``record_size(size)`` bytes."""
         return self._record(_HEAD, oid, record_size(size))
 
     def resolvable(self, oid: bytes, size: int) -> bytes:
-        """Return a record of :func:`record_size` bytes whose class resolves conflicts.
+        """Return a record of ``record_size(size)`` bytes, of a class that resolves conflicts.
 
-        A small record is a Length, like the counters of applications.
+        If the record is small, the class is ``Length``, which applications use as a counter.
         """
         if size >= _SMALLEST_RESOLVABLE:
             return self._record(_RESOLVABLE_HEAD, oid, size)
@@ -86,7 +86,7 @@ class RecordMaker:
 
 
 def _sized(head: bytes, short: bytes, long: bytes, size: int) -> tuple[bytes, int]:
-    """Return *head* with the opcode and the size of a state, and this size in bytes."""
+    """Return *head* followed by the opcode and the size of a state; also return this size."""
     room = size - len(head) - len(_STOP) - 2
     if room <= _MAX_BYTE:
         return head + short + bytes([room]), room
@@ -108,5 +108,5 @@ def resolves(record: bytes) -> bool:
 
 
 def record_size(size: int) -> int:
-    """Return the size in bytes of the record that stands for one of *size* bytes."""
+    """Return the size in bytes of the record that replaces a recorded one of *size* bytes."""
     return max(size, SMALLEST)

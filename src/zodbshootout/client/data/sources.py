@@ -20,15 +20,15 @@ from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.specification import CopiedData, Parameters
 
 TRANSACTION_SIZE = 50
-"""Records per transaction, about as many as a writing request to Plone stores."""
+"""Records per transaction: about as many as a change of a page in Plone stores."""
 
 
 class Source(FileStorage):  # type: ignore[misc]
-    """A FileStorage that is only read; its files are never written to."""
+    """A FileStorage whose files are only read."""
 
     def __init__(self, path: Path, blob_dir: str = "") -> None:
         super().__init__(str(path), read_only=True)
-        # Otherwise FileStorage would create a directory inside the blob directory.
+        # Given the blob directory, FileStorage would create a directory inside it.
         self._blobs = FilesystemHelper(blob_dir) if blob_dir else None
 
     def loadBlob(self, oid: bytes, serial: bytes) -> str:  # noqa: N802
@@ -47,9 +47,9 @@ class Source(FileStorage):  # type: ignore[misc]
 
 
 def facts_of(path: Path, blob_dir: Path | None) -> CopiedData:
-    """Describe a FileStorage of the user's; exceptions of FileStorage propagate.
+    """Describe the user's FileStorage; exceptions of FileStorage propagate.
 
-    :raises CheckFailed: if it contains blobs, and the directory of their files is missing
+    :raises CheckFailed: if the FileStorage is empty, or has blobs without a directory of files
     """
     transactions = records = 0
     has_blobs = False
@@ -76,7 +76,7 @@ def facts_of(path: Path, blob_dir: Path | None) -> CopiedData:
 def open_users(data: CopiedData) -> Source:
     """Open the FileStorage of ``--data``.
 
-    :raises CheckFailed: if it has changed
+    :raises CheckFailed: if the file has changed since the run began
     """
     check_is_as_it_was(data)
     return Source(Path(data.path), data.blob_dir)

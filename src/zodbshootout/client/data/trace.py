@@ -1,7 +1,7 @@
 """The transactions of a workload in the order in which they are replayed, with numbered objects.
 
-Those that commit are in the order of their commits.  The others are placed where they began,
-because they saw what had been committed by then.
+Transactions that commit are in the order of their commits.  All others are at the place at which
+they began, because they saw what had been committed by then.
 
 A trace is an SQLite database, so that any part of it can be read.  Converting and replaying
 workloads of any length takes the same memory, except for a few numbers per object.
@@ -61,9 +61,9 @@ class ReplayedTransaction:
     """A transaction of a trace."""
 
     started: int
-    """Nanoseconds from the start of the first transaction to its start."""
+    """Nanoseconds from the start of the first transaction to the start of this one."""
     connection: int
-    """The number of its connection; 0 is the one with the most transactions."""
+    """The number of the connection; 0 is the connection with the most transactions."""
     operations: Sequence[Operation]
 
 
@@ -73,11 +73,11 @@ class InitialObject:
 
     number: int
     size: int
-    """Bytes of its record or, if it is a blob, of its file."""
+    """Bytes of the record or, for a blob, of the file."""
     kind: int
-    """``STORE_BLOB`` if it is a blob, ``STORE_RESOLVABLE`` if its class resolves conflicts."""
+    """``STORE_BLOB`` for a blob, ``STORE_RESOLVABLE`` if the class resolves conflicts."""
     oid: bytes
-    """Its OID in the recording."""
+    """The OID in the recording."""
 
 
 class Trace:
@@ -86,7 +86,7 @@ class Trace:
     def __init__(self, path: str) -> None:
         """Open the file.
 
-        :raises sqlite3.Error: if it is missing
+        :raises sqlite3.Error: if the file is missing
         """
         # Threads take turns: only one of them reads at a time.
         uri = f"{Path(path).absolute().as_uri()}?mode=ro"
@@ -122,7 +122,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
     """Write the trace of a workload to a new file.
 
     :raises WorkloadError: if a file of the workload is cut off or damaged
-    :raises OSError: if one cannot be read
+    :raises OSError: if a file cannot be read
     """
     database = sqlite3.connect(path)
     try:
@@ -157,7 +157,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return when a transaction committed or else the instant of the state that it saw."""
+    """Return when a transaction committed or, otherwise, the instant of the state that it saw."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -169,7 +169,7 @@ def _operations(body: bytes) -> Iterator[Operation]:
 
 
 def _recorded(database: sqlite3.Connection) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the start, the connection and the operations of each transaction, by instants."""
+    """Yield the start, the connection and the operations of each transaction, in replay order."""
     # A separate cursor, because another one inserts rows meanwhile.
     yield from database.cursor().execute(
         "SELECT started, connection, body FROM recorded ORDER BY instant, rowid"
@@ -196,9 +196,9 @@ def _digest(files: Iterable[Path]) -> str:
 class _Attempts:
     """The transactions of a workload, with failed attempts merged into them.
 
-    After a conflict, the publisher repeats the attempt on the same connection.  The repeated
-    attempt finds in the pickle cache what the failed one loaded, so the loads of failed attempts
-    come before its own operations.
+    After a conflict, the application repeats the transaction on the same connection.  The new
+    attempt finds in the pickle cache what failed attempts loaded.  The loads of failed attempts
+    therefore come first, then the other operations of the last attempt.
     """
 
     def __init__(self) -> None:
@@ -209,8 +209,7 @@ class _Attempts:
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
         """A number for each OID, in order of appearance."""
         self.counts: dict[str, Any] = Counter()
-        """Numbers of recorded events, by fields of :class:`ReplayedWorkload`; a replay counts
-        its own."""
+        """The numbers of recorded events, by field of :class:`ReplayedWorkload`."""
 
     def merged(self, workload: Workload) -> Iterator[tuple[int, int, int, bytes]]:
         """Return the rows of the transactions, in no particular order."""
@@ -225,9 +224,9 @@ class _Attempts:
             kinds = {event[0] for event in done}
             if connection in self._failed:
                 failed_at, first, loads = self._failed.pop(connection)
-                if _TPC_BEGIN in kinds:  # an attempt can fail before it has stored anything
+                if _TPC_BEGIN in kinds:  # an attempt can fail between this and its first store
                     started, operations = first, _repeated(loads, operations)
-                else:  # the publisher gave up
+                else:  # the application gave up
                     yield self._row(failed_at, first, connection, loads)
             if _CONFLICT in kinds and _FINISH not in kinds:
                 loads = [op for op in operations if op[0] in _LOADS]
@@ -268,7 +267,7 @@ class _Attempts:
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return the loads of earlier attempts, with their latest sizes, then the last one's others."""
+    """Return the *loads* of earlier attempts, in their latest sizes, then other *operations*."""
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
     for kind, number, size in operations:
@@ -280,7 +279,7 @@ def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> li
 
 
 class _Objects:
-    """Assigns final numbers to objects; those that existed before the workload are in OID order."""
+    """Assigns final numbers to objects; initial and created objects have separate numbers."""
 
     def __init__(self, oids: Sequence[bytes]) -> None:
         """Begin with *oids* in order of appearance."""
@@ -296,9 +295,9 @@ class _Objects:
         """The time from the start of the first transaction to the start of the last one."""
 
     def classify(self, bodies: Iterable[bytes]) -> None:
-        """Find the objects that the workload creates: their first operation creates them.
+        """Find the objects that the workload creates: their first operation is a creating store.
 
-        They are numbered in the order in which they are created.
+        Number these objects in the order of their creation, and initial objects by OID.
         """
         for body in bodies:
             for kind, number, size in _operations(body):

@@ -38,7 +38,7 @@ from zodbshootout.recording.chunks import Kind
 PASSES = 1024
 """The number of passes over a workload for which a run reserves OIDs; later passes reuse them."""
 _MARGIN = 2**20
-"""The gap before a reservation: OIDs that other clients may allocate while it is made."""
+"""The number of OIDs left free before a reservation, for clients that allocate OIDs meanwhile."""
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
@@ -48,18 +48,18 @@ _PATIENCE = 30.0
 
 
 class Objects(Persistent):
-    """The objects of all copies of a workload, and the OIDs reserved for those that it creates."""
+    """The objects of all copies of a workload, and the OIDs of objects that a replay creates."""
 
     def __init__(self) -> None:
         self.first = 0
         """The OID of the first object that existed before the workload, as a number."""
         self.stored = 0
-        """The number of such objects stored so far."""
+        """The number of objects stored so far that existed before the workload."""
         self.chunks = IOBTree()
         self.run = ""
         """The run that reserved OIDs for the objects that the workload creates."""
         self.created = 0
-        """The first of these OIDs, as a number."""
+        """The first OID that the run reserved, as a number."""
 
 
 class Reserved(Persistent):
@@ -74,7 +74,7 @@ def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
 
     FileStorage's exceptions propagate.
 
-    :raises CheckFailed: if it lacks most of the workload's objects
+    :raises CheckFailed: if the FileStorage lacks most of the workload's objects
     """
     with (
         closing(Trace(workload.path)) as trace,
@@ -94,7 +94,7 @@ def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
 def copies(parameters: Parameters) -> int:
     """Return how many copies of the workload the clients replay.
 
-    A copy has one client per connection of the workload; the last copy may have fewer.
+    A copy has one client per connection of the workload; the last copy may have fewer clients.
     """
     return -(-parameters.crew.size // max(1, parameters.workload.connections))
 
@@ -117,7 +117,7 @@ def store_objects(connection: Any, parameters: Parameters) -> None:
     while batch := list(_batch(records)):
         chunk: bytes = storage.new_oid()
         references = chunk_record([record.oid for record in batch], Persistent)
-        # A run interrupted here has stored the batch, but nothing that refers to it.
+        # An interrupted run may have stored the batch, but nothing that refers to the objects.
         missing = [] if _has_object(storage, batch[0].oid) else batch
         store_records(storage, [*missing, NewRecord(chunk, references)])
         with transactions:
@@ -131,7 +131,7 @@ def reserve_created(connection: Any, parameters: Parameters) -> None:
     workload = parameters.workload
     count = copies(parameters) * workload.created_objects * PASSES
     connection.transaction_manager.abort()
-    # Another contender in the same database may reserve at the same time; one then conflicts.
+    # Another contender in the same database may reserve OIDs at the same time: a conflict.
     for attempt in connection.transaction_manager.attempts(_ATTEMPTS):
         with attempt:
             start = _reserve(connection, count)
@@ -157,7 +157,7 @@ class Oids:
 
 
 def oids_of(database: Any, parameters: Parameters, copy: int) -> Oids:
-    """Wait until the first client of this run has reserved OIDs; return those of a copy.
+    """Wait until the first client of this run has reserved OIDs; return the OIDs of a copy.
 
     :raises TimeoutError: if the client takes too long
     """
@@ -243,7 +243,7 @@ def _record_in(source: Any, oid: bytes) -> bytes | None:
 
 
 def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[NewRecord]:
-    """Yield the current records of all objects but the *used* ones, with OIDs from *start* on."""
+    """Yield the current records of all but the *used* objects, under OIDs from *start* on."""
     following: bytes | None = None
     number = start
     while True:
@@ -256,7 +256,7 @@ def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[
 
 
 def new_record(maker: RecordMaker, kind: int, oid: bytes, size: int) -> NewRecord:
-    """Return a record of *size* bytes or, for a blob, one with a file of *size* bytes.
+    """Return a record of *size* bytes or, for a blob, a record with a file of *size* bytes.
 
     *kind* is the kind of an operation on the object.
     """

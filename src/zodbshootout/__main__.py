@@ -8,7 +8,7 @@ def run() -> None:
     """Run the command with the arguments of this process, and exit with its status."""
     try:
         from zodbshootout.cli.main import main
-    except Exception:  # noqa: BLE001 - a broken installation may not have the status of a verdict
+    except Exception:  # noqa: BLE001 - a broken installation must not exit with a verdict's status
         traceback.print_exc()
         sys.exit(DEFECT)
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Errors that end the command: one line for the user, and an exit status."""
+"""Errors that end the command with one line for the user and an exit status."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 ALL_MEASURED = 0
 SLOWDOWN = 1
-"""``--fail-above`` found a slowdown or a cell that is no longer measured, or ``--require`` a limit
-that was missed."""
+"""The status if ``--fail-above`` found a slowdown or a cell that is no longer measured, or if
+``--require`` found a missed limit."""
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70
@@ -25,7 +25,7 @@ _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 class UserError(Exception):
     """A mistake in the command line or the configuration, or a run that cannot go on.
 
-    The message is one line: what is wrong, where, and what to type instead.
+    The message says in one line what is wrong, where, and what to type instead.
     """
 
     def __init__(self, message: str, status: int = BAD_USAGE) -> None:
@@ -35,9 +35,9 @@ class UserError(Exception):
 
 @contextmanager
 def errors_of_files() -> Iterator[None]:
-    """Report the system's errors about files, such as those that the user named, as one line.
+    """Turn an error of the system about a file into a :class:`UserError`.
 
-    If the temporary directory is full or missing, the line says how to choose another one.
+    If the temporary directory is full or missing, the message says how to choose another one.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def errors_of_files() -> Iterator[None]:
 
 
 def _advice(error: OSError, message: str) -> str:
-    """Return what to do if the temporary directory is full, or if Python found none."""
+    """Return advice if the temporary directory is full or missing; else, return ""."""
     place = tempfile.tempdir
     other = "name another directory in the environment variable TMPDIR"
     if place is None:
@@ -62,7 +62,7 @@ def _advice(error: OSError, message: str) -> str:
 
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:
-    """Suggest the allowed words that the user may have meant; if there are none, list all."""
+    """Suggest the allowed words that are similar to a *wrong* one; if none is similar, list all."""
     close = close_to(wrong, allowed)
     if close:
         return f"did you mean {' or '.join(close)}?"

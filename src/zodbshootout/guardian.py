@@ -1,10 +1,10 @@
 """Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
-A run that is killed cannot stop its servers and clients.  The guardian can: it reads from a pipe
-which process groups and directories it is responsible for.  When the run ends, for whatever reason,
-the pipe is closed; the guardian then ends these groups and removes these directories.
+A run that is killed cannot stop its servers and clients.  The guardian can: through a pipe, the run
+names the process groups to end and the directories to remove.  When the run ends, for whatever
+reason, the pipe is closed; the guardian then ends these groups and removes these directories.
 
-The guardian process runs this module as a script, with the standard library alone.
+The guardian process runs this module as a script, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ END_TIMEOUT = 5.0
 CHECK_INTERVAL = 0.02
 """Seconds between two checks of whether a group has ended."""
 TAIL_SIZE = 65536
-"""Bytes at the end of an output in which to look for its last lines."""
+"""The number of bytes at the end of an output that are searched for the last lines."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Ending:
     """How to end a process group."""
 
     signal: int = signal.SIGTERM
-    """The signal that asks it to end; 0 sends none and waits for its end."""
+    """The signal that asks the group to end; 0 sends none, and the group ends by itself."""
     grace: float = GRACE
-    """Seconds after which it is killed if it has not ended."""
+    """Seconds after which the group is killed if it has not ended."""
 
 
 GENTLE = Ending()
@@ -54,13 +54,13 @@ class Process(subprocess.Popen[bytes]):
     """A process whose end can be described."""
 
     def exit_code(self, seconds: float = 0.0) -> int | None:
-        """Return its exit code, or ``None`` if it is still running after *seconds*."""
+        """Return the exit code, or ``None`` if the process is still running after *seconds*."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.wait(seconds)
         return None
 
     def describe_exit(self, seconds: float = 0.0) -> str:
-        """Wait up to *seconds* for its end, and describe it; see :func:`describe_exit`."""
+        """Wait up to *seconds* for the process to end; describe how, as :func:`describe_exit`."""
         return describe_exit(self.exit_code(seconds))
 
 
@@ -71,7 +71,7 @@ class Child(Process):
     ending: Ending = GENTLE
 
     def end(self, ending: Ending | None = None) -> None:
-        """End its group by *ending* or, by default, :attr:`ending`; stop watching it."""
+        """End the process's group by *ending* or :attr:`ending`; stop watching the group."""
         end_group(self.pid, ending or self.ending, reap=self.poll)
         self.wait()
         self.guardian.release_group(self.pid)
@@ -97,7 +97,7 @@ def last_lines(
 ) -> list[str]:
     """Return the last non-blank lines of an output, at most *count*.
 
-    If some match the regular expression *errors*, only those are returned.  Bytes before *start*,
+    If some lines match the regular expression *errors*, only these count.  Bytes before *start*,
     and before the last :data:`TAIL_SIZE`, are ignored.  An output that cannot be read has no lines.
     """
     try:
@@ -119,7 +119,7 @@ class GuardianLost(Exception):  # noqa: N818
 
 
 class Guardian:
-    """The run's side of the pipe: a context manager around the whole run."""
+    """The run's side of the pipe to the guardian process; a context manager around the run."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -151,7 +151,7 @@ class Guardian:
         """Start a process in its own group, and watch the group as :meth:`watch_group` does.
 
         With *session*, the group also has its own session, because Linux divides processor time
-        among sessions first.  *options* are those of :class:`subprocess.Popen`.
+        first among sessions, then within each.  *options* are those of :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run
         :raises GuardianLost: if the guardian process has ended; the new process is ended, too
@@ -170,7 +170,7 @@ class Guardian:
         return child
 
     def watch_group(self, group: int, ending: Ending = GENTLE) -> None:
-        """End a process group when the run ends, unless it is released before.
+        """End a process group when the run ends, unless :meth:`release_group` is called before.
 
         :raises GuardianLost: if the guardian process has ended
         """
@@ -178,7 +178,7 @@ class Guardian:
 
     def release_group(self, group: int) -> None:
         """Stop watching a process group that has ended: its number may soon be reused."""
-        with contextlib.suppress(GuardianLost):  # it no longer ends any groups
+        with contextlib.suppress(GuardianLost):  # a lost guardian ends no group
             self._send("release", str(group))
 
     def watch_directory(self, path: Path) -> None:
@@ -221,7 +221,7 @@ def end_group(
 ) -> None:
     """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called while waiting: the parent of a group's leader has to collect its exit status.
+    *reap* is called meanwhile, so that the parent of a group's leader can collect its exit status.
     """
     end_groups({group: ending}, reap)
 
@@ -248,8 +248,8 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
 def _is_running(group: int) -> bool:
     """Return whether any process of a group is still running.
 
-    A process that has ended stays in its group as a zombie until its parent collects it.  For an
-    orphan, that may take long: in a container, process 1 need not be an init.
+    A process that has ended stays in its group as a zombie until its parent collects it.  An orphan
+    may stay for long: process 1 of a container need not collect orphans.
     """
     if not _signal_group(group, 0):
         return False
@@ -264,7 +264,7 @@ def _is_running(group: int) -> bool:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Send a signal to a group (0 sends none); return whether the group exists."""
+    """Send signal *number* to a group (0 sends none); return whether the group exists."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -285,7 +285,7 @@ def _clean_up_after(lines: Iterable[str]) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    # All at the same time: if orphans are collected late, each group takes seconds to end.
+    # Together, because each group takes seconds to end if orphans are collected late.
     end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

@@ -10,9 +10,9 @@ from typing import Any
 from zodbshootout.model.outcome import describe
 
 API_VERSION = (1, 0)
-"""The major and the minor version of :mod:`zodbshootout.api`, those of the release.
+"""The major and the minor version of :mod:`zodbshootout.api`, which are those of the release.
 
-Clients in other Pythons have our modules, but not the metadata that would tell the version."""
+Clients in other Pythons have our modules, but not the metadata that contain the version."""
 
 
 class BrokenPlugin(Exception):  # noqa: N818
@@ -36,7 +36,7 @@ def _installed(path: tuple[str, ...]) -> Any:  # noqa: ARG001
 def plugins(group: str) -> list[Any]:
     """Return the objects that all entry points of a group refer to.
 
-    :raises BrokenPlugin: if one cannot be imported
+    :raises BrokenPlugin: if an object cannot be imported
     """
     return list(map(load_plugin, entries(group)))
 
@@ -44,7 +44,7 @@ def plugins(group: str) -> list[Any]:
 def load_plugin(entry: EntryPoint) -> Any:
     """Return the object that an entry point refers to.
 
-    :raises BrokenPlugin: if it cannot be imported
+    :raises BrokenPlugin: if the object cannot be imported
     """
     try:
         return entry.load()

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlparse
 
 LOGIN = re.compile(r"(?<=://)(?!git@)[^/\s]*@")
-"""Credentials in a URL, except ``git``, the user name of every repository reached by SSH."""
+"""Credentials in a URL, except ``git``, the usual user name of repositories reached by SSH."""
 GIT_TIMEOUT = 5.0
 """Seconds that git may take to answer; a checkout may be on a slow file system."""
 
@@ -31,7 +31,7 @@ def installed_versions(names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """The place that a package was installed from, unless it was a package index."""
+    """The place that a package was installed from, unless that was a package index."""
 
     url: str
     """A repository, a directory or an archive, without credentials; it ends with ``#subdirectory=``
@@ -41,7 +41,7 @@ class Origin:
     modified: bool = False
     """Whether files differ from the commit."""
     editable: bool = False
-    """Whether it is an editable installation."""
+    """Whether the installation is editable."""
 
     def __str__(self) -> str:
         commit = f"git {self.commit[:12]}" if self.commit else ""
@@ -49,7 +49,7 @@ class Origin:
 
 
 def origin_of(name: str) -> Origin | None:
-    """Return the origin of an installed distribution; ``None`` if that is a package index."""
+    """Return the origin of a distribution; ``None`` for a package index, or if not installed."""
     try:
         return _origin(distribution(name))
     except PackageNotFoundError:
@@ -91,7 +91,7 @@ def _origin(installed: Distribution) -> Origin | None:
 def repository_of(directory: str | os.PathLike[str]) -> tuple[str, str] | None:
     """Return the URL of a directory's repository, and the URL fragment for the directory.
 
-    Return ``None`` if it is not in a repository.
+    Return ``None`` if the directory is not in a repository.
     """
     place = git(directory, "rev-parse", "--show-toplevel", "--show-prefix")
     if place is None:
@@ -101,13 +101,13 @@ def repository_of(directory: str | os.PathLike[str]) -> tuple[str, str] | None:
 
 
 def in_repository(subdirectory: str) -> str:
-    """Return the fragment of a repository's URL for a package in a subdirectory of it."""
+    """Return the URL fragment for a package in a *subdirectory* of a repository."""
     return f"#subdirectory={quote(subdirectory.rstrip('/'))}" if subdirectory else ""
 
 
 def git(directory: str | os.PathLike[str], *words: str) -> str | None:
     """Return git's output about a checkout, or ``None`` if git fails."""
-    # In a git hook, variables name the hook's repository.
+    # In a git hook, these variables name the hook's repository.
     variables = {key: text for key, text in os.environ.items() if not key.startswith("GIT_")}
     try:
         command = ["git", "-C", os.fspath(directory), *words]

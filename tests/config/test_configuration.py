@@ -685,7 +685,7 @@ def test_the_names_of_an_included_server_are_defined(tmp_path: Path) -> None:
 
 def test_a_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("%include x.conf\n")
-    with pytest.raises(UserError, match=r"x\.conf:1: it includes itself"):
+    with pytest.raises(UserError, match=r"x\.conf:1: the file includes itself"):
         parse(read_source(tmp_path / "x.conf"), {})
 
 

@@ -291,7 +291,7 @@ BAD = [
     ("sqlite:///a/b", "sqlite:///a/b: name its directory like this: sqlite://?data_dir=/a/b"),
     (
         "postgres://u:geheim@h/x",
-        "postgres://u:***@h/x: RelStorage has no defaults for its parts; write postgres://USER:",
+        "postgres://u:***@h/x: RelStorage has no defaults for the parts of this URI; write",
     ),
     ("other:bad:x", "other:bad:x: that is no good: other:bad:x"),
     ("broken://x", "broken://x: No module named 'nowhere_at_all'"),

@@ -54,7 +54,7 @@ _RULES: Mapping[str, str] = {
         "${{SECTION:OPTION}} by its value"
     ),
 }
-"""Messages that replace ZConfig's, by patterns of the latter."""
+"""Messages that replace ZConfig's; each key is a pattern of ZConfig's message."""
 
 SUBSTITUTION_ERRORS = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionReplacementError)
 """ZConfig's errors about a ``$``."""
@@ -76,9 +76,9 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
     "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""PyPI names of packages for ``%import``, and those of their section types that files often contain
-without the import.  For other packages no name is suggested: the user may have misspelt it, and
-somebody may have uploaded something under that name."""
+"""For each package that ``%import`` takes, its name on PyPI and the section types that files often
+contain without the import.  For other packages no name is suggested: the user may have misspelt
+one, and somebody may have uploaded something under the misspelt name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -89,8 +89,7 @@ def explained(
 ) -> str:
     """Return a ZConfig error in one line, with its place and advice.
 
-    The *schema* includes the types that were imported before the error; *names* are those that the
-    run defines.
+    The *schema* includes the types that were imported before the error; the run defines *names*.
     """
     place = _place_of(error, source)
     line = _line_at(place, source)
@@ -116,7 +115,7 @@ def explained(
 
 
 def _line_at(place: Position, source: Source) -> str:
-    """Return the text of a line of the source or of an included file; "" if there is none."""
+    """Return a line of the source or of an included file; "" if there is no such line."""
     text = source.text
     if place.path != source.path:
         with suppress(OSError, UnicodeDecodeError):
@@ -133,7 +132,7 @@ def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
-    """Return a line's key, with the name for a definition, and its value; "" if missing."""
+    """Return a line's key (``%define NAME`` in a definition) and value; "" for a missing part."""
     words = line.split(None, 2)
     if not words or words[0].startswith("<"):
         return "", ""
@@ -148,7 +147,7 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return the flaw of a value without any part of it, or "" if nothing secret would be shown."""
+    """Return the flaw of a value without quoting it; "" if ZConfig's message shows no secret."""
     unusable = "invalid value; write a literal $ as $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
@@ -192,7 +191,7 @@ def not_converted(key: str, value: str, message: str) -> str:
 
 
 def _with_advice(message: str, value: str, section: str, schema: Any) -> str:
-    """Return a ZConfig message with what the *section* allows, or what to type."""
+    """Return a ZConfig message with advice, or the advice alone."""
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
             return advice.format(section=section, value=value, **match.groupdict())
@@ -246,7 +245,7 @@ def _undefined(name: str, source: Source, schema: Any, names: Iterable[str]) -> 
 
 
 def _unset_variables(source: Source, schema: Any) -> list[str]:
-    """Return the environment variables that are not set, except those that only Zope needs."""
+    """Return the unset environment variables of a file, except those that only Zope needs."""
     known = {ZOPE_DATABASE, *schema.gettypenames()}
     values = (
         key.value

@@ -1,7 +1,7 @@
-"""Read a configuration file: contenders, servers, environments.
+"""Read the contenders, servers and environments of a configuration file.
 
-The run defines names in every file: ``$scratch``, a directory that is removed when the run ends,
-and several per server section, such as one for the server's address.
+The run defines names that the file can use.  ``$scratch`` is a directory that is removed when the
+run ends.  Each server section has several names, such as one for the server's address.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class ServerSection:
         self.programs: str | None = getattr(section, "programs", None)
         """The directory of the server's programs; ``None`` if they are in the usual places."""
         self.directory: str | None = getattr(section, "directory", None)
-        """The directory in which the server's data stay after the run; ``None`` to keep none."""
+        """The directory in which the server's data stay after the run; ``None`` if none stay."""
         self.listen: str | None = getattr(section, "listen", None)
         """The address of this host on which the server listens."""
         self.run_as: str | None = getattr(section, "run_as", None)
-        """The user to run the server as if root starts it."""
+        """If root starts the server, the user whose rights it gets."""
         self.rtt: float | None = getattr(section, "rtt", None)
         """The round-trip time between clients and the server, in seconds, if it is set."""
 
@@ -84,8 +84,8 @@ class Configuration:
     """The sections of a file."""
 
     contenders: Sequence[tuple[Section, Any]]
-    """The sections such as ``<zodb NAME>``, in file order, with ZConfig's object for each, or
-    ``None`` if another Python should read it."""
+    """The sections of contenders, in file order, each with ZConfig's object, or with ``None`` if
+    another Python should read the section."""
     servers: Sequence[ServerSection]
     environments: Mapping[str, Environment]
     names: Mapping[str, str]
@@ -93,7 +93,7 @@ class Configuration:
     texts: Mapping[Any, Section]
     """The text of each section, by the section's matcher."""
     mask: Mask
-    """Hides the secrets in the file."""
+    """A function that hides the file's secrets in a text."""
 
     def text_of(self, section: Any) -> Section:
         """Return a section's text; it is empty if the section is not in the file."""
@@ -102,9 +102,9 @@ class Configuration:
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Turn a configuration with *names* defined into sections; open nothing.
+    """Turn a configuration into sections, with *names* defined; open no storage.
 
-    :raises UserError: if it is wrong, with the file, the line and what is allowed there
+    :raises UserError: if the configuration is wrong; the message has the line, and what is allowed
     """
     schema = ZConfig.loadSchema(str(Path(__file__).with_name("schema.xml")))
     reader = _Reader(schema, names, of_zope=source.is_of_zope)
@@ -134,22 +134,22 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     _check_sections_of_others([section for section, _ in contenders])
     for server in parsed.servers:
         server.text = reader.sections[server.config.getSectionMatcher()]
-    # Without secrets of the environment, so that a file has the same text everywhere.
+    # The environment's secrets are left out, so that a file has the same text everywhere.
     mask = Mask(of_configuration(source.tree.keys, names, {}))
     return Configuration(contenders, parsed.servers, environments, names, reader.sections, mask)
 
 
 class _Reader(ConfigLoader):  # type: ignore[misc]
-    """Passes a tree to ZConfig, which checks it and makes objects of its sections."""
+    """A loader that passes a tree to ZConfig, which checks it and makes objects of sections."""
 
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
-        """Define *names* of the run; *of_zope* skips all but databases and known sections."""
+        """Define the run's *names*; with *of_zope*, skip what only Zope knows."""
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
         """The sections by their matchers, which ZConfig's objects know."""
         self.outermost: list[tuple[Section, Any]] = []
-        """The outermost sections with their matchers; ``None`` for those of another Python."""
+        """The outermost sections with their matchers, or with ``None`` for another Python."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
         """An error for each imported package that this Python does not have."""
         self._names = names
@@ -160,13 +160,13 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         """The import that defines each section type."""
 
     def read(self, tree: Tree) -> Any:
-        """Return ZConfig's object for a tree; its errors have the path and the line."""
+        """Return ZConfig's object for a tree; an error has the path and the line."""
         if tree.errors:
             raise tree.errors[0]
         for definition in tree.definitions:
             if definition.name in self._names:
                 raise _error(f"cannot redefine {definition.name!r}", definition.place)
-            with suppress(ZConfig.SubstitutionReplacementError):  # perhaps it is not used
+            with suppress(ZConfig.SubstitutionReplacementError):  # it may be unused
                 self._value(definition)
         self._definitions = {key.name: key for key in reversed(tree.definitions)}
         self._environments = [s.name for s in tree.root.sections if s.type == "environment"]
@@ -176,7 +176,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
                 self._read_outermost(root, item)
             elif not (self.of_zope and isinstance(item, Key) and _WORD.fullmatch(item.name)):
                 self._feed(root, item)
-        # Another Python may have a missing package, or only skipped sections may need it.
+        # Another Python may have the package, or only skipped sections may need it.
         elsewhere = any(section.environment for section, _ in self.outermost)
         if self.failed_imports and not (self.of_zope or elsewhere):
             raise self.failed_imports[0]
@@ -201,7 +201,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
             self.outermost.append((database, matcher))
 
     def _without_our_keys(self, section: Section) -> Section:
-        """Return a contender's section without our keys, which its type does not have."""
+        """Return a contender's section without our keys, which ZConfig would refuse."""
         ours = [key for key in section.keys if key.name.lower() in {"environment", "sql"}]
         environments = [key for key in ours if key.name.lower() == "environment"]
         return replace(
@@ -221,7 +221,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     def _keep_for_other_python(self, section: Section) -> None:
         database = self._as_database(section)
-        # Only this Python may have what an import for servers needs.
+        # An import that only servers use may be of a package that only this Python has.
         unused = {*self._imported_by.values()} - self._imports_of(database)
         imports = tuple(item for item in self._imports if item not in unused)
         database = replace(database, imports=imports)
@@ -231,11 +231,11 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self.outermost.append((database, None))
 
     def _imports_of(self, section: Section) -> set[Import | None]:
-        """Return the imports that define the types of a section and of those in it."""
+        """Return the imports that define the types of a section and of its inner sections."""
         return {self._imported_by.get(inner.type) for inner in section.walk()}
 
     def _as_database(self, section: Section) -> Section:
-        """Return an outermost section as a database of the schema: Zope's, or one for a storage."""
+        """Return an outermost section; a database of Zope, or a storage, becomes a ``<zodb>``."""
         if not self.of_zope and section.type in TYPES_OF_RELSTORAGE:
             self._import(Import("relstorage", section.place))  # as zodbconvert's schema does
         if section.type in self.schema.gettype("zodb.storage").getsubtypenames():
@@ -300,7 +300,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """Give *place* to a ZConfig error that has none, unless it is about an inner section."""
+        """Give *place*, or the place of the section at fault, to a ZConfig error that has none."""
         try:
             yield
         except ZConfig.ConfigurationError as error:
@@ -326,7 +326,7 @@ def _error(message: str, place: Position) -> ZConfig.ConfigurationError:
 
 
 def _check_sections_of_others(contenders: Sequence[Section]) -> None:
-    """Check the sections for other Pythons like ZConfig checks those for this one."""
+    """Check the sections for other Pythons, which ZConfig does not check here."""
     names = [section.name for section in contenders]
     for section in contenders:
         if not section.environment:
@@ -343,7 +343,7 @@ def _check_sections_of_others(contenders: Sequence[Section]) -> None:
 
 
 def _check_uri(section: Section) -> None:
-    """Check a ``<zodburi>`` section, whose type only zodbshootout knows, not another Python."""
+    """Check a ``<zodburi>`` section; ZConfig in another Python does not know this type."""
     for key in section.keys:
         if key.name.lower() != "uri":
             raise UserError(

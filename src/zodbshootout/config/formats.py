@@ -1,4 +1,4 @@
-"""Recognize files that do not configure databases by their content."""
+"""Recognize, by its content, a file that does not configure databases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FORMATS: Mapping[str, str] = {
 _INI = re.compile(r"\[[^\]\n]+\]\s*\n")
 _COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
-"""The beginning of a line outside of sections, except for lines with mistakes."""
+"""The beginning of a correct line outside of sections."""
 _KEYS_OF_ZOPE = frozenset(
     {"clienthome", "debug-mode", "effective-user", "instancehome", "http-port"}
     | {"python-check-interval", "security-policy-implementation", "zserver-threads"}
@@ -48,7 +48,7 @@ OF_ZEO_SERVER = (
 
 
 def other_kind(source: Source) -> str | None:
-    """Return where a file shows that it is something else, and what to do; else ``None``."""
+    """Return what a file is, and what to do, if it does not configure databases; else ``None``."""
     path, text, root = source.path, source.text, source.tree.root
     start = _COMMENTS.match(text)
     first = start.end() if start else 0

@@ -1,4 +1,4 @@
-"""Environments: a Python, and perhaps packages to install for it."""
+"""Environments, each of which is a Python, perhaps with packages to install for it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from zodbshootout.model.specification import INSTALLED
 from zodbshootout.versions import LOGIN
 
 MAX_NAME = 100
-"""The maximum length of a name that is made from a word, because files are named after it."""
+"""The maximum length of an environment's name, because files are named after the environment."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
 """A URL of a file or a checkout, with or without the name of its package."""
 _VERSION = re.compile(r"\d+(\.|$)")
-"""The beginning of a version, which would otherwise pass for a package's name."""
+"""The beginning of a version, which ``packaging`` takes for the name of a package."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python, and the packages in it, in which contenders are opened."""
+    """A Python with its packages, in which contenders are opened."""
 
     name: str
     python: str = ""
@@ -45,9 +45,9 @@ class Environment:
     requirements: tuple[str, ...] = ()
     """The packages to install, in uv's notation."""
     keeps_installed: bool = False
-    """Whether the packages of the command's own Python are there as well."""
+    """Whether the environment also has the packages of the command's own Python."""
     one_of_several: bool = False
-    """Whether its word stands for several environments: releases or commits."""
+    """Whether this is one of several releases or commits for which one word stands."""
 
     @property
     def description(self) -> str:
@@ -59,14 +59,14 @@ class Environment:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is the command's own Python with its installed packages."""
+        """Whether the environment is the command's own Python with its installed packages."""
         return not (self.python or self.requirements)
 
     @property
     def if_absent(self) -> State:
-        """The state of contenders that cannot be opened in it, or for which it cannot be made.
+        """The state of a contender if the environment cannot be made, or cannot open the contender.
 
-        Releases that were not requested one by one need not all work here.
+        A release or commit that the user has not named may not work here, which is not a failure.
         """
         return State.UNSUPPORTED if self.one_of_several else State.FAILED
 
@@ -90,7 +90,7 @@ def environment_of_section(section: Any) -> Environment:
 def requirement(text: str) -> str:
     """Return a requirement of a section, with a path made absolute.
 
-    :raises ValueError: if it is a directory that cannot be installed
+    :raises ValueError: if the path is a directory that cannot be installed
     """
     made = _absolute(text)
     path = Path(made.partition("[")[0])
@@ -104,8 +104,8 @@ def environments_of_words(
 ) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word is the path of something that uv installs, a Python, or a list of requirements; or it
-    stands for the environments that *several* returns.
+    A word stands for the environments that *several* returns.  If there are none, it is the path of
+    something that uv installs, a Python, or a list of requirements.
 
     :raises UserError: if a word is none of these, or names the same environment as another word
     """
@@ -127,7 +127,7 @@ def environments_of_words(
 
 
 def _packages_of(environment: Environment) -> tuple[object, ...]:
-    """Return what is the same in equal environments, however their words were written."""
+    """Return a value that is equal for equal environments, even if their words differ."""
     requirements = [_normalized(text) for text in environment.requirements]
     return environment.python, environment.keeps_installed, requirements
 
@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word, each as long as possible, because it may contain spaces."""
+    """Yield the requirements in a word; each may contain spaces, so it is as long as possible."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):
@@ -210,7 +210,7 @@ def _not_requirements(word: str) -> UserError:
 
 
 def _name_of_requirement(text: str) -> str:
-    if _URL.match(text):  # it may contain a password
+    if _URL.match(text):  # a URL may contain a password
         return Path(urlsplit(text.split(maxsplit=1)[0]).path).name or "url"
     requirement = Requirement(text)
     # Commas separate the names of contenders in options.
@@ -232,13 +232,13 @@ def _with_hash(requirement: str) -> str:
     digest = hashlib.sha256()
     for file in [path] if path.is_file() else _files(path):
         digest.update(f"{file.relative_to(path)}\n".encode())
-        with suppress(OSError):  # uv will report that it is unreadable
+        with suppress(OSError):  # uv will report an unreadable file
             digest.update(file.read_bytes())
     return f"{requirement} ({digest.hexdigest()[:12]})"
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout that git does not ignore; without git, see :func:`_walk`."""
+    """Return the files of a checkout that git does not ignore, or :func:`_walk`'s without git."""
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout
@@ -263,11 +263,11 @@ def _is_project(path: Path) -> bool:
 
 
 def _absolute(requirement: str) -> str:
-    """Return a requirement with an existing path, or the path in a URL, made absolute."""
+    """Return the absolute path to which a requirement refers, if any; else, the requirement."""
     if match := _LOCAL_URL.fullmatch(requirement):
         requirement = f"{unquote(match['path'])}{match['extras'] or ''}"
     path = Path(requirement).expanduser()
     is_path = os.sep in requirement or requirement.startswith(".") or path.suffix == ".whl"
     without_extras, _, _ = str(path).partition("[")
-    exists = os.path.exists(without_extras)  # noqa: PTH110 - likewise
+    exists = os.path.exists(without_extras)  # noqa: PTH110 - as above
     return str(path.absolute()) if is_path and exists else requirement

@@ -1,4 +1,4 @@
-"""References in values, ``$name`` and ``$(VARIABLE)``, by the rules of ZConfig."""
+"""References in values, such as ``$name`` and ``$(VARIABLE)``, by ZConfig's rules."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _REFERENCE = re.compile(
     r"\$(?:(?P<other>\$|\([a-z_]\w*\))|\{(?P<braced>[a-z_]\w*)\}|(?P<bare>[a-z_]\w*))",
     re.IGNORECASE | re.ASCII,
 )
-"""ZConfig's reference to a name, ``$name`` or ``${name}``, or to an environment variable,
-``$(NAME)``, or its ``$$`` for a single ``$``."""
+"""ZConfig's references: ``$name`` and ``${name}`` to a name, ``$(NAME)`` to an environment
+variable, and ``$$``, which stands for a single ``$``."""
 BEGIN, END = "\ue000", "\ue001"
 """Marks around the value of a reference: private-use characters, which have no meaning."""
 
@@ -22,8 +22,8 @@ BEGIN, END = "\ue000", "\ue001"
 def replaced(text: str, values: Mapping[str, str]) -> str:
     """Return *text* with *values* in place of references.
 
-    The keys are names in lower case, ``(NAME)`` for an environment variable, and ``$`` for ``$$``.
-    A name without a value becomes ``${name}``; other references without one are unchanged.
+    Its keys are names in lower case, ``(NAME)`` for an environment variable, and ``$`` for ``$$``.
+    A name without a value becomes ``${name}``; other references without a value are unchanged.
     """
 
     def value(reference: re.Match[str]) -> str:
@@ -40,7 +40,7 @@ def references(text: str) -> set[str]:
 
 
 def with_names(text: str) -> str:
-    """Return *text* with ``$name`` for each name that it refers to, and ``$`` for ``$$``."""
+    """Return *text* with each reference to a name written ``$name``, and ``$$`` written ``$``."""
     return str(substitute(text, {name: f"${name}" for name in references(text)}))
 
 

@@ -10,7 +10,7 @@ _DIRECTORY = Path(__file__).with_name("samples")
 
 @functools.cache
 def samples() -> dict[str, Path]:
-    """Return the configurations by name; that of ``sample.conf`` is ``sample``."""
+    """Return the configurations by name; the name of ``sample.conf`` is ``sample``."""
     return {path.stem: path for path in sorted(_DIRECTORY.glob("*.conf"))}
 
 

@@ -41,7 +41,7 @@ _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
 _SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Prefixes of variables that database clients read, whose values are secret even if short."""
+"""Prefixes of the environment variables of database clients, whose passwords may be short."""
 
 
 def of_configuration(
@@ -64,33 +64,33 @@ def of_configuration(
         for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
             secrets.update(_of_setting(name, form, follow=False))
         secrets.update(_with_parts(name, replaced(resolved, by_value), follow=follow))
-    return secrets - {f"${{{name}}}" for name in names}  # names as sections show them
+    return secrets - {f"${{{name}}}" for name in names}  # a reference is not secret
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a *value* with marks, and the values of references in them."""
+    """Yield the secrets in a *value* with marks, and the value of each reference in a secret."""
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):
-        if unmarked(secret) in secrets:  # else a mark has changed its extent
+        if unmarked(secret) in secrets:  # else, marks have changed where it ends
             yield from _parts(secret)
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """Yield the value of each reference in a secret, including nested ones."""
+    """Yield the value of each reference in a secret, including nested references."""
     while match := _MARKED.search(secret):
         yield match["value"]
         secret = f"{secret[: match.start()]}{match['value']}{secret[match.end() :]}"
-    if BEGIN in secret or END in secret:  # the secret is a part of a value
+    if BEGIN in secret or END in secret:  # the secret begins or ends within a value
         yield from re.split(f"[{BEGIN}{END}]", secret)
 
 
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
     """Yield every possible password in a URI, and in URIs nested in it.
 
-    An unquoted password may contain characters that end it for some parsers.  The password up to
-    each such character is secret, and so are the pieces between them, because an error may quote
-    one.  With *follow*, the secrets in files that ``zconfig:`` URIs name are included.
+    An unquoted password may contain characters at which some parsers end it.  Its beginning up to
+    such a character is secret, and so is each piece between two of them, because an error may quote
+    a piece.  With *follow*, the secrets in files that ``zconfig:`` URIs name are included.
     """
     for start in _AUTHORITY.finditer(uri):
         yield from _of_authority(uri, start)

@@ -20,7 +20,7 @@ DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
 MAX_SIZE = 2**20
 """The maximum length of a configuration, so that a database of gigabytes is not read."""
 _BINARY = re.compile(r"FS\d\d|\0")
-"""The beginning of a FileStorage (which may be text) or of another binary file."""
+"""The beginning of a FileStorage, even if all its bytes are text, or of another binary file."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Source:
     """Values that replace the file's own definitions, by name."""
 
     change: Callable[[Tree], Tree] | None = None
-    """The change to make to the file's tree before it is used, if any."""
+    """A function that changes the file's tree before anything uses the tree; ``None`` for none."""
 
     @cached_property
     def original(self) -> Tree:
@@ -42,7 +42,7 @@ class Source:
 
     @cached_property
     def tree(self) -> Tree:
-        """The content of the file, changed by :attr:`change` if that is set."""
+        """The content of the file after :attr:`change`."""
         return self.change(self.original) if self.change else self.original
 
     @property
@@ -56,7 +56,7 @@ class Source:
 
     @property
     def is_of_zope(self) -> bool:
-        """Whether it is Zope's configuration, or includes a part of one."""
+        """Whether the file is Zope's configuration, or includes a part of one."""
         return any(section.type == ZOPE_DATABASE for section in self.tree.root.sections)
 
     @property
@@ -75,7 +75,7 @@ class Source:
 def read_source(path: Path) -> Source:
     """Read a configuration file.
 
-    :raises UserError: if it cannot be read or is something else, such as a FileStorage
+    :raises UserError: if the file cannot be read, or is not a configuration but, say, a FileStorage
     """
     try:
         text = _beginning(path)

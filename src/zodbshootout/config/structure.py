@@ -1,4 +1,4 @@
-"""Sections that lack something, or that are in a place where they are not allowed."""
+"""Find sections that lack something, or that are in a place that does not allow them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PARENTS = 3
 
 
 def flaw_of_section(message: str, sections: Sequence[Section], schema: Any) -> str | None:
-    """Return the flaw of the innermost of nested *sections*, given ZConfig's *message* about it.
+    """Return the flaw of the innermost section, the last of *sections*, given ZConfig's *message*.
 
     Return ``None`` if the message is about a part of the section.
     """
@@ -65,7 +65,7 @@ def _misplaced(section: Section, outer: Section) -> str:
 
 
 def _parents_of(type_: str, schema: Any) -> Iterator[str]:
-    """Yield the types of sections that may contain one of that type."""
+    """Yield the types of sections that may contain a section of the given type."""
     types = (schema.gettype(name) for name in schema.gettypenames())
     for parent in types:
         if not parent.isabstract() and any(

@@ -1,9 +1,9 @@
 """A configuration as a tree of its sections and keys, as ZConfig's parser finds them.
 
-ZConfig reads a file with a schema, whose types are those of packages that this Python has, and with
-the values of all names.  The tree needs neither: it is read once, and then shows which servers a
-file has, which names it refers to and which values are secret.  Its sections are then passed to
-ZConfig here, or as text to another Python.
+ZConfig itself needs the packages that define a file's section types, and the values of all names.
+The tree needs neither.  It shows which servers a file has, which names the file refers to and which
+values are secret.  Afterwards the run passes the sections of the tree to ZConfig here, or as text
+to another Python.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Line(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key with its value, or a definition, or a directive, which has no name."""
+    """A key with its value, a definition, or a directive, whose name is empty."""
 
     name: str
     written: str
     """The value as it is written in the file."""
     resolved: str
-    """The value with definitions replaced by their values, between marks.
+    """The value, with the marked value of a definition in place of each reference to it.
 
     References to names of the run and to environment variables remain.
     """
@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The value with definitions replaced, still in ZConfig's language."""
+        """The value as in :attr:`resolved`, without marks."""
         return unmarked(self.resolved)
 
 
@@ -84,28 +84,28 @@ class Section:
     """A section, and its content."""
 
     type: str
-    """Its type, in lower case, as is its name."""
+    """The section's type, in lower case; the name is in lower case, too."""
     name: str
     place: Position
     items: list[Item] = field(default_factory=list)
-    """Its keys, sections and imports, in file order."""
+    """The keys, inner sections and imports in the section, in file order."""
     end: list[Position] = field(default_factory=list)
-    """The place of its end, if it has an end."""
+    """The place of the section's end, if there is an end."""
     imports: tuple[Import, ...] = ()
-    """The imports outside of it that its types need."""
+    """The imports outside of the section that define types in it."""
     environment: str = ""
-    """The environment whose Python reads it; empty for the command's own Python."""
+    """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
-    """The statements to run after its storage has created its tables."""
+    """The SQL statements to execute after the storage has created its tables."""
 
     @property
     def keys(self) -> Iterator[Key]:
-        """Its keys, without those of inner sections."""
+        """The section's own keys, without those of inner sections."""
         return (item for item in self.items if isinstance(item, Key))
 
     @property
     def sections(self) -> Iterator[Section]:
-        """Its direct inner sections."""
+        """The direct inner sections."""
         return (item for item in self.items if isinstance(item, Section))
 
     def walk(self) -> Iterator[Section]:
@@ -115,23 +115,23 @@ class Section:
             yield from section.walk()
 
     def key(self, name: str) -> Key | None:
-        """Return its key called *name*, which is in lower case, or ``None``."""
+        """Return the section's own key called *name*, in lower case, or ``None``."""
         return next((key for key in self.keys if key.name.lower() == name), None)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of the run that its values refer to, directly or through a definition."""
+        """The run's names to which values in the section refer, perhaps through a definition."""
         values = (key.value for section in self.walk() for key in section.keys)
         return frozenset(name for value in values for name in references(value))
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """Its lines, from the first to the last."""
+        """The section's lines, from the first to the last."""
         return tuple(self._lines())
 
     @property
     def start(self) -> str:
-        """Its first line."""
+        """The section's first line."""
         return f"<{self.type} {self.name}>" if self.name else f"<{self.type}>"
 
     def _lines(self) -> Iterator[Line]:
@@ -145,7 +145,7 @@ class Section:
 
     @property
     def all_imports(self) -> tuple[Import, ...]:
-        """The imports that it needs, outside of it and inside."""
+        """The imports that the section needs, outside of it and inside."""
         inside = (
             item for section in self.walk() for item in section.items if isinstance(item, Import)
         )
@@ -153,15 +153,15 @@ class Section:
 
     @property
     def whole(self) -> str:
-        """Its text, readable without the rest of the file.
+        """The section's text, readable without the rest of the file.
 
-        It still refers to :attr:`names` and to environment variables.
+        The text still refers to :attr:`names` and to environment variables.
         """
         return "".join(f"{line.text}\n" for line in self._whole())
 
     @property
     def storage(self) -> str:
-        """The text of its inner sections except ``<settings>``: the storages of a server."""
+        """The text of the inner sections except ``<settings>``: the storages of a server."""
         inner = (section for section in self.sections if section.type != "settings")
         return "".join(f"{line.text}\n" for section in inner for line in section.lines)
 
@@ -191,12 +191,12 @@ class Tree:
     """The content of a configuration, including the files that it includes."""
 
     root: Section
-    """A section without a type that contains the outermost sections."""
+    """A section without a type, which contains the outermost sections."""
     definitions: list[Key] = field(default_factory=list)
     directives: list[Key] = field(default_factory=list)
     """The ``%include`` and ``%import`` directives."""
     errors: list[ZConfig.ConfigurationError] = field(default_factory=list)
-    """The errors of ZConfig's parser, which continues on the next line."""
+    """The errors of ZConfig's parser; after each, the parser continued on the next line."""
 
     @property
     def keys(self) -> Iterator[Key]:
@@ -214,7 +214,7 @@ class Tree:
         return next(self._paths(self.root, place), ())
 
     def _paths(self, section: Section, place: Position) -> Iterator[tuple[Section, ...]]:
-        """Yield the sections that contain a line, from the longest path to the shortest."""
+        """Yield the paths of sections to a line, from the longest path to the shortest."""
         for inner in section.sections:
             yield from ((inner, *path) for path in self._paths(inner, place))
             own = {item.place for item in inner.items if isinstance(item, (Key, Import))}
@@ -235,7 +235,7 @@ def path_of(url: str) -> Path:
 
 
 class _Loader(BaseLoader):  # type: ignore[misc]
-    """The ``context`` of ZConfig's parsers, which opens files and collects what they find."""
+    """The ``context`` of ZConfig's parsers: it opens files, and collects what the parsers find."""
 
     def __init__(self, path: Path, definitions: Mapping[str, str]) -> None:
         super().__init__()
@@ -284,7 +284,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         place = self.place
         if url in self._open:
             raise ZConfig.ConfigurationSyntaxError(
-                "it includes itself, directly or through another file", *place
+                "the file includes itself, directly or through another file", *place
             )
         try:
             resource = self.openResource(self.normalizeURL(url))
@@ -394,7 +394,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         try:
             return str(substitute(unmarked(self.context.resolve(text)), {}))
         except (ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError) as error:
-            error.url, error.lineno = self.context.place  # ZConfig may leave them out
+            error.url, error.lineno = self.context.place  # ZConfig may omit the place
             raise
 
     def error(self, message: str) -> None:

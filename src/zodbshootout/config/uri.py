@@ -1,4 +1,4 @@
-"""ZODB URIs, which zodburi resolves and which describe a database in one word."""
+"""ZODB URIs: words that describe a database, and that zodburi resolves."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def scheme_of(uri: str) -> str:
 
 
 def source_of(uri: str) -> Source:
-    """Return a configuration with one contender, which *uri* describes, named after its scheme."""
+    """Return a configuration whose only contender is that of *uri*, named after the scheme."""
     try:
         checked(uri)
     except ValueError as error:
@@ -73,7 +73,7 @@ def source_of(uri: str) -> Source:
 def checked(uri: str) -> str:
     """Return *uri* unchanged.
 
-    :raises ValueError: if it does not describe a storage; ZConfig adds the line
+    :raises ValueError: if *uri* does not describe a storage; ZConfig adds the line to the message
     """
     _described(uri)
     return uri
@@ -87,11 +87,14 @@ class URISection:
         own = {"uri": section.uri, "parameters": _query(section.uri), "storage": storages}
         name, matcher = section.getSectionName(), section.getSectionMatcher()
         self.config = SectionValue({**own, **options}, name, matcher)
-        """The section's settings, with ``storage`` sections equivalent to the URI."""
+        """The section's settings; those called ``storage`` are sections equivalent to the URI."""
 
 
 def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
-    """Return the section in a ``zconfig:`` URI's file, or equivalent ones, and the DB's options."""
+    """Return sections that are equivalent to a URI, and the options of the DB.
+
+    A ``zconfig:`` URI is equivalent to the section in its file.
+    """
     _check_form(uri)
     factory, options = _resolved(uri)
     if scheme_of(uri) == "zconfig":
@@ -101,7 +104,7 @@ def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _check_form(uri: str) -> None:
-    """Refuse what zodburi would misunderstand, or refuse without saying why."""
+    """Refuse a URI that zodburi would misunderstand, or would refuse without giving a reason."""
     scheme = scheme_of(uri)
     if not uri.isprintable():
         raise _unusable(scheme, "a URI is one line of printable characters")
@@ -170,7 +173,7 @@ def _reason(error: Exception, uri: str) -> str:
 
 
 def _check_place(uri: str) -> None:
-    """Refuse a URI that names no place for its data, or an impossible one."""
+    """Refuse a URI that names no place for the data, or an impossible place."""
     scheme = scheme_of(uri)
     path = uri.partition("://")[2].partition("?")[0]
     if scheme == "file":
@@ -185,7 +188,7 @@ def _check_place(uri: str) -> None:
     ):  # fmt: skip
         raise _unusable(
             uri,
-            "RelStorage has no defaults for its parts; write "
+            "RelStorage has no defaults for the parts of this URI; write "
             "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
         )
 

@@ -239,7 +239,7 @@ def test_a_server_whose_class_no_package_registers_is_an_error_in_its_section(
     (section,) = configuration_of(source, tmp_path).servers
     message = (
         r"x\.conf:2: no installed package has an entry point webserver of zodbshootout\.servers; "
-        r"reinstall the one that defines the section$"
+        r"reinstall the package that defines the section$"
     )
     with pytest.raises(UserError, match=message):
         running.server_of(section, mock.Mock(spec=ServerContext))

@@ -25,7 +25,7 @@ HOST = "127.0.0.1"
 
 
 def greets(address: tuple[str, int]) -> bool:
-    """Return whether a server at *address* speaks first, as MySQL's do once they are ready."""
+    """Return whether a server at *address* speaks first, as MySQL does when it is ready."""
     try:
         with connect(address) as connection:
             return bool(connection.recv(1))
@@ -39,7 +39,7 @@ def is_loopback(host: str) -> bool:
 
 
 def client_address(host: str) -> str | None:
-    """Return the address from which all clients connect to *host*; ``None`` if it may differ."""
+    """Return the address from which clients connect to *host*; ``None`` if there may be several."""
     address = _resolved(host)
     if not address.is_loopback:
         return None
@@ -60,11 +60,11 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
 
     On Linux, a bound socket that does not listen keeps the port from outgoing connections and from
     other programs that ask for any free port, but not from a server that asks for this very port
-    with ``SO_REUSEADDR``, as servers do.  Elsewhere nothing is reserved: the port was free a moment
-    ago.
+    with ``SO_REUSEADDR``, as servers do.  On other systems the port is not reserved; it was free a
+    moment ago.
 
     :raises OSError: if *host* is not an address of this host
-    :raises UnicodeError: if it cannot be a host name
+    :raises UnicodeError: if *host* cannot be a host name
     """
     family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
     with socket.socket(family) as holder:
@@ -79,7 +79,7 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
 
 _CERTIFICATES = ("certificate", "key", "authority")
 _PARTS = ("", "_host", "_port", "_password", *(f"_{name}" for name in _CERTIFICATES))
-"""Suffixes that make names from a server's name."""
+"""The suffixes that are added to a server's name to make the names that the run defines."""
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
@@ -87,10 +87,10 @@ _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     """Return the names that a run defines for a configuration, with their values.
 
-    They are ``$scratch``, a directory of the run, and for each server its address, host, port,
-    password and, if they are used, certificates.  The ports are reserved as long as the context
-    lasts.  A server listens on the host that its key ``listen`` names, by default on the loopback
-    interface.
+    ``$scratch`` is a directory of the run.  Each server has names for its address, host, port,
+    password and, if the file refers to them, certificates.  The ports are reserved as long as the
+    context lasts.  A server listens on the host that its key ``listen`` names, by default on the
+    loopback interface.
     """
     directory = scratch / "files"
     # Root lets other users enter the scratch directory.
@@ -137,7 +137,7 @@ def _listen(server: Section) -> str:
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers that *names* belong to, and those that these need, in configured order."""
+    """Return the servers to which *names* belong, and all that these need, in file order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)
@@ -155,7 +155,7 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
     """Create a certificate for this *host* in *directory*; return the paths of its files by name.
 
     Both servers and clients identify themselves with ``certificate`` and ``key``; ``authority`` is
-    the certificate of the authority that signed it.
+    the certificate of the authority that signed ``certificate``.
     """
     try:
         import trustme

@@ -43,7 +43,7 @@ _LOCAL_CONFIGURATION = {
 
 @contextmanager
 def cluster_for(hosts: str | None, guardian: Guardian, directory: Path) -> Iterator[Cluster | None]:
-    """Connect to the cluster that ``--hosts`` names, or start it; ``None`` without the option.
+    """Connect to the cluster that ``--hosts`` names, or start it; yield ``None`` without *hosts*.
 
     A cluster that is started here ends with the context, and keeps its files in *directory*.
     """
@@ -89,11 +89,11 @@ def _number_of_workers(digits: str) -> int:
 
 
 def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitStack) -> _Scheduler:
-    """Start a scheduler and workers on this host, which *stack* ends.
+    """Start a scheduler and workers on this host; *stack* ends them.
 
-    Workers run whatever they are sent, so they talk only to those with a certificate of this run.
-    All are in one session, like a crew's local clients, because Linux divides processor time among
-    sessions first.
+    A worker runs any code that it receives, so it accepts only peers with a certificate of this
+    run.  All processes are in one session, like a crew's local clients, because Linux divides
+    processor time first among sessions.
     """
     from distributed import Security
 
@@ -111,7 +111,7 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     def start(program: str, *words: str) -> Child:
         process = guardian.start(
             [*prefix, sys.executable, "-m", f"distributed.cli.dask_{program}", *words, *options],
-            Ending(signal.SIGKILL),  # they have nothing that outlasts the run
+            Ending(signal.SIGKILL),  # nothing outlasts the run
             session=False,
             env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(directory), **_LOCAL_CONFIGURATION},
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -131,7 +131,7 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
 
 
 def _address_in(scheduler_file: Path, scheduler: Child, log: Path) -> str:
-    """Wait until a scheduler has written its address to its file."""
+    """Wait until a scheduler has written its address to *scheduler_file*; return the address."""
     deadline = time.monotonic() + CONNECT_TIMEOUT
     while scheduler.poll() is None and time.monotonic() < deadline:
         try:
@@ -148,9 +148,9 @@ def _last_line(log: Path) -> str:
 def fixed_addresses() -> Sequence[str]:
     """Return a command prefix that keeps Linux from randomizing memory addresses.
 
-    Clients forked from one process share its addresses.  If the addresses of several hosts differ,
-    a processor that the hosts share is slower: by 6 to 10 % for four clients in ``cold`` on ZEO.
-    The prefix is empty if there is no ``setarch`` or if, as in some containers, it is forbidden.
+    Clients forked from one process have the same addresses.  If the addresses of several hosts
+    differ, a processor that the hosts share is slower: by 6 to 10 % for four clients in ``cold`` on
+    ZEO.  The prefix is empty if ``setarch`` is missing or, as in some containers, forbidden.
     """
     words = ["setarch", "--addr-no-randomize"]
     try:
@@ -161,11 +161,11 @@ def fixed_addresses() -> Sequence[str]:
 
 
 def _scheduler_of_file(path: Path, stack: ExitStack) -> _Scheduler:
-    """Return the scheduler that a file names: Dask's configuration, or one that Dask wrote."""
+    """Return the scheduler that Dask's configuration file, or Dask's scheduler file, names."""
     import dask
 
     content = _content(path)
-    # Without merging, a key would replace everything below it.
+    # Without merging, a key in the file would replace all keys below it.
     stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, content)))
     address = content.get("address") or dask.config.get("scheduler-address", None)
     if not isinstance(address, str):
@@ -230,7 +230,7 @@ def _connected(scheduler: _Scheduler, directory: Path) -> Cluster:
 
 
 def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[DaskWorker]:
-    """Return the workers with these identities; if some have :data:`ROOM`, return only those."""
+    """Return the workers with these identities; if some have :data:`ROOM`, return only these."""
     workers = [
         DaskWorker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
         for address, identity in identities.items()

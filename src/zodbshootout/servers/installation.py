@@ -1,7 +1,7 @@
 """The programs of a server, the user that runs them, and the directory of its files.
 
-Database servers refuse to run as root, or run less safely.  Root can run them as another user;
-other users run them as themselves.
+Database servers refuse to run as root, or are less safe then.  Therefore root runs them as another
+user; other users run them as themselves.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Installation:
     """The locations of a product's programs, and the packages that contain them."""
 
     places: Sequence[str]
-    """Patterns of directories, besides those in ``PATH``, that may contain its programs."""
+    """Patterns of directories, besides those in ``PATH``, that may contain the programs."""
     packages: str
-    """The names of its Debian packages, for ``apt-get install``."""
+    """The names of the Debian packages, for ``apt-get install``."""
 
     def program(self, *names: str, given: str | None) -> str:
         """Return the path of the first of the programs *names* that is installed.
 
-        If a directory is *given*, only that and its siblings are searched; otherwise those in
-        ``PATH`` and then :attr:`places`, the highest version first.
+        If a directory is *given*, only this directory and its siblings are searched; otherwise the
+        directories in ``PATH`` and then :attr:`places`, the highest version first.
         """
         directories = list(_with_siblings(given) if given else self._default_directories())
         for name in names:
@@ -124,10 +124,10 @@ class Account:
 
 
 def account_for(usual: Sequence[str], wanted: str | None, data: Path | None) -> Account | None:
-    """Return the user to run a server as; ``None`` for the user of the run.
+    """Return the user that a server runs as; ``None`` for the user of the run.
 
-    For root, that is the user *wanted*, or the owner of the directory *data* of an earlier run, or
-    the first of the *usual* users that exists.
+    If root is the user of the run, the server runs as the user *wanted*, else as the owner of the
+    directory *data* from an earlier run, else as the first of the *usual* users that exists.
 
     :raises ServerFailed: if the user *wanted* does not exist, or only root could switch to it
     """
@@ -154,25 +154,24 @@ def _account(name: str) -> Account:
 
 
 class ServerDirectory:
-    """A server's log, its data and the files that it reads, created for the run or kept earlier.
+    """The directory of a server's log, its data and the files that the server reads.
 
-    Files that the run writes belong to its user, subdirectories to the server's user.  Links are
-    not followed, because another user could have placed one where root writes.
+    Files that the run writes belong to the run's user, subdirectories to the server's user.  The
+    run follows no links, because another user could have placed a link where root writes.
     """
 
     def __init__(self, path: Path, *, kept: bool) -> None:
         self.path = path
-        """Its path."""
         self.kept = kept
-        """Whether it outlives the run."""
+        """Whether the directory outlives the run."""
         self._account: Account | None = None
         self._log: IO[bytes] | None = None
 
     def make(self, account: Account | None) -> None:
         """Create the directory, with a log in it, for a server that runs as *account*.
 
-        :raises ServerFailed: if another server uses it, if it contains other files, or if the user
-            *account* may not enter it
+        :raises ServerFailed: if another server uses the directory, if it contains other files, or
+            if the user *account* may not enter it
         """
         self.close()
         self._account = account
@@ -187,7 +186,7 @@ class ServerDirectory:
             self._make_reachable(account, new=new)
         self._log = os.fdopen(self._open(LOG, os.O_RDWR | os.O_APPEND), "ab+")
         try:
-            # The server inherits the lock with the log, and holds it as long as it runs.
+            # The server inherits the lock with the log, and holds the lock as long as it runs.
             fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
@@ -202,7 +201,7 @@ class ServerDirectory:
 
     @property
     def log(self) -> IO[bytes]:
-        """The file that the server's output goes to; :meth:`make` opens it."""
+        """The file that receives the server's output; :meth:`make` opens it."""
         assert self._log is not None
         return self._log
 
@@ -216,7 +215,7 @@ class ServerDirectory:
         return os.pread(self.log.fileno(), size, start).decode(errors="replace")
 
     def subdirectory(self, name: str) -> Path:
-        """Return a directory that belongs to the server's user, created if it is missing."""
+        """Return a directory that belongs to the server's user; create it if it is missing."""
         path = self.path / name
         if not path.exists():
             path.mkdir(mode=0o700)

@@ -12,7 +12,7 @@ class MemcachedServer(Server):
     """memcached, reached over TCP."""
 
     own_settings = frozenset({"daemon", "listen", "port", "udp_port", "user"})
-    orderly = abrupt = Ending(signal.SIGKILL)  # a second faster; no data are kept anyway
+    orderly = abrupt = Ending(signal.SIGKILL)  # a second faster than SIGTERM; no data are kept
     default_connections = 1024
     system_accounts = ("memcache", "memcached", NOBODY)
 

@@ -14,7 +14,7 @@ from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
-"""A failed statement, except those about users under ``skip-grant-tables`` (1290)."""
+"""A failed statement, unless it is about users under ``skip-grant-tables`` (1290)."""
 
 
 class MySQLServer(DatabaseServer):
@@ -24,7 +24,7 @@ class MySQLServer(DatabaseServer):
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
     system_accounts = ("mysql", NOBODY)
-    own_resources = 850  # with fewer files it would lower max-connections
+    own_resources = 850  # with fewer files the server would lower max-connections
     error_mark = "[ERROR]"  # mariadb-install-db always ends with advice
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
@@ -58,7 +58,7 @@ class MySQLServer(DatabaseServer):
                 f"CREATE USER IF NOT EXISTS {name}",
                 f"ALTER USER {name} IDENTIFIED BY '{self.password}'",
                 *(f"GRANT ALL ON {_pattern(database)}.* TO {name}" for database in self.databases),
-                f"GRANT PROCESS ON *.* TO {name}",  # to see the sizes of its files
+                f"GRANT PROCESS ON *.* TO {name}",  # to see the sizes of the server's files
             ]
         self.directory.write(_ACCOUNTS_FILE, "".join(f"{statement};\n" for statement in statements))
 
@@ -75,7 +75,7 @@ class MySQLServer(DatabaseServer):
         }
         settings = {
             "max-connections": str(self.connections),
-            # By default, it would first read the pages that were in its memory before.
+            # By default, a restarted server would first read the pages that it had in memory.
             "innodb-buffer-pool-load-at-startup": "OFF",
             **self.section.settings,
         }
@@ -90,7 +90,7 @@ class MySQLServer(DatabaseServer):
     def is_ready(self) -> bool:
         if not greets((self.host, self.port)):
             return False
-        # The server starts even if statements of its init-file fail, which it only logs.
+        # The server starts even if statements of its init-file fail; it only logs the failures.
         if refused := _REFUSED.search(self.directory.logged(self._log_start)):
             raise ServerFailed(f"could not be prepared: {refused['reason']}")
         return True

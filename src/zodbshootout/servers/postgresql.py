@@ -61,8 +61,8 @@ class PostgreSQLServer(DatabaseServer):
         )
 
     def create_accounts(self) -> None:
-        # A table belongs to the user that creates it, and is closed to other users and to those of
-        # later runs.  Therefore all users act as one role, which owns everything.
+        # A table belongs to the user that creates it, and is closed to other users, such as those
+        # of later runs.  Therefore all users act as one role, which owns everything.
         owner = _identifier("zodbshootout owner")
         statements = [f"CREATE ROLE {owner}"]
         for user in map(_identifier, self.users):

@@ -1,4 +1,4 @@
-"""The private servers of a run: started in order, restarted, and stopped at the end."""
+"""Start the private servers of a run in order, restart them, and stop them at the end."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ENTRY_POINTS = "zodbshootout.servers"
 def server_of(section: ServerSection, context: ServerContext) -> Server:
     """Return the server that a section describes, not yet started.
 
-    :raises BrokenPlugin: if the package that registers it cannot be imported
-    :raises UserError: if no package registers its type, or the section is wrong
+    :raises BrokenPlugin: if the package that registers the section's type cannot be imported
+    :raises UserError: if no package registers the type, or the section is wrong
     """
     registered = {entry.name: entry for entry in entries(ENTRY_POINTS)}
     if section.kind in registered:
@@ -41,7 +41,7 @@ def server_of(section: ServerSection, context: ServerContext) -> Server:
     if section.kind not in _SERVERS:
         raise section.text.mistake(
             f"no installed package has an entry point {section.kind} of {ENTRY_POINTS}; reinstall "
-            "the one that defines the section"
+            "the package that defines the section"
         )
     return _SERVERS[section.kind](section, context)
 
@@ -51,8 +51,8 @@ class RunningServers:
     """The private servers of a run."""
 
     users: dict[Server, Sequence[str]] = field(default_factory=dict)
-    """The names of the contenders that need each running server, directly or through another.
-    Servers come after those that they need."""
+    """The names of the contenders that need each running server, directly or through another
+    server.  A server comes after the servers that it needs."""
     absent: dict[str, str] = field(default_factory=dict)
     """Why servers did not start, by the names of the contenders that need them."""
 
@@ -65,7 +65,7 @@ class RunningServers:
     ) -> None:
         """Start the servers of a configuration that have *users*; *stack* stops them.
 
-        A server that does not start is not an error: its users are in :attr:`absent`.
+        A server that does not start raises no exception: its users are in :attr:`absent`.
         """
         needs = {
             section: {other.name for other in servers_of(section.text.names, configuration)}
@@ -131,7 +131,7 @@ class RunningServers:
         return {name: usage_of(pid) for name, pid in self._process_ids(contender).items()}
 
     def memory(self, contender: str) -> dict[str, int]:
-        """Return the bytes of memory of each server that a contender needs, by its name."""
+        """Return the bytes of memory of each server that a contender needs, by server name."""
         return {name: memory_of(pid) for name, pid in self._process_ids(contender).items()}
 
     def _process_ids(self, contender: str) -> dict[str, int]:

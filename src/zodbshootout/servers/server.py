@@ -1,4 +1,4 @@
-"""A server process that the run starts: prepared, started, waited for, stopped."""
+"""A server process that the run prepares, starts, waits for and stops."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ START_TIMEOUT = 60.0
 PREPARATION_TIMEOUT = 120.0
 """Seconds to wait for a program that prepares a server, such as ``initdb``."""
 CONNECTIONS_PER_CLIENT = 3
-"""RelStorage opens up to two, and the server drops those of a closed database with a delay."""
+"""RelStorage opens up to two connections, and the server drops closed ones with a delay."""
 _DATA = "data"
 """The subdirectory of a server's directory with its data."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""How programs that prepare a server end: PostgreSQL's leave shared memory if they are killed."""
+"""How to end programs that prepare a server: a killed one of PostgreSQL leaves shared memory."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server running as another user may see."""
@@ -49,7 +49,7 @@ class ServerContext:
     """Facts that concern all servers of a run."""
 
     directory: Path
-    """The directory that contains each server's own, unless its section names one to keep."""
+    """The directory in which each server has its own, unless the server's section names another."""
     source: Source
     names: Mapping[str, str]
     """The names that the run defines for the source; see :func:`~.address.given_names`."""
@@ -61,54 +61,55 @@ class ServerContext:
 
 
 class Server(ABC):
-    """The server that a section describes; subclasses prepare it and return its command.
+    """The server that a section describes; subclasses prepare the server and return its command.
 
-    It gets a directory and a log, and ends with the run.  If it is not ready in time, its log is
-    quoted.
+    The server gets a directory and a log, and ends with the run.  If the server is not ready in
+    time, the message quotes the log.
 
-    All methods may raise :class:`ServerFailed` with a predicate as its message, such as ``has no
-    program postgres``; the server's name is put before it.  A mistake in the section is raised in
-    ``__init__``, as :meth:`mistake`, so that nothing is measured.
+    All methods may raise :class:`ServerFailed`.  The message is a predicate, such as ``has no
+    program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.  For a
+    mistake in the section, ``__init__`` raises a :meth:`mistake`, so that nothing is measured.
     """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
     """Settings that only the run sets, with ``_`` for ``-``; they are an error in the section."""
     system_accounts: ClassVar[Sequence[str] | None] = None
-    """Users as which root may run it, who have to be able to execute its program.
+    """If root starts the server, it runs as the first of these users that exists.
 
-    The first that exists does, unless the section has ``run-as``; ``None`` if root itself may.
+    The user has to be able to execute the program.  ``run-as`` in the section takes precedence.
+    ``None`` if the server may run as root.
     """
     error_mark: ClassVar[str] = ""
-    """Text that marks the errors in its log; empty if errors have no mark."""
+    """Text that marks the errors in the server's log; empty if errors have no mark."""
     orderly: ClassVar[Ending] = GENTLE
-    """How to stop it if its data are needed again."""
+    """How to stop the server if its data are needed again."""
     abrupt: ClassVar[Ending] = GENTLE
-    """How to stop it if its data are removed with the run."""
+    """How to stop the server if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """The minimum number of connections to accept: other contenders' crews keep theirs open."""
+    """The minimum number of connections to accept, some of them from other contenders' crews."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
     """The resource, as in :mod:`resource`, of which each connection uses one unit."""
     own_resources: ClassVar[int] = 100
-    """Units of this resource that the server uses without connections."""
+    """The units of :attr:`connection_limit` that the server uses without connections."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Check a section and the operating system's limits; start nothing."""
         self.name = section.name
         """The section's name."""
         self.section = section
-        """The section that describes it."""
+        """The section that describes the server."""
         self.context = context
         self.host = context.names[f"{self.name}_host"]
-        """The host at which clients reach it."""
+        """The host at which clients reach the server."""
         self.port = int(context.names[f"{self.name}_port"])
-        """The port at which clients reach it."""
+        """The port at which clients reach the server."""
         self.password = context.names[f"{self.name}_password"]
         """A password that is made for the run; contenders call it ``$NAME_password``."""
         kept = Path(section.directory).absolute() if section.directory else None
         self.directory = ServerDirectory(
             kept or context.directory / f"server-{self.name}", kept=kept is not None
         )
-        """The directory of its files, which is removed with the run unless the section names it."""
+        """The directory of the server's files; removed with the run unless the section names it."""
         self._process: Child | None = None
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
@@ -125,7 +126,7 @@ class Server(ABC):
 
     @property
     def connections(self) -> int:
-        """The number of connections that it has to accept at a time."""
+        """The number of connections that the server has to accept at a time."""
         return max(self.default_connections, CONNECTIONS_PER_CLIENT * self.context.clients)
 
     def _raise_limit(self) -> None:
@@ -152,22 +153,22 @@ class Server(ABC):
     def command(self) -> Sequence[str]:
         """Return the command that starts the server.
 
-        It has to stay in the foreground and in its process group.
+        The server has to stay in the foreground and in its process group.
         """
 
     def environment(self) -> dict[str, str]:
-        """Return its environment variables, in case it runs as the user of the run."""
+        """Return the server's environment variables; another user than the run's gets fewer."""
         return dict(os.environ)
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """The versions of its software, by name, that clients cannot ask for."""
+        """The versions of the server's software that clients cannot ask for, by name."""
         return {}
 
     def is_ready(self) -> bool:
         """Return whether the server, whose process is running, accepts requests.
 
-        By default that is whether it accepts connections at its port.
+        By default, a server is ready if it accepts connections at its port.
         """
         return accepts((self.host, self.port))
 
@@ -216,7 +217,7 @@ class Server(ABC):
             file.write(standard_input.encode())
             file.seek(0)
             process = self._spawn(command, _NO_SIGNAL, file)
-        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # an interrupted run leaves it behind
+        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # an interrupt leaves it to the guardian
         process.end(GENTLE)
         if exit_code != 0:
             outcome = "failed" if exit_code else f"took longer than {PREPARATION_TIMEOUT:.0f} s"
@@ -295,17 +296,17 @@ class Server(ABC):
 class DatabaseServer(Server):
     """A server with a data directory, and with the databases and users that its section names.
 
-    Its section type extends ``zodbshootout.databaseserver``.
+    The section's type extends ``zodbshootout.databaseserver``.
     """
 
     @property
     def data(self) -> Path:
-        """The directory of its data."""
+        """The directory of the server's data."""
         return self.directory.path / _DATA
 
     @property
     def databases(self) -> list[str]:
-        """The names of the databases that it has to have."""
+        """The names of the databases that the server has to have."""
         return list(self.section.config.database)
 
     @property

@@ -13,7 +13,7 @@ import psutil
 from zodbshootout.client.usage import children, cpu_of
 
 _GONE = (psutil.Error, OSError)
-"""The errors of asking about a process that has ended, or belongs to another user."""
+"""The errors that psutil raises for a process that has ended, or belongs to another user."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ServerUsage:
     cpu: float = 0.0
     """Seconds of processor time, including that of processes that have ended."""
     written: int = 0
-    """Bytes that they caused to be written to disks."""
+    """Bytes that the processes caused to be written to disks."""
 
     def __add__(self, other: ServerUsage) -> ServerUsage:
         return ServerUsage(self.cpu + other.cpu, self.written + other.written)
@@ -45,7 +45,7 @@ def usage_of(root: int) -> ServerUsage:
 def memory_of(root: int) -> int:
     """Return the bytes of memory that a process and all its descendants use.
 
-    Pages that several of them share count once.
+    Pages that several of these processes share count once.
     """
     total = 0
     for process in _tree(root):

@@ -17,7 +17,7 @@ from zodbshootout.versions import installed_versions
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
-"""The import of ZEO's client sections, whose <ssl> clashes with the one that runzeo defines."""
+"""The import of ZEO's client sections, whose <ssl> clashes with runzeo's <ssl>."""
 _OURS = Interpreter("", sys.executable, "", sees_ours=True)
 _PACKAGES = ("ZEO", "ZODB", "uvloop")
 """Packages that affect a server; ZEO uses uvloop's event loop if it is installed."""
@@ -85,7 +85,7 @@ class ZEOServer(Server):
         return {f"{name}_server": version for name, version in versions.items()}
 
     def _versions_there(self) -> Mapping[str, str]:
-        """Return the versions in another Python; none if it does not tell."""
+        """Return the versions in another Python; empty if that Python fails."""
         command = [self._python.executable, "-c", _VERSIONS, *_PACKAGES]
         try:
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The process that leads the clients on a Dask worker, and crews whose clients are on hosts."""
+"""Start the process that leads the clients of a Dask worker, and crews on several hosts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from zodbshootout.workers.measuring import Calibrations
 PULSE = 0.2
 """Seconds between checks of whether the run still waits for a host's answer."""
 UNLIMITED = TimeLimit(math.inf, "")
-"""The time limit of the process that leads clients, because the run itself has a limit."""
+"""No time limit for the process that leads clients, because the run itself has a limit."""
 
 
 @dataclass(frozen=True)
 class Equipment:
-    """Variables and files that a host needs besides its installed packages."""
+    """Environment variables and files that a host needs besides its installed packages."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -52,10 +52,10 @@ class Equipment:
 
 
 class Agent:
-    """Starts a worker that leads the clients of this host, and passes calls on to it.
+    """Starts a worker that leads the clients of this host, and passes calls on to the worker.
 
     A Dask worker cannot fork clients itself: it runs several threads, and it is a daemon, which
-    cannot have children.  So it starts a fork server, as a run does.
+    cannot have children.  So the agent starts a fork server, as a run does.
     """
 
     def __init__(self, *, settings: LogSettings, equipment: Equipment, gevent: bool) -> None:
@@ -74,7 +74,7 @@ class Agent:
                 **os.environ,
                 **equipment.variables,
                 "TMPDIR": directory,
-                # Dask may have extended the path by what was sent to this worker.
+                # Dask may have added modules to the path that were sent to this worker.
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             },
             working=UNLIMITED,
@@ -133,10 +133,10 @@ def hosts_crew(
     variables: Mapping[str, str],
     calibrations: Calibrations | None = None,
 ) -> Iterator[Crew]:
-    """Start a crew on a Dask cluster's workers and set all clients up; end it with the context.
+    """Start a crew on a Dask cluster's workers; end the crew with the context.
 
     *variables* are added to the environment that clients inherit from their host.  *calibrations*
-    are those of the hosts' relays.
+    belong to the hosts' relays.
 
     :raises Failed: if a client fails, or a host is lost
     """
@@ -161,7 +161,7 @@ def hosts_crew(
 def equipment(
     names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
 ) -> Equipment:
-    """Return what a cluster's hosts need; *names* map to paths of the run's files."""
+    """Return what a cluster's hosts need, with the files whose paths are values of *names*."""
     if cluster.here:
         return Equipment(variables)
     paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}

@@ -1,4 +1,4 @@
-"""Start workers: their fork servers, and the coordinator's ends of sockets and pipes."""
+"""Start fork servers and, through them, workers; communicate with both."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ START_TIMEOUT = 60.0
 PIECE = 65536
 """The maximum number of bytes of a worker's output to read at once."""
 MAX_RELAYED = 2**20
-"""Bytes of a worker's output after which the rest is not passed on."""
+"""The maximum number of bytes of a worker's output that are passed on to the user."""
 MAX_OUTPUT = 2**22
-"""Bytes of a process's output after which its file is emptied."""
+"""The size in bytes above which the file with a process's output is emptied."""
 CHECK_INTERVAL = 0.5
-"""Seconds between two checks of the sizes of these files."""
+"""Seconds between two checks of the sizes of files with output."""
 _PROGRAM = "zodbshootout.workers.fork_server"
 _IN_ANOTHER_PYTHON = (
     "import os, sys; "
@@ -67,7 +67,7 @@ class TimeLimit:
 
     seconds: float
     option: str
-    """The option of the command that sets it."""
+    """The command's option that sets the limit."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +89,18 @@ class Launcher:
     logging: LogSettings = field(default_factory=LogSettings)
     gevent: bool = False
     own_sessions: bool = True
-    """Whether processes get their own sessions, among which Linux divides processor time first."""
+    """Whether each process gets its own session; see :meth:`Guardian.start`."""
     relay: Callable[[str], None] = lambda _: None
-    """Called with each line that a worker prints."""
+    """A function that is called with each line that a worker prints."""
     _numbers: count[int] = field(default_factory=count)
 
     @contextmanager
     def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[ForkServer]:
-        """Start a process that forks workers; end it with the context.
+        """Start a process that forks workers; end the process with the context.
 
-        It runs in *interpreter*, by default in the Python of this launcher.
+        The process runs in *interpreter*, by default in the Python of this launcher.
 
-        :raises Failed: if it cannot be started
+        :raises Failed: if the process cannot be started
         """
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -118,7 +118,7 @@ class Launcher:
                     )
                 theirs.close()
                 try:
-                    if self.affinity:  # PyPy cannot set it
+                    if self.affinity:  # PyPy cannot set its own
                         with _starting(interpreter):
                             os.sched_setaffinity(process.pid, map(int, self.affinity.split(",")))
                     yield ForkServer(self, ours, process, Output(path), interpreter)
@@ -142,7 +142,7 @@ class Launcher:
         ]  # fmt: skip
 
     def _variables(self, interpreter: Interpreter | None) -> Mapping[str, str]:
-        # Files that killed clients leave there are removed with the directory.
+        # Killed clients leave files in TMPDIR, which are removed with the directory.
         variables = {**self.environment, "TMPDIR": str(self.directory)}
         if interpreter is None or interpreter.sees_ours:
             return variables
@@ -195,7 +195,7 @@ class ForkServer:
         return self._answers and self._process.exit_code() is None
 
     def import_modules(self, modules: Sequence[str]) -> None:
-        """Import *modules* in the process, so that workers need not."""
+        """Import *modules* in the process before it forks workers."""
         missing = [module for module in modules if module not in self._imported]
         if missing:
             self._order(" ".join(missing).encode(), [], "imported")
@@ -216,7 +216,7 @@ class ForkServer:
         return counts
 
     def measure(self, task: Measure) -> AbstractContextManager[Worker]:
-        """Start a worker that sets up its crew, for which :meth:`Worker.wait` waits."""
+        """Start a worker that sets up its crew; :meth:`Worker.wait` waits until that is done."""
         call = Call("measure", (task, self._launcher.options))
         return self._worker(call, self._launcher.working)
 
@@ -278,7 +278,7 @@ class ForkServer:
         """End a worker and its clients, unless they have ended."""
         self.exit_code(worker, 0.0)
         if self._running.get(worker.pid) is not worker:
-            return  # its number may have been reused
+            return  # the process ID may have been reused
         end_group(worker.pid, reap=lambda: self.exit_code(worker, 0.0))
         self.exit_code(worker, END_TIMEOUT)
         self._forget(worker.pid)
@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty the files with long outputs of all workers, even while waiting for one."""
+        """Empty the files with output, of the process and of all its workers, that are too long."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 
@@ -334,10 +334,10 @@ class ForkServer:
 
 
 class Output:
-    """The file that a process prints to, whose lines are passed on.
+    """The file to which a process prints, and whose lines the coordinator passes on.
 
     Endless output would fill the disk, or the memory if the file is in memory.  A pipe would be
-    worse: during measurements the coordinator would wake up, or the process would wait for it.
+    worse: the coordinator would wake up during measurements, or the process would have to wait.
     """
 
     def __init__(self, path: Path, relay: Callable[[str], None] = lambda _: None) -> None:
@@ -347,7 +347,7 @@ class Output:
         self._removed = 0
         """The number of bytes that are no longer in the file."""
         self._end = b""
-        """The last of these bytes."""
+        """The last bytes that are no longer in the file."""
 
     def relay(self, *, ended: bool = False) -> None:
         """Pass on the lines printed since the last call.
@@ -370,8 +370,8 @@ class Output:
     def limit(self) -> None:
         """Empty the file if it exceeds :data:`MAX_OUTPUT`, after passing on the first lines.
 
-        The process appends to the file, so it continues at the beginning.  The last lines are kept
-        here.
+        The process opened the file for appending, so its next output begins the file.  The last
+        lines are kept in memory.
         """
         with suppress(OSError):
             if self.path.stat().st_size <= MAX_OUTPUT:
@@ -412,7 +412,7 @@ def _end_of(file: IO[bytes]) -> bytes:
 class Worker:
     """The coordinator's end of the pipe to a worker.
 
-    Methods raise :class:`Failed` if the worker has failed, has ended or exceeds its limit.
+    Methods raise :class:`Failed` if the worker has failed, has ended or exceeds its time limit.
     """
 
     fork_server: ForkServer
@@ -421,14 +421,14 @@ class Worker:
     output: Output
     limit: TimeLimit
     name: str = "the worker"
-    """Its name in messages."""
+    """The worker's name in messages."""
     exit_code: int | None = None
-    """Its exit code, once the fork server has reported its end."""
+    """The worker's exit code, once the fork server has reported the worker's end."""
     _worked: float = 0.0
-    """Seconds that it has worked so far."""
+    """Seconds that the worker has worked on the current run."""
 
     def start(self, name: str, *args: Any) -> None:
-        """Call a method of :class:`~.measuring.Measuring`, or ``finish``, without waiting."""
+        """Call a method of :class:`~.measuring.Measuring`, or ``finish``; do not wait for it."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
@@ -448,8 +448,8 @@ class Worker:
     def finish(self) -> pyperf.Benchmark:
         """Wait for the answer to ``finish``; return pyperf's run.
 
-        Its metadata contain histograms, in nanoseconds, in HdrHistogram's encoding (V2, base64).
-        The time limit is that of a run.
+        The run's metadata contain histograms of latencies in nanoseconds, in HdrHistogram's
+        encoding (V2, base64).  The time limit begins anew for the next run.
         """
         text, latencies = self.wait()
         self._worked = 0.0
@@ -467,12 +467,12 @@ class Worker:
         self.fork_server.end(self)
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call a method, and wait for its answer."""
+        """Call a method, and return the answer."""
         self.start(name, *args)
         return self.wait()
 
     def send(self, message: object) -> None:
-        with suppress(BrokenPipeError, ConnectionResetError):  # wait() says how it ended
+        with suppress(BrokenPipeError, ConnectionResetError):  # wait() says how the worker ended
             self.connection.send(message)
 
     def poll(self, seconds: float) -> bool:

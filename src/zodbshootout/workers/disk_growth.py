@@ -9,11 +9,11 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.storage_facts import DiskSize
 
 SHARE = 0.003
-"""The maximum time spent asking, relative to that of slices; beyond it, slices are left out."""
+"""The maximum time spent asking for sizes, as a fraction of the time of slices."""
 
 
 class DiskGrowth:
-    """Asks for the size of a database around slices, always around the first one.
+    """Asks for the size of a database before and after slices, at least the first one.
 
     Databases grow by pages and extents, so a single slice says little.
     """
@@ -34,7 +34,7 @@ class DiskGrowth:
         """Add the growth during the slice of a *sample*."""
         self._sliced += sample.on_clock
         stored = sample.counts["stores"]
-        # Clients may prepare more between the stretches of a longer slice.
+        # If a slice has several stretches, clients may also store objects between them.
         whole = sample.iterations <= self._crew.most_at_once * sample.clients
         if self._before is not None and stored and whole:
             self._grown += self.size() - self._before

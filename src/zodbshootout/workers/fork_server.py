@@ -1,9 +1,9 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
-It runs in the Python that opens the storages, imports what workers need and opens nothing, so that
-a worker starts at once and uses memory only for what it changes.  For each worker it receives, over
-a socket, the path of the output file and the worker's end of a pipe; it sends a line of JSON when a
-worker has started or ended.
+The process runs in the Python that opens the storages.  It imports what workers need, but opens no
+storage, so that a worker starts at once and uses memory only for what it changes.  For each worker
+the process receives, over a socket, the path of the output file and the worker's end of a pipe.  It
+sends a line of JSON when a worker has started or ended.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 if "--gevent" in sys.argv:
     try:
         from gevent import monkey
-    except ImportError:  # crews of greenlets are then refused
+    except ImportError:  # workers then refuse crews of greenlets
         pass
     else:
         monkey.patch_all()
@@ -49,17 +49,14 @@ def main() -> int:
     parser.add_argument("--one-session", action="store_true")
     options = parser.parse_args()
     _load()
-    # A separate group, so that a worker can be ended with all its clients.
+    # Each worker leads a group, so that it can be ended with all its clients.
     lead_group = os.setpgrp if options.one_session else os.setsid
     Forker(socket.socket(fileno=options.socket), lead_group).serve()
     return 0
 
 
 def _load() -> None:
-    """Load what every worker needs, except objects of other packages.
-
-    Workers import those themselves.
-    """
+    """Load what every worker needs; each worker imports objects of other packages itself."""
     benchmarks.ours()
     storage_types.ours()
     entries(benchmarks.ENTRY_POINTS)
@@ -80,7 +77,7 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork a worker for each message with a descriptor until the socket is closed."""
+        """Fork a worker for each message with a descriptor; import what other messages name."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:
@@ -134,7 +131,7 @@ class Forker:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                # A killed worker leaves its clients behind.  They are killed at once, because the
+                # A killed worker leaves its clients behind.  Kill the clients at once, because the
                 # group's number may be reused as soon as the group is empty.
                 end_group(pid, Ending(signal.SIGKILL))
                 self._send(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
@@ -147,7 +144,7 @@ class Forker:
 def _runner() -> pyperf.Runner:
     """Return pyperf's Runner, even in a Python that is older than pyperf requires."""
     if sys.version_info < (3, 10):
-        # In its worker mode, only listing the hooks needs a newer Python.
+        # In a Runner's worker mode, only listing the hooks needs a newer Python.
         pyperf._hooks.get_hooks = tuple
     return pyperf.Runner()
 

@@ -48,7 +48,7 @@ SLICE_CALLS = frozenset(
 MAX_SHIFT = 1.03
 """The maximum ratio by which a search begins above or below the result of an earlier run."""
 COARSE_PART = 0.3
-"""The fraction of the usual iterations in slices before a search and in its coarse part."""
+"""The fraction of the iterations that slices have before a search and in its coarse part."""
 LISTED_CLASSES = 10
 """The maximum number of classes listed after a value, by descending growth."""
 
@@ -72,7 +72,7 @@ class Measure:
 
     @property
     def interpreter(self) -> Interpreter | None:
-        """The Python of its worker; ``None`` for the command's, which alone can reach hosts."""
+        """The worker's Python; ``None`` for the command's own, which alone can reach hosts."""
         return None if self.cluster is not None else self.specification.storage.interpreter
 
 
@@ -89,11 +89,11 @@ class Slice:
     done: int = 0
     """Iterations of all clients, including uncounted ones."""
     start: float = 0.0
-    """The instant at which it started, in seconds of the clients' clock."""
+    """The instant at which the slice started, in seconds of the clients' clock."""
     end: float = 0.0
     """The instant at which the last client had done its counted iterations."""
     p99: float = 0.0
-    """The 99th percentile of its latencies, in seconds."""
+    """The 99th percentile of the slice's latencies, in seconds."""
 
 
 def received(connection: Connection) -> Call:
@@ -109,7 +109,7 @@ def received(connection: Connection) -> Call:
 class Measuring(Operation):
     """Takes slices with a crew, whenever the coordinator requests one.
 
-    If the clients share a DB that no other process can open, it also carries out operations.
+    If the clients share a DB that no other process can open, operations are carried out here, too.
     """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
@@ -125,7 +125,7 @@ class Measuring(Operation):
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._held: Sample | None = None
-        """The latest slice of the search that kept within the limit."""
+        """The latest slice of the search that kept the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self.disk_growth = DiskGrowth(crew)
@@ -133,7 +133,7 @@ class Measuring(Operation):
         """Iterations of each client in a slice that is not coarse."""
         self._latest: Sample | None = None
         self.samples: list[Sample] = []
-        """The samples of this run; once it is complete, without warm-ups."""
+        """The samples of this run; once the run is complete, without warm-ups."""
         self.numbers: list[int] = []
         """The slice number of each of :attr:`samples`."""
 
@@ -176,7 +176,7 @@ class Measuring(Operation):
         if not hasattr(os, "sched_setaffinity"):  # PyPy inherits the affinity
             options = [option for option in options if not option.startswith("--affinity")]
         try:
-            # The numbers are set for each run.
+            # run() replaces these numbers.
             numbers = ["--worker-task=0", "--loops=1", "--warmups=0"]
             runner.parse_args(["--worker", *numbers, *options])
         except SystemExit:  # the command has checked the options in its own Python
@@ -193,7 +193,7 @@ class Measuring(Operation):
         return {**summary, **distance_metadata(crew.delivered())}
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return its arguments without answering it."""
+        """Answer calls until *name* is called; return the arguments without an answer."""
         return self._next(name).args
 
     def _next(self, *names: str) -> Call:
@@ -206,7 +206,7 @@ class Measuring(Operation):
     def check_rate(self) -> None:
         """Check that clients can begin iterations at the requested rate.
 
-        :raises Unsupported: if empty iterations cannot keep up with it
+        :raises Unsupported: if empty iterations cannot keep up with the rate
         """
         if not self._rate:
             return
@@ -249,7 +249,7 @@ class Measuring(Operation):
             done += sample.done
             self._connection.send(_slice(sample))
         self._connection.send(None)
-        self.numbers.append(0)  # contenders' phases are paired, however long they take
+        self.numbers.append(0)  # phases of a round are a pair, however long each is
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
@@ -269,7 +269,7 @@ class Measuring(Operation):
         return coarse if search.is_coarse else self.loops, first, search.rate
 
     def _ends_search(self, sample: Sample) -> bool:
-        """Note the outcome of a slice; return whether the search for the highest rate is over."""
+        """Record the outcome of a slice; return whether the search for the highest rate is over."""
         limit = self._limit
         latency = sample.latencies.at_percentile(limit.percentile)
         if self._search is None:
@@ -281,7 +281,7 @@ class Measuring(Operation):
             holds = within and sample.part_of_schedule >= KEPT_UP
             self._held = sample if holds else self._held
             search.note(rate, holds=holds)
-        # A latency is lag plus service, so no service was shorter than this.
+        # A latency is lag plus service, so every service took at least this long.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.highest):
@@ -299,22 +299,22 @@ class Measuring(Operation):
         self._crew.prepare(*self._slice(number), continues=self._is_phase)
 
     def size_before_slice(self) -> None:
-        """Ask for the database's size right before a slice, unless that takes too long."""
+        """Ask for the database's size right before a slice, unless asking takes too long."""
         self.disk_growth.before()
 
     def size_after_slice(self) -> None:
-        """Ask for the size again right after the slice, if it was asked for before."""
+        """Ask for the size right after the slice, if :meth:`size_before_slice` has asked for it."""
         assert self._latest is not None
         self.disk_growth.after(self._latest)
 
     def recovered(self, began: float, gone: float) -> dict[str, float]:
-        """Return the metadata about a restart that *began* and after which the server was *gone*.
+        """Return the metadata about a restart.
 
-        Both are instants of the clients' clock.
+        The restart *began*, and the server was *gone*, at these instants of the clients' clock.
         """
         clients = self._crew.call("recovered", gone)
         ends = sorted(end for client in clients for end in client.ends)
-        connected: dict[Socket, float] = {}  # clients of one process share them
+        connected: dict[Socket, float] = {}  # clients of one process share sockets
         for client in clients:
             for one, seen in client.connected.items():
                 connected[one] = min(seen, connected.get(one, seen))
@@ -363,7 +363,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines for the classes that exceed their peaks most, except for samples *kept*."""
+        """Return lines for the classes that exceed their peaks most; ignore the samples *kept*."""
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         grown = self._grown(kept)[:LISTED_CLASSES]
         lines = [f"{head}{name} +{more}, now {count}" for name, count, more in grown]

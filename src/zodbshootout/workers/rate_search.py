@@ -1,9 +1,10 @@
 """The search for the highest rate at which latencies stay within a limit.
 
 A slice at a rate keeps the limit or breaks it, and a stall of the storage breaks it at any rate.
-Therefore the rate is estimated like thresholds in psychophysics: a slice multiplies the probability
-of every candidate by the probability of its outcome, and the next slice is taken at the median.
-See QUEST in A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
+Therefore the highest rate is estimated like a threshold in psychophysics.  For each candidate the
+outcome of a slice has a probability, by which the candidate's own probability is multiplied.  The
+next slice is taken at the median.  See QUEST in A. B. Watson and D. G. Pelli, Perception &
+Psychophysics 33 (1983), 113-120.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ STALL = 0.3
 LUCK = 0.05
 """The probability that a slice keeps the limit at a rate that the storage cannot sustain."""
 STEEPNESS = 33
-"""The exponent of the ratio of rates in the odds that a slice keeps the limit: 3 % matter."""
+"""The exponent of rate / candidate in the probability that a slice keeps the limit: 3 % matter."""
 NARROW, SURE = 1.03, 0.6
-"""The search ends if the range within this ratio of the median contains this probability."""
+"""The search ends when candidates within NARROW times the median have the probability SURE."""
 COARSE = 1.12
-"""The search is coarse while the range within this ratio of the median contains less than half of
-the probability."""
+"""The search is coarse while candidates within this ratio of the median have less than half of the
+probability."""
 MAX_STEPS = 24
 """The maximum number of slices in a search."""
 LOWEST, HIGHEST = 1 / 64, 4
@@ -30,14 +31,14 @@ LOWEST, HIGHEST = 1 / 64, 4
 STEP = 1.005
 """The ratio of neighbouring candidates."""
 DOUBT = 0.1
-"""The logarithm of the ratio to the expected rate at which a candidate is half as probable."""
+"""A candidate is half as probable as the expected rate if their logarithms differ by this."""
 
 
 class RateSearch:
     """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or below a *throughput*, above which few rates succeed."""
+        """Begin at an *expected* rate, or below a *throughput*, which few rates exceed."""
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:
@@ -52,7 +53,7 @@ class RateSearch:
 
     @property
     def highest(self) -> float:
-        """The highest rate that keeps the limit, by the median; 0 if no slice has kept it."""
+        """The median, which estimates the highest rate; 0 if no slice has kept the limit."""
         return self._median if self._has_held else 0.0
 
     @property
@@ -67,7 +68,7 @@ class RateSearch:
         return self._probability_within(COARSE) < 1 / 2
 
     def note(self, rate: float, *, holds: bool) -> None:
-        """Note whether a slice at a *rate* has kept the limit."""
+        """Record whether a slice at a *rate* has kept the limit."""
         self.steps += 1
         self._has_held = self._has_held or holds
         chances = (

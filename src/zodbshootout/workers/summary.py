@@ -22,13 +22,14 @@ _TRAFFIC: Mapping[str, Callable[[Traffic], int]] = {
     "received_bytes": lambda traffic: traffic.received,
     "network_bytes": lambda traffic: traffic.sent + traffic.received,
 }
-"""The costs of an iteration's traffic, by key."""
+"""Functions that return the costs of traffic, by metadata key."""
 
 
 def latencies_by_name(samples: Sequence[Sample]) -> dict[str, Latencies]:
     """Return the latencies of a run's values, by the prefix of their metadata keys.
 
-    The prefixes are ``latency``, those for kinds of iterations and, with a rate, ``schedule_lag``.
+    The prefixes are ``latency``, ``KIND_latency`` for each kind of iteration and, with a rate,
+    ``schedule_lag``.
     """
     named: dict[str, Latencies] = {}
 
@@ -52,11 +53,11 @@ def summarize(
 ) -> Metadata:
     """Return the metadata of the values of one run.
 
-    Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by that of
-    the iterations; ``schedule_lag`` is the delay with which iterations began.  ``client_1_s`` and
-    so on are the seconds per iteration of each client.  ``slices``, ``slice_starts_s``,
-    ``slice_longest_s`` (the longest iteration) and costs (see :mod:`~zodbshootout.model.costs`)
-    have a number for each value.
+    Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by the
+    duration of the iterations; ``schedule_lag`` is the delay with which iterations began.
+    ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices``,
+    ``slice_starts_s``, ``slice_longest_s`` (the longest iteration) and costs, except for memory
+    (see :mod:`~zodbshootout.model.costs`), have a number for each value.
 
     *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
     are the means of these clients.  The hosts' clocks are known to within *clock_uncertainty*
@@ -101,7 +102,7 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
 
 
 def _costs(samples: Sequence[Sample]) -> Metadata:
-    """Return what clients used per iteration, one number for each value."""
+    """Return what clients used per iteration of each value, and the most memory of all values."""
     used = [(sample.used, sample.iterations + sample.uncounted) for sample in samples]
     return {
         "client_cpu_s": " ".join(f"{use.cpu / done:.4g}" for use, done in used),
@@ -164,7 +165,7 @@ def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:
-    """Return *metadata* in a form that pyperf accepts: without line breaks and empty texts."""
+    """Return *metadata* without line breaks and empty texts, which pyperf does not accept."""
     plain = {
         key: " ".join(value.split()) if isinstance(value, str) else value
         for key, value in metadata.items()

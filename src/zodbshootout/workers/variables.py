@@ -11,7 +11,7 @@ _KEPT = (
     "PYPERF_PERF_RECORD_EXTRA_OPTS", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
     "SSL_CERT_FILE", "SSL_CERT_DIR",
 )  # fmt: skip
-"""The variables that pyperf keeps, and those that Python and dynamic libraries read."""
+"""The variables that pyperf keeps, and others that Python and dynamic libraries read."""
 _KEPT_PREFIXES = (
     "PG", "MYSQL", "MARIADB", "ORACLE", "TNS_", "NLS_", "RS_", "RELSTORAGE_", "ZEO_", "ZODB_",
     "GEVENT",
@@ -23,11 +23,11 @@ _LOCALE_PREFIXES = ("LANG", "LC_")
 def worker_environment(
     environment: Mapping[str, str], inherit: Sequence[str], *, locale: bool, copy_all: bool
 ) -> dict[str, str]:
-    """Return the environment variables of workers: all of *environment* if *copy_all* is true.
+    """Return the environment variables of workers.
 
-    Otherwise they are few, as with pyperf, because the length of the environment changes timings:
-    those that Python and storages need, those named in *inherit* and, if *locale* is true, those
-    of the locale.
+    With *copy_all*, these are all of *environment*.  Otherwise they are those that Python and
+    storages need, those named in *inherit* and, with *locale*, those of the locale.  More would
+    disturb timings, which depend on the length of the environment.
     """
     if copy_all:
         return dict(environment)
@@ -47,8 +47,8 @@ def for_storages(environment: Mapping[str, str], inherit: Sequence[str]) -> dict
 def default_affinity() -> str:
     """Return the CPUs that this process may use, for pyperf's ``--affinity``; empty if unknown.
 
-    Without that option, pyperf would pin workers to isolated CPUs, if there are any, and all
-    clients of a crew would share those few.
+    Without ``--affinity``, pyperf would pin workers to isolated CPUs, if there are any, and all
+    clients of a crew would share these few CPUs.
     """
     if not hasattr(os, "sched_getaffinity"):
         return ""

@@ -1,7 +1,7 @@
 """The work of a worker: inspecting a contender, preparing its database, or running a crew.
 
-A worker runs in the Python that opens the storage, so it needs only ZODB, the storage and Python
-3.9 or later; pyperf is carried with it.
+A worker runs in the Python that opens the storage, so it needs only Python 3.9 or later, ZODB and
+the storage; zodbshootout and pyperf come from the command's Python.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
 
     The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
     :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or a function of
-    :mod:`~zodbshootout.client.preparation`.  Exceptions are answered with a
+    :mod:`~zodbshootout.client.preparation`.  The answer to an exception is a
     :class:`~zodbshootout.model.outcome.Failure`.
     """
-    # While a client has a copy of it, the other end does not notice the end of this process.
+    # While a client has a copy of this end, the other end does not notice that this process ended.
     os.register_at_fork(after_in_child=connection.close)
     try:
         settings: LogSettings = connection.recv()
@@ -77,11 +77,11 @@ def measure(
     task: Measure,
     options: Sequence[str],
 ) -> tuple[str, Mapping[str, Latencies]]:
-    """Measure a cell with pyperf's *options*, in runs up to the last one.
+    """Measure a cell in one run or more, with pyperf's *options*.
 
-    ``None`` is sent when the crew is set up; :class:`Measuring` answers later calls.  Return the
-    last run in pyperf's format, and its latencies by name; earlier runs are the answers to calls
-    of ``finish``.
+    Send ``None`` when the crew is set up; then :class:`Measuring` answers calls.  Return the last
+    run in pyperf's format, and its latencies by name.  Send the same of an earlier run when
+    ``finish`` is called.
     """
     with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
         measuring = Measuring(task, crew, connection)

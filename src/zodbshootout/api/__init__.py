@@ -1,6 +1,6 @@
 """The names that plug-ins import: a module for each group of entry points, and one for their tests.
 
-``docs/api.rst`` lists and promises them.
+``docs/api.rst`` lists the names, and promises to keep them.
 """
 
 from zodbshootout.plugins import API_VERSION as VERSION

@@ -25,12 +25,12 @@ __all__ = ["Sample", "measured", "opened", "started"]
 def measured(
     benchmark: type[Benchmark], iterations: int, *, threads: int = 1, **parameters: Any
 ) -> Sample:
-    """Measure a benchmark on a MappingStorage that some threads share, and have it verified.
+    """Measure and verify a benchmark on a MappingStorage that some *threads* share.
 
     Each thread does this number of *iterations*; *parameters* are attributes of
     :class:`~zodbshootout.api.benchmarks.Parameters`, such as ``objects=10``.
 
-    :raises Failed: if a client fails, or a check
+    :raises Failed: if a client or a check fails
     """
     crew = CrewShape(threads, ClientKind.THREAD, shared=True)
     storage = Storage("<zodb memory>\n<mappingstorage/>\n</zodb>\n")
@@ -44,8 +44,8 @@ def measured(
 def opened(text: str) -> Database:
     """Open the contender that a configuration describes; use the result as a context manager.
 
-    The types of its storages have to be installed.  *text* has their ``%import`` and one section
-    such as ``<zodb>``.
+    *text* has one section such as ``<zodb>``, after an ``%import`` for each package that defines
+    types in it.  These packages have to be installed.
 
     :raises BadSection: if the configuration is wrong
     """
@@ -56,9 +56,9 @@ def opened(text: str) -> Database:
 def started(server: type[Server], text: str, directory: Path) -> Iterator[Server]:
     """Start the server that a configuration describes, and stop it when the context ends.
 
-    *text* has its ``%import`` and its section; *directory* is an empty one for its files.
+    *text* has the server's ``%import`` and section; *directory* is an empty directory for files.
 
-    :raises ServerFailed: if it does not come up
+    :raises ServerFailed: if the server does not start
     """
     source = Source(directory / "server.conf", text)
     with Guardian() as guardian, given_names(source, directory) as names:

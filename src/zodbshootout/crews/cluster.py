@@ -21,11 +21,11 @@ class DaskWorker:
     """A worker of a Dask cluster, which is a host of clients."""
 
     name: str
-    """Dask's name for it; by default its address, which changes when it restarts."""
+    """Dask's name for the worker; by default the address, which changes with each start."""
     address: str
-    """Its address, such as ``tcp://10.0.0.2:40123``."""
+    """The worker's address, such as ``tcp://10.0.0.2:40123``."""
     room: int | None = None
-    """The maximum number of its clients; ``None`` if there is no limit."""
+    """The maximum number of clients on the worker; ``None`` if there is no limit."""
 
     def __str__(self) -> str:
         host = urlsplit(self.address).hostname
@@ -37,7 +37,7 @@ class Cluster:
     """The workers of a Dask scheduler."""
 
     scheduler: str
-    """Its address."""
+    """The scheduler's address."""
     workers: Sequence[DaskWorker]
     here: bool
     """Whether the workers are on this host and share its files."""
@@ -95,6 +95,6 @@ class Cluster:
 
 
 def addresses(client: Any) -> dict[str, str]:
-    """Return the addresses of the scheduler's workers by their names."""
+    """Return the addresses of the scheduler's workers by the workers' names."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     return {str(worker["name"]): address for address, worker in workers.items()}

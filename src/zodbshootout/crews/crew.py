@@ -1,4 +1,4 @@
-"""Crews: the clients of a cell, which start at the same time, and the sum of their measurements."""
+"""Crews, whose clients start at the same time, and samples, which add up the measurements."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds per client between the order to start and the start, so that all receive it in time."""
+"""A start follows the order to start after ``NOTICE`` seconds, plus this number for each client."""
 MAX_LATENESS = 0.25
-"""The maximum number of seconds by which lateness extends the notice; longer stalls are rare."""
+"""The maximum number of seconds by which the lateness of clients extends a notice."""
 LATENESS_KEPT = 0.95
-"""The factor by which the lateness in a notice shrinks until the next notice."""
+"""The fraction of the extension of one notice that the next notice keeps."""
 EMPTY_ITERATIONS = 5000
 """Iterations per client with which :meth:`Crew.sendable_rate` measures."""
 
@@ -33,7 +33,7 @@ EMPTY_ITERATIONS = 5000
 class Crew(ABC):
     """Clients that communicate by orders and reports.
 
-    Every method raises :class:`~zodbshootout.model.outcome.Failed` if a client has failed or gone.
+    Every method raises :class:`~zodbshootout.model.outcome.Failed` if a client fails or is gone.
     """
 
     def __init__(self, size: int, clock: Clock) -> None:
@@ -46,9 +46,9 @@ class Crew(ABC):
         """The maximum number of a client's iterations in a stretch."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
-        """The numbers of the clients on each other host, by the host's name."""
+        """The numbers of each host's clients, by the host's name; empty if all clients are here."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
-        """Return the mean round-trip time so far, in seconds, for each distance."""
+        """A function that returns the mean round-trip time so far, in seconds, by distance."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""
@@ -74,20 +74,21 @@ class Crew(ABC):
     def join(self) -> None:  # noqa: B027
         """Wait until every client has ended by itself.
 
-        Clients of another process are awaited by that process.
+        A crew on hosts does nothing: the process that leads a host's clients waits for them.
         """
 
     def abandon(self) -> None:  # noqa: B027
         """End the clients without waiting for their answer.
 
-        Clients of another process are ended by that process when its connection is closed.
+        A crew on hosts does nothing: the process that leads a host's clients ends them when the
+        connection to the host is closed.
         """
 
     @contextmanager
     def started(self) -> Iterator[Crew]:
-        """Start the clients; when the context ends, have them leave and wait for their end.
+        """Start the clients; when the context ends, have them leave, and wait for their end.
 
-        After a failure, they are ended without waiting for their answer.
+        After a failure, end the clients without waiting for their answer.
         """
         try:
             self.start()
@@ -102,7 +103,7 @@ class Crew(ABC):
         self, iterations: int, first: int | None = None, rate: float = 0.0, *,
         continues: bool = False,
     ) -> None:  # fmt: skip
-        """Have every client prepare for :meth:`measure`, to be called with the same arguments."""
+        """Have every client prepare for a call of :meth:`measure` with the same arguments."""
         at_once = min(iterations, self.most_at_once)
         self._prepare(Prepare(at_once, first=first, rate=rate, continues=continues))
 
@@ -112,15 +113,15 @@ class Crew(ABC):
     ) -> Sample:  # fmt: skip
         """Have every client do *iterations*, all clients at the same time.
 
-        Each client numbers its iterations from *first* on; ``None`` continues from the previous
-        ones.  A client begins an iteration when the previous one has ended, unless there is a
-        *rate* of all clients together, in iterations a second.  At a rate, uncounted iterations
-        come first, unless the new ones continue the schedule of the previous ones (*continues*).
+        Each client numbers its iterations from *first* on; ``None`` continues the numbers of the
+        previous call.  A client begins an iteration when the previous one has ended, unless there
+        is a *rate* of all clients together, in iterations a second.  At a rate, uncounted
+        iterations come first, unless the schedule *continues* that of the previous call.
 
-        If the iterations do not count (*counts* is false), they are not profiled, and clients that
-        have finished do not keep the load up until the last one has.
+        Without *counts*, the iterations are not profiled, and a client that has finished does not
+        keep the load up for the others.
 
-        Iterations beyond :attr:`most_at_once` are done in further stretches, which start anew.
+        Iterations beyond :attr:`most_at_once` are done in further stretches.
         """
         sample = Sample(self.size)
         left = iterations
@@ -135,7 +136,7 @@ class Crew(ABC):
     def single(self, look: Callable[[], T]) -> tuple[T, T]:
         """Have every client do one unmeasured iteration.
 
-        Return what *look* returns right before and right after it.
+        Return what *look* returns right before and right after the iteration.
         """
         self._prepare(Prepare(1, counts=False))
         self._prepared = None
@@ -146,9 +147,9 @@ class Crew(ABC):
         return before, after
 
     def sendable_rate(self) -> float:
-        """Return the highest rate, in iterations a second, at which clients begin empty ones."""
+        """Return how many empty iterations a second all clients together can begin at most."""
         sample = Sample(self.size)
-        # At such a rate, all are due at once.
+        # At the rate of this order, all iterations are due at once.
         order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
         sample.add(self._stretch(order), EMPTY_ITERATIONS)
         done = sample.iterations + sample.uncounted
@@ -175,7 +176,7 @@ class Crew(ABC):
 
 @dataclass
 class Sample:
-    """The measurements of a crew for one value: its stretches, added up in constant memory."""
+    """The measurements of a crew for one value: the sums of its stretches, in constant memory."""
 
     clients: int
     start: float = 0.0
@@ -189,13 +190,13 @@ class Sample:
     shares: list[int] = field(default_factory=list)
     """Iterations of each client until the last client had done its counted ones."""
     on_clock: float = 0.0
-    """Seconds from each start until the last client had done its counted iterations."""
+    """Seconds from starts until the last client had done its counted iterations, summed."""
     paused: float = 0.0
     """Seconds between iterations, up to the last counted one, summed over the clients."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """Uncounted iterations: before those at a rate, and to keep the load up."""
+    """Iterations that came before the counted ones at a rate, or that kept the load up."""
     start_spread: float = 0.0
     """The largest number of seconds by which a client was late for a start."""
     start_delay: float = 0.0
@@ -204,15 +205,15 @@ class Sample:
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
     """The latencies by kind of iteration, if there are several kinds."""
     lags: Latencies | None = None
-    """The delays between when iterations were due and their starts; ``None`` without a rate."""
+    """The delays with which iterations began after they were due; ``None`` without a rate."""
     lag_growth: float = 0.0
-    """Seconds by which the mean lag of later iterations exceeds that of earlier ones."""
+    """Seconds by which the mean lag of later iterations exceeds the mean lag of earlier ones."""
     scheduled: float = 0.0
-    """Seconds in which iterations were due, summed over the clients."""
+    """The duration of the schedule in seconds, summed over the clients."""
     taken: float = 0.0
-    """Seconds in which these iterations were done, summed over the clients."""
+    """The duration of the scheduled iterations in seconds, summed over the clients."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Loads, stores and so on of these iterations, as their benchmark counts them."""
+    """Loads, stores and so on of all iterations, as the benchmark counts them."""
     cleared: tuple[str, ...] = ()
     used: Used = field(default_factory=Used)
     """The use of the machine by the clients, including uncounted iterations."""
@@ -233,7 +234,7 @@ class Sample:
         return min(self.shares) * self.clients / sum(self.shares)
 
     def add(self, stretches: Sequence[Stretch], counted: int) -> None:
-        """Add the clients' measurements of a stretch of *counted* iterations."""
+        """Add the measurements of a stretch in which each client did *counted* iterations."""
         progress = [stretch.progress for stretch in stretches]
         start = min(client.start for client in progress)
         end = max(client.end(counted) for client in progress)
@@ -274,9 +275,9 @@ class Sample:
 
 
 def part_of_schedule(samples: Collection[Sample]) -> float:
-    """Return the time in which iterations were due, divided by that in which they were done.
+    """Return the duration of the schedule divided by that of the scheduled iterations.
 
-    It is at most 1: after a stall, iterations end faster than they were due, but no more are due.
+    It is at most 1, even if iterations catch up with the schedule after a stall.
     """
     taken = sum(sample.taken for sample in samples)
     return min(1.0, sum(sample.scheduled for sample in samples) / taken) if taken else 1.0

@@ -1,6 +1,6 @@
 """Crews on several hosts, each of which has a process that leads a group of clients.
 
-Nothing is sent between a start and a stop: the clients of each host start at an instant of the
+No message is sent between a start and a stop: the clients of each host start at an instant of the
 host's own clock.
 """
 
@@ -32,7 +32,7 @@ UNCERTAINTY_RATIO = 1.5
 MAX_UNCERTAIN = 0.1
 """The maximum uncertainty of a clock, and lateness of a client, as a fraction of a slice."""
 ATTEMPTS = 3
-"""Attempts at a slice that exceeds :data:`MAX_UNCERTAIN`."""
+"""The number of attempts at a slice, if each attempt exceeds :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
 """Seconds to wait until a host starts its processes; a lost worker never does."""
 LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
@@ -73,7 +73,7 @@ class StartCrew:
 
 @dataclass
 class Leading:
-    """The process that leads a host's clients: it passes orders on; clients end with *stack*."""
+    """The process that leads a host's clients, and passes orders on; clients end with *stack*."""
 
     stack: ExitStack
     crew: Crew | None = None
@@ -101,7 +101,7 @@ class Leading:
 
 
 def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge the latencies of all reports into the first, as the crew would."""
+    """Merge the latencies of all reports into the first report; the crew adds them up anyway."""
     together = Latencies()
     for stretch in stretches:
         together.merge(stretch.latencies)
@@ -119,8 +119,8 @@ class ClientGroup:
     host: str
     """The host's name in messages."""
     actor: Any
-    """The host's end of the connection.  ``ask(call)`` returns a future, whose ``result()`` is the
-    answer of :class:`Leading` or a :class:`Failure`; ``now()`` returns the host's time."""
+    """The host's end of the connection.  ``ask(call)`` returns a future of the answer of
+    :class:`Leading`, or of a :class:`Failure`; ``now()`` returns a future of the host's time."""
     clients: Sequence[int]
     calibrations: Mapping[float, Calibration] = field(default_factory=dict)
     """The calibrations of the host's relay, by round-trip time in seconds."""
@@ -141,12 +141,12 @@ class ClientGroup:
 
 
 class HostsCrew(Crew):
-    """Sends each order once to every host, whose clock is compared with the clock here."""
+    """Sends each order once to every host, and compares the host's clock with the clock here."""
 
     def __init__(
         self, clock: Clock, groups: Sequence[ClientGroup], specification: Specification
     ) -> None:
-        """Prepare the crew of a *specification*; its clients are those of *groups*, in order."""
+        """Prepare a crew whose clients are those of *groups*, in order; start no client."""
         super().__init__(specification.parameters.crew.size, clock)
         benchmark = benchmarks()[specification.benchmark]
         self.most_at_once = benchmark.most_at_once(specification.parameters)
@@ -234,7 +234,10 @@ class HostsCrew(Crew):
         raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
 
     def _refusal(self, stretches: Sequence[Stretch], prepare: Prepare) -> str | None:
-        """Return why a stretch is useless, or ``None``; the offsets are those at its start."""
+        """Return why a stretch is useless, or ``None``.
+
+        Call this before the clocks are compared once more.
+        """
         if not prepare.counts or prepare.empty:
             return None
         start = min(stretch.progress.start for stretch in stretches)
@@ -275,7 +278,7 @@ def failures_of(name: str) -> Iterator[None]:
         cause = f"host {name} did not start a process for its clients within {START_TIMEOUT:g} s"
         raise Failed(Failure(cause)) from error
     except Exception as error:
-        # The host's own errors have a number; a lost connection has none.
+        # System errors on the host have a number; the loss of the connection has none.
         on_host = isinstance(error, OSError) and error.errno is not None
         lost = not on_host or isinstance(error, ConnectionError)
         cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"
@@ -283,7 +286,7 @@ def failures_of(name: str) -> Iterator[None]:
 
 
 def _result(name: str, future: Any) -> Any:
-    """Wait for a host's answer; a failure, or the loss of the host, is an exception."""
+    """Wait for a host's answer; raise a failure, or the loss of the host, as an exception."""
     with failures_of(name):
         answer = future.result()
         if isinstance(answer, Failure):

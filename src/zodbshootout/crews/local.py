@@ -40,7 +40,7 @@ class LocalCrew(Crew):
     """Sends orders to its clients one by one; client *n* runs ``open_benchmark(n)``."""
 
     watch: Callable[[], object] | None = None
-    """Called regularly while waiting for reports; an exception ends the wait."""
+    """A function that is called regularly while the crew waits; an exception ends the wait."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class LocalCrew(Crew):
     ) -> tuple[int, Any] | None:
         """Wait for a report from any of these clients; return the client's number and the report.
 
-        Return ``None`` if none arrives within *seconds*.  A client that has exited counts as having
-        reported a :class:`~zodbshootout.model.outcome.Failure`.
+        Return ``None`` if no report arrives within *seconds*.  For a client that has exited, the
+        report is a :class:`~zodbshootout.model.outcome.Failure`.
         """
 
     def start(self) -> None:
@@ -196,7 +196,7 @@ class QueueChannel:
 
 
 class ThreadCrew(LocalCrew):
-    """Starts its clients as daemon threads, so that one that hangs does not keep the process alive.
+    """Starts clients as daemon threads, so that a hanging client does not keep the process alive.
 
     In a process patched by gevent, the threads are greenlets.
     """
@@ -241,7 +241,7 @@ class ThreadCrew(LocalCrew):
 
 @dataclass(frozen=True)
 class CrewPlan:
-    """How to start the crew of a cell, and to open and fill its database."""
+    """How to start the crew of a cell, and how to open and fill the crew's database."""
 
     benchmark: type[Benchmark]
     parameters: Parameters
@@ -274,7 +274,7 @@ class CrewPlan:
         if not shape.shared:
             return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         database = self._filled_database()
-        # Not after a failure: clients may still use the database, and the process ends soon anyway.
+        # After a failure clients may still use the database, and the process ends soon anyway.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         neighbours = Neighbours(len(here), here[0])
         open_shared = partial(self._benchmark, database, neighbours)
@@ -314,7 +314,8 @@ def plan_of(
 ) -> CrewPlan:
     """Return the plan of a cell's crew in this Python, or of some of its *clients*.
 
-    Their profiles go to the directory *profiles*, if it is given; *watch* is the crew's.
+    The clients' profiles go to the directory *profiles*, if it is given; *watch* is as in
+    :class:`LocalCrew`.
 
     :raises Unsupported: if this Python lacks the benchmark, or gevent for greenlets
     """

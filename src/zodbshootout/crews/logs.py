@@ -1,4 +1,4 @@
-"""Logging as requested by ``--log``, without secrets."""
+"""Log as ``--log`` requests, without secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCHEMA = """
 
 @dataclass(frozen=True)
 class LogSettings:
-    """How a process logs; another Python, a host or a worker receives this first."""
+    """How a process logs; a process of the run receives these settings before its task."""
 
     log: str | None = None
     """A level's name, or the path of a ZConfig logging file."""
@@ -34,7 +34,7 @@ class LogSettings:
 
 
 def configure_logging(settings: LogSettings) -> None:
-    """Send log records from a level on to standard error, or as a ZConfig file says.
+    """Send log records of a minimum level to standard error, or set up the loggers of a file.
 
     :raises UserError: if the file does not configure logging
     """

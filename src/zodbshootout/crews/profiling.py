@@ -1,7 +1,7 @@
 """Profile the clients while they are timed, or their whole process.
 
 cProfile follows a thread.  All greenlets run in one thread, and since Python 3.12 all threads share
-one profiler; in both cases it cannot distinguish clients, so the whole process is profiled.
+one profiler.  In both cases cProfile cannot distinguish clients, so the whole process is profiled.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
 
 
 def collect(parts: Path, profile: Path) -> None:
-    """Add the profiles in *parts* to those of earlier runs, and list them in a text.
+    """Add the profiles in *parts* to the profile of earlier runs, and list the sum in a text.
 
-    *profile* is the path of both files without suffix.
+    *profile* is the path of the profile and of the text, without suffix.
 
     :raises OSError: if a file cannot be written
     """

@@ -1,4 +1,4 @@
-"""Relays between a crew's clients and their servers, for a distance and to count traffic."""
+"""Put a relay between clients and their servers, to add a distance or to count traffic."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ NO_ADDRESSES = "its configuration contains no address of a server"
 def relayed(
     storage: Storage, delays: Mapping[Address, Calibration]
 ) -> Iterator[tuple[Storage, Relay]]:
-    """Start a relay for a storage's servers; yield the storage that connects through it.
+    """Start a relay for a storage's servers; yield the storage with its routes, and the relay.
 
-    *delays* returns, for the address of a server, how the relay delays its traffic.
+    *delays* has, for the address of each server, the calibration of the delay.
 
     :raises Failed: if the relay ends, or cannot replace a server
     """
@@ -55,7 +55,7 @@ def relayed(
 
 @contextmanager
 def _cause_of_failures(relay: Relay) -> Iterator[None]:
-    """Replace exceptions that the end of a relay has caused by the relay's own."""
+    """If a relay has ended, raise its error instead of the exceptions that follow from this."""
     try:
         yield
     except Exception:
@@ -70,11 +70,11 @@ def crew_at_distance(
     profiles: Path | None = None,
     clients: Sequence[int] | None = None,
 ) -> Iterator[Crew]:
-    """Start a crew that :func:`~zodbshootout.crews.local.plan_of` plans, at its distances.
+    """Start a crew, planned by :func:`~zodbshootout.crews.local.plan_of`, far from its servers.
 
-    :param calibrations: this machine's, by round-trip time in seconds
+    :param calibrations: those of relays on this machine, by round-trip time in seconds
     :raises Failed: if a client or the relay fails
-    :raises Unsupported: if a relay cannot replace its servers
+    :raises Unsupported: if a relay cannot replace the storage's servers
     """
     distances = distances_of(specification.storage)
     with at_distance(specification.storage, distances, calibrations) as (storage, relay):
@@ -94,10 +94,10 @@ def at_distance(
 ) -> Iterator[tuple[Storage, Relay | None]]:
     """Start a relay for a storage's servers that have *distances*, if there are any.
 
-    Yield the storage to open instead.
+    Yield the storage to open instead, and the relay.
 
     :param distances: the result of :func:`distances_of`
-    :param calibrations: this machine's, by round-trip time in seconds
+    :param calibrations: those of relays on this machine, by round-trip time in seconds
     :raises Failed: if the relay fails
     """
     if not distances:
@@ -111,7 +111,7 @@ def at_distance(
 def distances_of(storage: Storage) -> dict[Address, Distance]:
     """Return the distance to each server that a relay should replace.
 
-    :raises Unsupported: if a relay cannot replace one of them
+    :raises Unsupported: if a relay cannot replace one of the servers
     """
     if not any(distance.rtt for distance in storage.distances):
         return {}
@@ -127,7 +127,7 @@ def distances_of(storage: Storage) -> dict[Address, Distance]:
 
 
 def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of its servers, all of which a relay has to be able to replace."""
+    """Return the addresses of a storage's servers, if a relay can replace all of them."""
     addresses = addresses_of(storage)
     if not addresses:
         raise Unsupported(NO_ADDRESSES)
@@ -150,7 +150,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of single iterations: of two iterations if their traffic is equal."""
+    """The traffic of single iterations; of only two, if both have the same traffic."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """Traffic with databases under ``False``, with servers of a cache under ``True``."""
@@ -186,7 +186,7 @@ def count(specification: Specification) -> Counts:
 
 
 def _iteration(crew: Crew, relay: Relay) -> dict[Address, Traffic]:
-    """Have the crew do an iteration; return its traffic by the address of the relay."""
+    """Have the crew do an iteration; return the traffic by the address of its route."""
     before, after = crew.single(relay.counts)
     return {route: after[route] - before[route] for route in after}
 

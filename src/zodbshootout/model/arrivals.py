@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from zodbshootout.model.specification import Parameters
 
 KEPT_UP = 0.98
-"""The fraction of arrivals that clients must serve in time to count as keeping up."""
+"""The minimum of ``part_of_schedule`` with which clients count as keeping up with a rate."""
 MIN_ITERATIONS = 2
-"""The minimum number of iterations in a slice: a schedule of one has no duration."""
+"""The minimum number of iterations in a slice: a schedule of one iteration has no duration."""
 LEAD = 0.25
 """The uncounted iterations at the beginning, as a fraction of the counted ones."""
 
 
 def lead(iterations: int) -> int:
-    """Return how many uncounted iterations precede *iterations* counted ones.
+    """Return how many uncounted iterations precede a number of counted *iterations*.
 
-    They let the queue in front of the storage reach its average length.
+    The uncounted ones let the queue in front of the storage reach its average length.
     """
     return math.ceil(LEAD * iterations)
 

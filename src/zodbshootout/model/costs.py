@@ -1,6 +1,6 @@
 """The table of costs: what an iteration uses besides time, and what each cost is called.
 
-A new cost is a line here, and a number in the metadata of each run under its key.
+A new cost needs a line here, and a number under its key in the metadata of each run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ OF_TRAFFIC = 0.03
 PAGES = 4 * 4096.0
 """The bytes by which writes of equal iterations may differ, because disks write whole pages."""
 ARENAS = 3e6
-"""The bytes by which memory may differ: a process prepares more or fewer iterations at once."""
+"""The bytes by which the memory of equal processes may differ, because not all prepare equally
+many iterations at once."""
 
 Metadata = Mapping[str, Any]
 
@@ -28,35 +29,35 @@ class Cost:
     """One kind of cost, and its names."""
 
     name: str
-    """Its name on the command line."""
+    """The cost's name on the command line."""
     key: str
-    """Its key in metadata: a number, or one for each value of the run, separated by spaces."""
+    """The cost's key in metadata, for one number or, separated by spaces, one for each value."""
     title: str
-    """Its title in tables."""
+    """The cost's title in tables."""
     unit: str = SECONDS
     per: str = "iteration"
-    """The unit of work that it is counted per; empty if it is not a sum."""
+    """The unit of work per which the cost is counted; empty if the cost is not a sum."""
     of_server: bool = False
-    """Whether it is known for private servers only."""
+    """Whether the cost is known for private servers only."""
 
     grain: float = 0.0
     """The absolute difference below which contenders count as equal."""
     slack: float = 0.0
     """The relative difference below which contenders count as equal."""
     derive: Callable[[Metadata], Sequence[float] | None] | None = None
-    """The function that computes its values from a run's metadata, if they are not recorded."""
+    """A function that computes the values from a run's metadata, if they are not recorded."""
 
     def differs(self, one: float, other: float) -> bool:
-        """Return whether two amounts differ by more than those of equal contenders may."""
+        """Return whether two amounts differ by more than the amounts of equal contenders may."""
         return abs(one - other) > max(self.grain, self.slack * min(one, other))
 
     def values(self, metadata: Metadata) -> Sequence[float] | None:
-        """Return its values for a run with this *metadata*; ``None`` if they are not known."""
+        """Return the cost's values in a run with this *metadata*, or ``None`` if not known."""
         return self.derive(metadata) if self.derive else _recorded(metadata, self.key)
 
     @property
     def caption(self) -> str:
-        """Its title, with the unit of work that it is counted per."""
+        """The title, with the unit of work per which the cost is counted."""
         return f"{self.title} per {self.per}" if self.per else self.title
 
 
@@ -68,7 +69,7 @@ def _recorded(metadata: Metadata, key: str) -> Sequence[float] | None:
 def _amplification(metadata: Metadata) -> Sequence[float] | None:
     """Return the bytes that client and private servers wrote per byte of stored objects.
 
-    The size of an object is the one that was asked for, so there is no figure for replays.
+    The size of an object is that of ``--object-size``, so there is no figure for replays.
     """
     stores_objects = metadata.get("stores") and metadata.get("benchmark_counted") == "objects"
     stored = metadata["work_per_iteration"] * metadata["object_size_bytes"] if stores_objects else 0
@@ -112,4 +113,4 @@ OVER_TIME = (
     BY_NAME["server_memory"],
     Cost("database", "database_bytes", "size of the database", BYTES, ""),
 )
-"""The costs shown over time if runs share their clients; memory is that at the end of a run."""
+"""The costs shown over time if runs share their clients; memory is as at the end of a run."""

@@ -11,14 +11,14 @@ _SUB_BUCKET_BITS = 11
 
 @dataclass
 class Latencies:
-    """Latencies as counts in buckets: they merge by addition and take bounded memory.
+    """Latencies as counts in buckets, which merge by addition and take bounded memory.
 
     The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
     one for each nanosecond up to 2,048, and 1,024 for each further power of two.
     """
 
     counts: dict[int, int] = field(default_factory=dict)
-    """The number of iterations in each bucket, by its lower end in nanoseconds."""
+    """The number of iterations in each bucket, by the bucket's lower end in nanoseconds."""
     longest: float = 0.0
     """The duration of the longest iteration, in seconds."""
 

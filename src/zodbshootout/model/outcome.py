@@ -48,11 +48,11 @@ class Failure:
     state: State = State.FAILED
     """``FAILED`` or ``UNSUPPORTED``."""
     secondary: bool = False
-    """Whether it follows from another client's failure."""
+    """Whether the failure follows from another client's failure."""
     crashed: bool = False
     """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
-    """Whether it shows wrong data, so that the figures of earlier runs are unreliable, too."""
+    """Whether data are wrong, so that the figures of earlier runs are unreliable, too."""
     section_line: int | None = None
     """The faulty line of the contender's section, 0 if unknown; ``None`` for other failures."""
 

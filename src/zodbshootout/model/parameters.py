@@ -43,28 +43,28 @@ class Parameter:
     """One parameter of a cell, and its names."""
 
     attribute: str
-    """Its path within :class:`~zodbshootout.model.specification.Parameters`: ``crew.size``."""
+    """The path within :class:`~zodbshootout.model.specification.Parameters`: ``crew.size``."""
     key: str
-    """Its name in metadata, in the list of cells, and in CSV and JSON."""
+    """The parameter's name in metadata, in the list of cells, and in CSV and JSON."""
     option: str = ""
-    """The option of a run that sets it, without dashes; empty if several do."""
+    """The option that sets the parameter, without dashes; empty if several options do."""
     scope: Scope = Scope.ALL
     letter: str = ""
-    """Its letter in the short names of benchmarks, ``c=2``, if a sweep can vary it."""
+    """The letter in the short names of benchmarks, ``c=2``, if a sweep can vary the parameter."""
     axis: str = ""
-    """The title of a chart's axis, if a sweep can vary it."""
+    """The title of a chart's axis, if a sweep can vary the parameter."""
 
     @property
     def default(self) -> Any:
-        """Its default value."""
+        """The default value."""
         return self.of(_DEFAULTS)
 
     def of(self, parameters: Parameters) -> Any:
-        """Return its value in *parameters*."""
+        """Return the parameter's value in *parameters*."""
         return attrgetter(self.attribute)(parameters)
 
     def written(self, parameters: Parameters) -> Plain:
-        """Return its value in *parameters* as metadata store it."""
+        """Return the parameter's value in *parameters* as metadata store it."""
         value = self.of(parameters)
         if isinstance(value, LatencyLimit):
             return str(value)
@@ -74,7 +74,7 @@ class Parameter:
     def read(self, plain: Any) -> Any:
         """Return the value that :meth:`written` turned into *plain*.
 
-        :raises ValueError: if *plain* stands for no value; also TypeError
+        :raises ValueError, TypeError: if *plain* stands for no value
         """
         default = self.default
         if isinstance(default, LatencyLimit):

@@ -35,7 +35,7 @@ Address = Union[tuple[str, int], str]
 
 
 RTT = "rtt"
-"""The name of the definition that ``--rtt`` gives values to."""
+"""The name that ``--rtt`` defines."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -77,9 +77,9 @@ _NAME_AT_A_DISTANCE = re.compile(r"(.+) \[(?:(.*), )?(?:0|([\d.e-]+)(us|ms|s))\]
 
 
 def without_rtt(contender: str) -> tuple[str, float | None]:
-    """Split a contender's name into the name without :data:`RTT`, and that time in seconds.
+    """Split a contender's name into the name without a round-trip time, and this time in seconds.
 
-    The time is ``None`` if the name has none.
+    The time is ``None`` if the name contains none.
     """
     match = _NAME_AT_A_DISTANCE.fullmatch(contender)
     if match is None:
@@ -122,12 +122,12 @@ class BenchmarkWords:
     """The words that reports use for a benchmark."""
 
     title: str
-    """Its title in charts; ``{objects}`` stands for the objects of an iteration."""
+    """The benchmark's title in charts; ``{objects}`` stands for the objects of an iteration."""
     legend: str = ""
-    """A few words below a table: the work that is timed, or the place that it reads from."""
+    """A few words below a table: the work that is timed, or the place that data are read from."""
     topic: str = ""
-    """The kind of work that it asks of the storage, by which a summary groups benchmarks; empty if
-    it asks for none."""
+    """The kind of work that the storage has to do, by which a summary groups benchmarks; empty if
+    there is no such work."""
     counted: str = "objects"
     """The noun for the work of an iteration: ``objects``, ``transactions`` and so on."""
 
@@ -179,15 +179,15 @@ class ReplayedWorkload:
     """The properties of a workload that is replayed."""
 
     name: str = ""
-    """The name of its file or directory; empty if none is replayed."""
+    """The name of the workload's file or directory; empty if no workload is replayed."""
     digest: str = ""
-    """A hash of its files."""
+    """A hash of the workload's files."""
     transactions: int = 0
     connections: int = 0
     seconds: float = 0.0
-    """The time from the start of its first transaction to the start of its last one."""
+    """The time from the start of the first transaction to the start of the last one."""
     initial_objects: int = 0
-    """Objects that it uses that existed before it began."""
+    """Objects in use that existed before the workload began."""
     all_objects: int = 0
     """Objects in the application's database; 0 if their number was not recorded."""
     created_objects: int = 0
@@ -197,18 +197,18 @@ class ReplayedWorkload:
     loads: int = 0
     stores: int = 0
     speed: float = 0.0
-    """Its speed relative to the recording; 0 replays it as fast as possible."""
+    """The speed relative to the recording; 0 means as fast as possible."""
     conflicts: int = 0
     resolutions: int = 0
     """Conflicts that were resolved."""
     retries: int = 0
     """Transaction attempts that failed with a conflict."""
     data: str = ""
-    """The name of the file that contains its objects' records; empty if they are synthetic."""
+    """The name of the file with the objects' records; empty if the records are synthetic."""
     other_objects: int = 0
-    """Objects in that file that the workload does not use."""
+    """Objects in the file :attr:`data` that the workload does not use."""
     path: str = field(default="", compare=False)
-    """The file with its trace."""
+    """The path of the file with the workload's trace."""
     data_path: str = field(default="", compare=False)
     run: str = field(default="", compare=False)
     """A name that is unique to a run and shared by all of its clients."""
@@ -289,17 +289,17 @@ class Parameters:
     mapping: MappingType = MappingType.PERSISTENT_MAPPING
     """The type of the mapping that holds the objects."""
     leaf_size: int = 0
-    """Keys per leaf of the mapping, if that is a BTree; 0 means BTrees' default."""
+    """Keys per leaf of the mapping, if the mapping is a BTree; 0 means BTrees' default."""
     internal_size: int = 0
-    """Children per inner node of the mapping, if that is a BTree; 0 means BTrees' default."""
+    """Children per inner node of the mapping, if it is a BTree; 0 means BTrees' default."""
     grown: bool = False
-    """Whether that BTree also holds the :attr:`min_objects`, and all clients share it."""
+    """Whether all clients share one BTree, which also holds the :attr:`min_objects`."""
     blobs: bool = False
     """Whether the objects' content is stored in blobs of :attr:`object_size` bytes."""
     compressibility: float = COMPRESSIBILITY
     """The share of the objects' content that compression removes, from 0 to 1."""
     min_objects: int = 0
-    """The minimum number of objects in the database besides those of the benchmarks."""
+    """The minimum number of objects in the database besides the benchmarks' own objects."""
     revisions: int = 0
     """The minimum number of revisions per object; 0 if the benchmark uses only the newest."""
     garbage: float = 0.0
@@ -307,7 +307,7 @@ class Parameters:
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""
-    """The contender that owns the objects to change; in a shared database, each has its own."""
+    """The contender to which the objects belong; contenders of one database have separate ones."""
     workload: ReplayedWorkload = ReplayedWorkload()
     """The workload to replay, if the benchmark replays one."""
     copied: CopiedData = CopiedData()
@@ -319,11 +319,11 @@ class Parameters:
     limit: LatencyLimit = LatencyLimit()
     """The limit on latencies within which to search for the highest rate."""
     during: str = ""
-    """The operation during which iterations at a rate are measured, such as ``pack``; a cell has
-    one of :data:`PHASES` and a space in front of it."""
+    """The operation during which iterations at a rate are measured, such as ``pack``.  In a cell,
+    one of :data:`PHASES` precedes it, as in ``before pack``."""
     rtt: float | None = None
-    """The round-trip time in seconds, if a run measured several: reports keep it here, files in the
-    contender's name."""
+    """The round-trip time in seconds, if a run measured several of them.  Only reports set this; in
+    files, the time is a part of the contender's name."""
 
     @property
     def operation(self) -> str:
@@ -341,16 +341,16 @@ class Interpreter:
     """A Python, other than that of the command's workers, that opens a contender."""
 
     name: str
-    """The name of its environment; empty for the command's own Python, patched by gevent."""
+    """The name of the environment; empty for the command's own Python, patched by gevent."""
     executable: str
     """The path of the program."""
     modules: str
-    """The directories that come first on its path, separated as in ``PYTHONPATH``: they hold the
-    modules of zodbshootout that it needs."""
+    """The directories that come first on the module path, separated as in ``PYTHONPATH``; they hold
+    the modules of zodbshootout that a worker needs."""
     sees_ours: bool = False
-    """Whether it is the command's own Python, which finds the same modules."""
+    """Whether this is the command's own Python, which finds the same modules."""
     gevent: bool = False
-    """Whether gevent, if installed there, patches it because its clients are greenlets."""
+    """Whether clients are greenlets, so that gevent patches the Python if it is installed there."""
 
 
 def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -360,7 +360,7 @@ def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that make a program of another Python import that one's modules first."""
+    """Return variables with which a program of *interpreter* imports the latter's modules first."""
     variables = environment if interpreter.sees_ours else for_another_python(environment)
     paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
     return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -371,14 +371,14 @@ class Distance:
     """The round-trip time that relays add between clients and one or more servers."""
 
     rtt: float
-    """In seconds; if it is 0, clients connect to the server itself."""
+    """The time in seconds; if it is 0, clients connect to the server itself."""
     server: str = ""
-    """The name of the private server whose section asks for it; empty for all other servers."""
+    """The private server whose section asks for the time; empty for all other servers."""
     port: int = 0
-    """The port of that server, unique within the run."""
+    """The port of :attr:`server`, unique within the run."""
 
     def holds_for(self, address: Address) -> bool:
-        """Return whether it applies to the server at *address*."""
+        """Return whether the distance applies to the server at *address*."""
         return not self.server or (isinstance(address, tuple) and address[1] == self.port)
 
 
@@ -387,21 +387,21 @@ class Storage:
     """How to open a contender."""
 
     section: str = ""
-    """The text of its section in ZConfig's language, after the imports and definitions it needs."""
+    """The text of the contender's section in ZConfig's language, after imports and definitions."""
     uri: str = ""
     """A ZODB URI in place of the section."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Values of names that the section uses without defining them."""
     interpreter: Interpreter | None = None
-    """The Python that opens it; ``None`` is that of the command's workers."""
+    """The Python that opens the contender; ``None`` for the Python of the command's workers."""
     sql: tuple[str, ...] = ()
-    """The statements to run in its database after it was opened for the first time."""
+    """The SQL statements to execute after the contender was opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
-    """The addresses to connect to instead of its servers' own."""
+    """The addresses to connect to, by the addresses of the servers that they replace."""
     distances: tuple[Distance, ...] = ()
-    """The distances to its servers; the first one that applies to an address counts."""
+    """The distances to servers; the first distance that applies to an address counts."""
     in_memory: bool = False
-    """Whether it loses its data when closed, whatever the types of its storages say."""
+    """Whether a contender that is closed loses its data, even if types of storages deny that."""
 
 
 @dataclass(frozen=True)

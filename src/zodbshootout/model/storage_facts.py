@@ -15,11 +15,11 @@ class Sharing(enum.Enum):
     """How many DBs can share the data of a storage, from most to fewest."""
 
     CONCURRENT = "any number of DBs at once"
-    """As those of a server."""
+    """As the data of a server."""
     EXCLUSIVE = "one DB at a time"
-    """As those of a FileStorage."""
+    """As the data of a FileStorage."""
     VOLATILE = "one DB, until it is closed"
-    """As those of a MappingStorage."""
+    """As the data of a MappingStorage."""
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
@@ -31,13 +31,13 @@ class Durability(enum.Enum):
     """The fate of committed transactions in a power cut."""
 
     SYNCED = "synced"
-    """Nothing: each commit waits until the disk has its data."""
+    """None is lost: each commit waits until the disk has the transaction's data."""
     MAY_LOSE = "may lose the last commits"
-    """Some of the last are lost: a commit does not wait for the disk."""
+    """Some of the last transactions are lost: a commit does not wait for the disk."""
     IN_MEMORY = "in memory"
-    """All are lost, at the end of the process at the latest."""
+    """All transactions are lost, at the end of the process at the latest."""
     UNKNOWN = "unknown"
-    """It cannot be told."""
+    """Nothing is known about it."""
 
 
 Promise = tuple[Durability, str]
@@ -74,12 +74,12 @@ def server_cache(product: str) -> str:
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Hits and misses of a storage's own cache since it started counting."""
+    """Hits and misses of a storage's own cache since the storage began to count them."""
 
     hits: int
-    """Loads that it has served."""
+    """Loads that the cache has served."""
     misses: int | None
-    """Loads that it could not serve; ``None`` if the storage does not count them."""
+    """Loads that the cache could not serve; ``None`` if the storage does not count them."""
     per_opening: int = 0
     """The maximum number of hits from opening a connection without loading a record."""
 
@@ -106,11 +106,11 @@ class DiskSize:
     blobs: int | None = None
     """Bytes of blobs."""
     log: int | None = None
-    """Bytes that its server has written to its log so far, including those removed since."""
+    """Bytes that the server has written to its log so far, including bytes removed since."""
 
     @property
     def data(self) -> int | None:
-        """Bytes of records and blobs, or ``None`` if those of records are unknown."""
+        """Bytes of records and blobs, or ``None`` if :attr:`records` is."""
         return None if self.records is None else self.records + (self.blobs or 0)
 
     def __add__(self, other: DiskSize) -> DiskSize:
@@ -139,11 +139,11 @@ class Limit:
     reason: str
     """The reason, followed by the option to use instead."""
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
-    """The kinds of clients to which it applies."""
+    """The kinds of clients to which the limit applies."""
     databases: int = 1
     """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
     of_process: bool = False
-    """Whether to count DBs per process instead; each host has its own process."""
+    """Whether to count DBs per process instead of per machine; each host has its own process."""
     sharers: int = 1
     """The minimum number of clients that share one DB for the limit to apply."""
 
@@ -178,7 +178,7 @@ class Advice:
 class StorageInfo:
     """Facts that decide how a contender can be measured, or that are recorded about it.
 
-    They come from the open storage; before it is opened, nothing is known.
+    The facts come from the open storage; before it is opened, nothing is known.
     """
 
     storage_name: str = "this storage"
@@ -187,29 +187,29 @@ class StorageInfo:
     promise: Promise = (Durability.UNKNOWN, "")
     """The durability of commits, and the settings that decide it."""
     server_place: Place | None = None
-    """The place of its servers; ``None`` if it has none."""
+    """The place of the servers; ``None`` if there are none."""
     limits: tuple[Limit, ...] = ()
-    """The crews that cannot use it, besides those that its sharing rules out."""
+    """The crews that cannot use the storage, besides those that :attr:`sharing` rules out."""
     zap_obstacle: str | None = None
-    """The reason why its data cannot be destroyed."""
+    """The reason why the data cannot be destroyed."""
     prefetches: bool | None = None
     """Whether ``Connection.prefetch`` does anything; ``None`` if that is not known."""
     stores_blobs: bool | None = None
-    """Whether it can store blobs; ``None`` if that is not known."""
+    """Whether the storage can store blobs; ``None`` if that is not known."""
     read_only: bool = False
-    """Whether it accepts no writes."""
+    """Whether the storage accepts no writes."""
     retry_flaw: str | None = None
     """The reason why a transaction cannot be retried after a conflict."""
     resolution_flaw: str | None = None
-    """The reason why resolved conflicts corrupt its data."""
+    """The reason why resolved conflicts corrupt data."""
     pack_flaw: str | None = None
-    """The reason why it cannot be packed."""
+    """The reason why the storage cannot be packed."""
     vacuum_flaw: str | None = None
-    """The reason why its database cannot be vacuumed."""
+    """The reason why the database cannot be vacuumed."""
     keeps_history: bool | None = None
-    """Whether it keeps old revisions until it is packed; ``None`` if that is not known."""
+    """Whether old revisions stay until the storage is packed; ``None`` if that is not known."""
     undoes: bool | None = None
-    """Whether it can undo transactions; ``None`` if that is not known."""
+    """Whether the storage can undo transactions; ``None`` if that is not known."""
     undo_flaw: str | None = None
     """The reason why several clients cannot undo at the same time."""
     caches_left: tuple[str, ...] = ()
@@ -217,13 +217,13 @@ class StorageInfo:
     storage_classes: tuple[str, ...] = ()
     """``module.Class`` of every storage in the stack, outermost first."""
     driver: str = ""
-    """The database driver, if it has one."""
+    """The database driver, if there is one."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """The versions of its software, by product."""
+    """The versions of the storage's software, by product."""
     python: Mapping[str, str] = field(default_factory=dict)
-    """The Python that opened it, as pyperf's metadata describe it."""
+    """The Python that opened the storage, as pyperf's metadata describe it."""
     modules: tuple[str, ...] = ()
-    """The modules that were loaded once it was open."""
+    """The modules that were loaded once the storage was open."""
     corrections: tuple[str, ...] = ()
     """The workarounds for flaws of the released package, each in a few words."""
     persistent_cache: str = ""

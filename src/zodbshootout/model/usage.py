@@ -13,15 +13,15 @@ class Usage:
     """A process's use of the machine since its start."""
 
     process: int = 0
-    """Its process ID."""
+    """The process ID."""
     cpu: float = 0.0
     """Seconds of processor time."""
     helpers: float = 0.0
-    """Seconds of processor time of the processes that it started."""
+    """Seconds of processor time of the processes that the process started."""
     written: int = 0
-    """Bytes that it and those processes caused to be written to disks."""
+    """Bytes that the process, and those that it started, caused to be written to disks."""
     memory: int = 0
-    """Its peak memory in bytes."""
+    """The process's peak memory in bytes."""
 
 
 @dataclass(frozen=True)

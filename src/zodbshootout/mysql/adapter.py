@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version of MySQL that MariaDB is reported as; MariaDB supports RelStorage's SQL for it."""
+"""The version of MySQL as which MariaDB is reported; RelStorage's SQL for it works in MariaDB."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(
@@ -36,7 +36,7 @@ def number(version: str) -> str:
 def honours_inline_references(version: str) -> bool:
     """Return whether ``REFERENCES`` in a column definition creates a foreign key.
 
-    Servers before MariaDB 10.5 and MySQL 9.0 ignore it.
+    Servers older than MariaDB 10.5 or MySQL 9.0 ignore such a ``REFERENCES``.
     """
     parts = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     return parts >= _FIRST_WITH_INLINE_REFERENCES[product(version)]
@@ -54,7 +54,7 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
     """A detector that reports MariaDB to RelStorage as MySQL 5.7, and MySQL unchanged."""
 
     server_version: str | None = None
-    """The version that the server itself reports; ``None`` until it was asked."""
+    """The version that the server itself reports; ``None`` until the server was asked."""
 
     def _fetch_version_from_server(self, cursor: Any) -> str:
         version = self.server_version = str(super()._fetch_version_from_server(cursor))
@@ -64,12 +64,12 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
 class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
     """An installer of RelStorage's schema without foreign keys that the server would reject.
 
-    Its ``version_detector`` must be a :class:`VersionDetector`.
+    The ``version_detector`` must be a :class:`VersionDetector`.
     """
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's; requires a detected version."""
+        """Whether ``object_state`` differs from RelStorage's, once the version was detected."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property
@@ -89,8 +89,8 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
         super()._create_object_state(cursor)
 
     def _read_proc_files(self) -> Mapping[str, str]:
-        # RelStorage would look in the directory of this class's module, find nothing, and cache
-        # that for all installers.
+        # RelStorage would look in the directory of this class's module, find no procedures, and
+        # cache this result for all installers.
         own = MySQLSchemaInstaller(
             driver=self.driver,
             version_detector=self.version_detector,

@@ -16,6 +16,6 @@ class MySQLOrMariaDBAdapterFactory(MySQLAdapterFactory):  # type: ignore[misc]
         from zodbshootout.mysql.adapter import MySQLOrMariaDBAdapter
 
         values = {key: getattr(self.config, key) for key in self.config.getSectionAttributes()}
-        del values["driver"]  # RelStorage's section put it into the options
+        del values["driver"]  # RelStorage's section put the driver into the options
         configured = {key: value for key, value in values.items() if value is not None}
         return MySQLOrMariaDBAdapter(options=options, **configured)

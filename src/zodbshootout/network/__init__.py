@@ -1,4 +1,4 @@
-"""A network between clients and servers, with counters of round trips and bytes and a distance.
+"""Relays between clients and servers, which count round trips and bytes, and add a distance.
 
-It needs only the standard library, and runs in the Python of any environment.
+This package needs only the standard library, and runs in the Python of any environment.
 """

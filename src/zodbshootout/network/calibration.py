@@ -1,7 +1,7 @@
-"""Measure the round-trip time that a relay delivers, by an echo through it, and correct it.
+"""Measure the round-trip time that a relay delivers, by an echo, and correct the time.
 
-A chunk takes longer than the relay holds it back: it has to be received and sent once more, and a
-sleep does not end exactly on time.
+A chunk takes longer than the relay holds it back: the relay has to receive and send the chunk, and
+a sleep does not end exactly on time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Calibration:
     rtt: float
     """The requested round-trip time in seconds."""
     early: float
-    """The correction: seconds to subtract from the half *rtt* that each chunk is held back."""
+    """The correction: by how many seconds less than half of *rtt* each chunk is held back."""
     p10: float
     """The 10th percentile of the delivered times, in seconds; other programs hardly affect it."""
     p50: float
@@ -69,8 +69,8 @@ def is_within(delivered: float, rtt: float) -> bool:
 def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
     """Calibrate a relay on this machine for round-trip times, which are the result's keys.
 
-    :raises OSError: if it cannot be started
-    :raises RelayError: if it ends or does not answer
+    :raises OSError: if the relay cannot be started
+    :raises RelayError: if the relay ends or does not answer
     """
     with Relay.start() as relay:
         return {rtt: calibrate(relay, rtt) for rtt in rtts}
@@ -112,7 +112,7 @@ def measure(relay: Relay, rtt: float, early: float) -> Calibration:
 
 
 def _echoes(server: socket.socket, relay: Address, rtt: float) -> list[list[float]]:
-    """Return the seconds of echoes from a server, and of those through a relay."""
+    """Return pairs: the seconds of an echo from a server, and of an echo through a relay."""
     count = min(max(LEAST_ECHOES, round(SECONDS / max(rtt, 1e-6))), MOST_ECHOES)
     patience = ANSWER_TIMEOUT + rtt
     server.settimeout(patience)

@@ -1,13 +1,12 @@
 """The relay: a program that copies bytes between clients and servers, counts and delays them.
 
-For each *route* it listens in place of a server.  Each chunk is stamped on arrival and sent half a
-round-trip time later, in order, in both directions.  If a request was sent late, its answer is sent
-earlier by the same time.  The relay never inspects chunks, and limits no bandwidth and drops
-nothing.
+For each *route* the relay listens in place of a server.  Each chunk is stamped on arrival and sent
+half a round-trip time later, in order, in both directions.  If a request was sent late, its answer
+is sent earlier by the same time.  The relay inspects and drops no chunks, and limits no bandwidth.
 
-Its owner writes orders to its standard input, each a JSON array on a line, and waits for a line in
-answer.  The relay ends when its standard input is closed, so it does not outlive a killed owner.
-It needs only the standard library: ``python -I -S relay.py``.
+The relay's owner writes orders to the relay's standard input, each as a JSON array on a line, and
+waits for a line in answer.  The relay ends when its standard input is closed, so it does not
+outlive a killed owner.  The program needs only the standard library: ``python -I -S relay.py``.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 Chunk = Union[bytes, memoryview, None]
-"""Bytes; no bytes after the peer's last ones; or ``None`` if the peer reset the connection."""
+"""Bytes; an empty chunk at the end of all bytes; ``None`` if the peer reset the connection."""
 CHUNK_SIZE = 1 << 16
 WINDOW = 4 << 20
 """The number of bytes in transit in one direction at which reading pauses."""
 LONGEST_SPIN = 0.0002
-"""The maximum time in seconds to poll before an instant instead of sleeping."""
+"""The maximum number of seconds for which the relay polls before an instant, and does not sleep."""
 SPIN_STEP = 2e-6
 PUNCTUAL_SHARE = 0.75
 """The share of sleeps that should end before the chunk is due."""
@@ -86,7 +85,7 @@ class End:
     def __init__(self, route: Route, opened: float, client: socket.socket | None = None) -> None:
         self.route = route
         self.opened = opened
-        """The instant before which nothing could come from it on a real network."""
+        """The instant before which nothing could come from this end on a real network."""
         self.socket: Any = client
         """The socket; ``None`` for a server's end until the relay connects to it."""
         self.is_client = self.is_connected = client is not None
@@ -95,11 +94,11 @@ class End:
         self.size = 0
         self.is_blocked = False
         self.is_read = self.is_written = False
-        """Whether everything from it has been read, and everything for it has been sent."""
+        """Whether everything from this end was read, and everything for this end was sent."""
         self.has_received = True
-        """Whether it has received something since it last sent something."""
+        """Whether this end has received something since it last sent something."""
         self.lateness = 0.0
-        """The seconds by which the last chunk to it was late."""
+        """The seconds by which the last chunk to this end was late."""
         self.events = 0
 
     def wanted_events(self) -> int:
@@ -108,7 +107,7 @@ class End:
         return selectors.EVENT_READ * is_wanted | selectors.EVENT_WRITE * self.is_blocked
 
     def count(self, size: int) -> None:
-        """Count bytes that came from it."""
+        """Count bytes that came from this end."""
         if self.is_client:
             self.route.sent += size
             self.route.trips += self.has_received
@@ -117,7 +116,7 @@ class End:
             self.route.received += size
 
     def note(self, lateness: float) -> None:
-        """Note by how many seconds a chunk to it is late."""
+        """Record by how many seconds a chunk to this end is late."""
         self.lateness = lateness
         if self.is_client:
             self.route.lateness[round(1e6 * lateness)] += 1
@@ -130,7 +129,7 @@ class Loop:
         self.clock = clock
         self.selector = selectors.DefaultSelector()
         self.oversleep = 0.0
-        """The seconds by which sleeps last too long, learned from earlier ones."""
+        """The seconds by which sleeps last too long, learned from earlier sleeps."""
         self._routes: list[Route] = []
         self._clients: set[End] = set()
         self._instants: list[tuple[float, int, End]] = []

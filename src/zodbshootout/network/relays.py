@@ -1,4 +1,4 @@
-"""The owner's end of a relay: its routes, and the traffic counted on each of them."""
+"""The owner's end of a relay, with the relay's routes and the traffic on each route."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Lateness:
 
 
 class Relay:
-    """A process that clients connect to instead of their servers; it ends with its owner.
+    """A process to which clients connect instead of their servers; it ends with its owner.
 
-    Orders that it cannot carry out raise :class:`RelayError`.
+    Orders that the relay cannot carry out raise :class:`RelayError`.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -68,7 +68,7 @@ class Relay:
     def start(cls) -> Relay:
         """Start a relay that has no routes.
 
-        The relay gets its own session, because Linux divides processor time among sessions first.
+        The relay gets its own session, because Linux divides processor time first among sessions.
         """
         return cls(
             subprocess.Popen(
@@ -94,8 +94,8 @@ class Relay:
         :param target: the address of the server
         :param rtt: the round-trip time between clients and the server, in seconds
         :param early: the correction that :func:`~zodbshootout.network.calibration.calibrate` found
-        :param directory: where the relay creates the socket that replaces a Unix socket; its name
-            is that of the server's socket, and must be unused in the directory
+        :param directory: where the relay creates the socket that replaces a Unix socket; contains
+            nothing that has the name of the server's socket
         """
         answer = self._ask("add_route", target, rtt, early, directory)
         address = answer if isinstance(answer, str) else (answer[0], answer[1])

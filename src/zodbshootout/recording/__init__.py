@@ -1,6 +1,6 @@
-"""Record what an application does with its storage, to describe it and to replay it elsewhere.
+"""Record what an application does with its storage, as a workload to describe or to replay.
 
-In the application's configuration::
+Write into the application's configuration::
 
     %import zodbshootout.recording
     <zodb_db main>
@@ -12,7 +12,7 @@ In the application's configuration::
       </recording>
     </zodb_db>
 
-or :func:`record`, if a program opens its storage itself.  Neither content nor names of classes,
+A program that opens its storage itself calls :func:`record`.  Neither content nor names of classes,
 users or files are recorded.  This package depends only on ZODB.
 """
 
@@ -29,9 +29,9 @@ __all__ = ["Limits", "record"]
 
 
 def record(storage: Any, path: str | os.PathLike[str], limits: Limits | None = None) -> Any:
-    """Return a storage to open instead of *storage*, which records its connections.
+    """Return a storage that records its connections, to open instead of *storage*.
 
-    Each process writes a file into the directory *path*.  If that fails, no exception is raised:
+    Each process writes a file into the directory *path*.  If writing fails, no exception is raised:
     the recording ends, and one line in the log says why.
     """
     # Imported late: reports import this package, without ZODB, to describe workloads.

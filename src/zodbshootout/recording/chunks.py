@@ -1,6 +1,6 @@
 """The format of a recorded workload: a header, and chunks of events that can be read separately.
 
-``docs/formats.rst`` describes it.
+``docs/formats.rst`` describes the format.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, NamedTuple
 VERSION = 1
 """The version that is written, and the latest that can be read."""
 MAGIC = b"zodb-workload "
-"""The beginning of the first line, which the version ends."""
+"""The beginning of the first line, which ends with the version."""
 NONE = bytes(8)
-"""The OID or serial of an event without one."""
+"""The OID or the serial of an event that has none."""
 _MARK = b"WLCH"
 _HEAD = struct.Struct("<4sIII")
 """A mark, the length of the compressed payload, its CRC-32, and the number of events."""
@@ -35,7 +35,7 @@ _TICK = 100
 """The unit of gaps and durations, in nanoseconds."""
 _MAX_TICKS = 2**32 - 1
 _LEVEL = 1
-"""The level of zlib: 1 saves a tenth of a microsecond per event and takes a byte more."""
+"""The level of zlib: 1 saves a tenth of a microsecond per event, but adds a byte to each event."""
 
 
 class Kind(IntEnum):
@@ -57,7 +57,7 @@ class Kind(IntEnum):
     STORE = 8
     """A record of *number* bytes was stored over revision *serial*; 0 means a new object."""
     STORE_RESOLVABLE = 9
-    """The same for an object whose class resolves conflicts."""
+    """As ``STORE``, for an object whose class resolves conflicts."""
     STORE_BLOB = 10
     """The file of a blob of *number* bytes was stored with the preceding record."""
     READ_CURRENT = 11
@@ -92,8 +92,8 @@ class Event(NamedTuple):
 
 FIELDS = len(Event._fields)
 Segment = tuple[int, Sequence[Any]]
-"""The number of a connection, and the fields of its events, ordered by start, in one flat list:
-appending to it is much faster than to a list of tuples."""
+"""The number of a connection, and a flat list with the fields of its events, ordered by start.
+Appending to a flat list is much faster than appending to a list of tuples."""
 
 
 class FormatError(ValueError):
@@ -137,7 +137,7 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # The keys are concatenated because the garbage collector would visit millions of tuples.
+    # Keys are OIDs joined to serials: the garbage collector would visit millions of tuples.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0
@@ -176,7 +176,7 @@ def _planes(numbers: array[int]) -> bytes:
 
 
 def _transposed(column: bytes, width: int) -> bytes:
-    """Return the first bytes of all items, then the second bytes and so on, to compress better."""
+    """Return the first bytes of all items, then the second ones, and so on, to compress better."""
     return b"".join(column[byte::width] for byte in range(width))
 
 
@@ -229,9 +229,9 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Read the first and the last chunk of a file after its header; a single chunk twice.
+    """Read the first and the last chunk of a file after its header; yield a single chunk twice.
 
-    :raises FormatError: if the file ends inside a chunk, or one of the two is damaged
+    :raises FormatError: if the file ends inside a chunk, or one of these chunks is damaged
     """
     last = 0
     while (head := _read_head(file)) is not None:

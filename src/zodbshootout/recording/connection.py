@@ -1,4 +1,4 @@
-"""The storage of one connection, whose calls are recorded."""
+"""Record the calls of a connection's storage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOAD, _STORE, _STORE_RESOLVABLE, _BEGIN, _BEGIN_ALL, _END = map(
 )  # looking up an Enum member takes as long as noting an event
 _COUNTED = (list, tuple, set, frozenset, dict)
 _Describe = Callable[[tuple[Any, ...], Any], tuple[bytes, int, bytes]]
-"""Returns the OID, the number and the serial of a call, given its arguments and its result."""
+"""A function that returns a call's OID, number and serial, given its arguments and result."""
 
 _CALLS: Mapping[str, tuple[Kind, _Describe]] = {
     "loadBlob": (Kind.LOAD_BLOB, lambda args, path: (args[0], _size_of(path), args[1])),
@@ -41,7 +41,7 @@ _ALWAYS = ("sync", "poll_invalidations", "release")
 
 
 class RecordedConnection:
-    """Passes calls on, and notes those that make up a transaction.
+    """Passes calls on to a storage, and notes the calls that make up a transaction.
 
     :func:`recorded` creates instances, which lack the methods that the storage inside lacks.
     """
@@ -58,7 +58,7 @@ class RecordedConnection:
         directlyProvides(self, providedBy(storage))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_recorded":  # copy looks up attributes before it is set
+        if name == "_recorded":  # copy looks up attributes before __init__
             raise AttributeError(name)
         return getattr(self._recorded, name)
 
@@ -94,7 +94,7 @@ class RecordedConnection:
         self._log.closed = True
         return self._recorded.release()
 
-    # The next two are called most often, so they do what _noted() does for others, but faster.
+    # load() and store() are called most often, so they repeat the code of _noted(), to be faster.
     def load(self, oid: bytes, *version: str) -> Any:
         start = clock()
         try:
@@ -195,7 +195,7 @@ def _size_of(path: Any) -> int:
 
 
 def _noted(name: str, kind: Kind, describe: _Describe) -> Callable[..., Any]:
-    """Return a method that passes its call on and notes it."""
+    """Return a method that passes a call on and notes the call."""
     number = int(kind)
 
     def method(self: RecordedConnection, *args: Any, **options: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
 
 BEGAN = 1_700_000_000 * 10**9
-"""The start of every workload, in nanoseconds since 1970, so that equal ones have equal files."""
+"""The start of every workload, in nanoseconds since 1970; the same, so that files can be equal."""
 MADE = "made"
-"""The name that the header gives the storage."""
+"""The storage's name in the header."""
 CHUNK = 1000
 """The number of transactions in a chunk."""
 _LARGEST = 2**31
@@ -23,17 +23,17 @@ _LARGEST = 2**31
 _SCATTER = 2_654_435_761
 """A prime whose multiples scatter hot objects among the others."""
 _STEP = 1000
-"""The nanoseconds that each event takes: a mixture does not measure a storage."""
+"""The nanoseconds that each event takes, because there is no storage to take any time."""
 
 Distribution = Callable[[random.Random], int]
-"""Draws non-negative integers."""
+"""A function that draws a non-negative integer."""
 
 
 def distribution_of(text: str) -> Distribution:
     """Return the distribution that *text* describes.
 
-    It is a number; ``uniform:LOW-HIGH``; ``geometric:MEAN``; or ``lognormal:MEDIAN``, optionally
-    followed by a comma and the standard deviation of the logarithm, by default 1.
+    *text* is a number, ``uniform:LOW-HIGH``, ``geometric:MEAN`` or ``lognormal:MEDIAN,SIGMA``.
+    ``SIGMA``, the standard deviation of the logarithm, is 1 if it is left out.
 
     :raises ValueError: if *text* does not describe a distribution
     """
@@ -92,7 +92,7 @@ class Mixture:
     connections: int = 4
     objects: int = 10_000
     loads: Distribution = field(default_factory=lambda: distribution_of("geometric:20"))
-    """Loads per transaction, of objects that are not in its pickle cache."""
+    """Loads per transaction; an object in the pickle cache is not loaded."""
     writes: float = 0.1
     """The fraction of the transactions that store anything."""
     stores: Distribution = field(default_factory=lambda: distribution_of("2"))
@@ -106,7 +106,7 @@ class Mixture:
     size: Distribution = field(default_factory=lambda: distribution_of("lognormal:300"))
     """Bytes per record."""
     rate: float = 100.0
-    """Transactions a second, which begin at random."""
+    """Transactions a second, which begin at random instants."""
     seed: int = 0
 
 
@@ -134,7 +134,7 @@ PRESETS = {
 def make(mixture: Mixture, path: Path) -> None:
     """Write a workload to a new file.
 
-    :raises OSError: if it exists or cannot be written
+    :raises OSError: if the file exists or cannot be written
     """
     with path.open("xb") as file:
         facts = {"storage": MADE, "objects": mixture.objects, "seed": mixture.seed}
@@ -160,7 +160,7 @@ class _Maker:
         self._mixture = mixture
         self._chance = random.Random(mixture.seed)  # noqa: S311
         self._free = [0] * mixture.connections
-        """The instant at which each connection ended its transaction."""
+        """The instant at which each connection ended its latest transaction."""
         self._instant = 0
         self._sizes: dict[int, int] = {}
         self._serials: dict[int, int] = {}

@@ -43,7 +43,7 @@ class WorkloadError(Exception):
 
 
 class Workload:
-    """The files that processes recorded into a directory, or a single one of them."""
+    """The files that processes recorded into a directory, or one of these files."""
 
     def __init__(self, path: Path) -> None:
         """Find the files and read their headers.
@@ -85,7 +85,7 @@ class Workload:
                 yield from _transactions(process, read_chunks(file))
 
     def span(self) -> tuple[int, int]:
-        """Return the first and the last instant, in nanoseconds since 1970.
+        """Return the workload's first and last instant, in nanoseconds since 1970.
 
         :raises WorkloadError: if a file is cut off or damaged
         :raises OSError: if a file cannot be read

@@ -27,7 +27,7 @@ INTERVAL = 1.0
 SUFFIX = ".events"
 """The suffix of recorded files."""
 KEY = "anonymous.key"
-"""The file with the key for hashing OIDs; nothing needs it after the recording."""
+"""The file with the key for hashing OIDs; nothing needs the key after the recording."""
 logger = logging.getLogger("zodbshootout.recording")
 clock = time.perf_counter_ns
 
@@ -41,7 +41,7 @@ class Limits:
     sample: float = 1.0
     """The fraction of the connections to record."""
     while_exists: Path | None = None
-    """A file: nothing is recorded while it does not exist."""
+    """A file without which nothing is recorded."""
     anonymous: bool = False
     """Whether OIDs are replaced by keyed hashes."""
 
@@ -56,7 +56,7 @@ class Log:
         self.closed = False
 
     def take(self) -> list[Any]:
-        """Remove and return the fields, while another thread may append some."""
+        """Remove and return the fields; meanwhile another thread may append some."""
         number = len(self.fields)
         fields = self.fields[:number]
         del self.fields[:number]
@@ -66,8 +66,8 @@ class Log:
 class Recorder:
     """Collects the events of a process, and writes them to a file in a directory.
 
-    It never raises exceptions in the application: the first problem ends the recording, and one
-    line in the log says why.
+    The recorder never raises exceptions in the application: the first problem ends the recording,
+    and one line in the log says why.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Recorder:
             self._ensure_thread()
 
     def log(self) -> Log | None:
-        """Return a log for a new connection, or ``None`` if it is not in the sample."""
+        """Return a log for a new connection, or ``None`` if the connection is not recorded."""
         if self._ended or self._random.random() >= self.limits.sample:
             return None
         log = Log(next(self._numbers))
@@ -154,11 +154,11 @@ class Recorder:
             self._look()
 
     def _look(self) -> None:
-        """Set :attr:`active` if the file of ``while_exists`` exists, and clear it otherwise."""
+        """Set :attr:`active`, by whether the file of ``while_exists`` exists."""
         wanted = self.limits.while_exists
         try:
             self.active = not self._ended and (wanted is None or wanted.exists())
-        except OSError:  # no permission to enter its directory
+        except OSError:  # no permission to enter the file's directory
             self.active = False
 
     def _write(self) -> None:

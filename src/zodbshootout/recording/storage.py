@@ -52,7 +52,7 @@ class RecordedStorage:
 class AdaptedStorage(RecordedStorage):
     """Wraps a storage without its own MVCC, using the adapter that ZODB would use.
 
-    IMVCCStorage requires these methods, but ZODB calls only those of connections' instances.
+    IMVCCStorage requires the methods here, but ZODB calls only those of connections' instances.
     """
 
     def sync(self, force: bool = True) -> None:

@@ -221,7 +221,7 @@ def end_group(
 ) -> None:
     """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called meanwhile, so that the parent of a group's leader can collect its exit status.
+    *reap* is called meanwhile, for the parent to collect the exit status of a group's leader.
     """
     end_groups({group: ending}, reap)
 

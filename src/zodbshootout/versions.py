@@ -34,8 +34,8 @@ class Origin:
     """The place that a package was installed from, unless that was a package index."""
 
     url: str
-    """A repository, a directory or an archive, without credentials; it ends with ``#subdirectory=``
-    and a path if the package is not at the top of its repository."""
+    """A repository, a directory or an archive, without credentials.  If the package is not at the
+    top of its repository, ``#subdirectory=`` and a path follow."""
     commit: str = ""
     """The commit that is installed; empty if it is not known, or there is none."""
     modified: bool = False

@@ -157,7 +157,7 @@ def test_sqlite_syncs_each_commit_in_every_sample_as_the_others_do(
         ),
         (
             "<zodb a>\n<filestorage>\npath a$\n</filestorage>\n</zodb>",
-            "x.conf:3: write $$ for a plain $, or a name after it",
+            "x.conf:3: write $$ for a plain $, or a name after $",
         ),
         (
             "<zodb a>\n<zeoclient>\nserver $other\n</zeoclient>\n</zodb>",

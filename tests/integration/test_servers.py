@@ -365,7 +365,11 @@ FAILING = (
         "<settings>\nno-such-key 1\n</settings>\n<mappingstorage>\n</mappingstorage>\n",
         "ended at once: .*'no-such-key' is not a known key name",
     ),
-    ("postgresqlserver", "programs /nowhere\n", "has no program initdb in /nowhere; see programs"),
+    (
+        "postgresqlserver",
+        "programs /nowhere\n",
+        "no program initdb in /nowhere; see its key programs",
+    ),
     ("mysqlserver", "programs /nowhere\n", "has no program mariadbd or mysqld in /nowhere"),
     ("memcachedserver", "programs /nowhere\n", "has no program memcached in /nowhere"),
     (

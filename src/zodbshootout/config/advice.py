@@ -48,7 +48,7 @@ _RULES: Mapping[str, str] = {
     r"'\$\(\w*' not followed by ('\)'|name)": (
         "$( begins the name of an environment variable, as in $(NAME); write $$ for a plain $"
     ),
-    r"(illegal lone '\$'|'\$' not followed by )": "write $$ for a plain $, or a name after it",
+    r"(illegal lone '\$'|'\$' not followed by )": "write $$ for a plain $, or a name after $",
     r"'\$\{\w*' not followed by ('}'|name)": (
         "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and replace buildout's "
         "${{SECTION:OPTION}} by its value"

@@ -61,9 +61,9 @@ class ServerSection:
         self.listen: str | None = getattr(section, "listen", None)
         """The address of this host on which the server listens."""
         self.run_as: str | None = getattr(section, "run_as", None)
-        """If root starts the server, the user whose rights it gets."""
+        """The user whose rights the server gets if root starts it."""
         self.rtt: float | None = getattr(section, "rtt", None)
-        """The round-trip time between clients and the server, in seconds, if it is set."""
+        """Seconds of a round trip between clients and the server; ``None`` if none are set."""
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -149,7 +149,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self.sections: dict[Any, Section] = {}
         """The sections by their matchers, which ZConfig's objects know."""
         self.outermost: list[tuple[Section, Any]] = []
-        """The outermost sections with their matchers, or with ``None`` for another Python."""
+        """The outermost sections, with their matchers; ``None`` if another Python reads one."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
         """An error for each imported package that this Python does not have."""
         self._names = names
@@ -166,7 +166,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         for definition in tree.definitions:
             if definition.name in self._names:
                 raise _error(f"cannot redefine {definition.name!r}", definition.place)
-            with suppress(ZConfig.SubstitutionReplacementError):  # it may be unused
+            with suppress(ZConfig.SubstitutionReplacementError):  # the definition may be unused
                 self._value(definition)
         self._definitions = {key.name: key for key in reversed(tree.definitions)}
         self._environments = [s.name for s in tree.root.sections if s.type == "environment"]
@@ -300,7 +300,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """Give *place*, or the place of the section at fault, to a ZConfig error that has none."""
+        """Set a missing place of a ZConfig error: that of the section at fault, or else *place*."""
         try:
             yield
         except ZConfig.ConfigurationError as error:

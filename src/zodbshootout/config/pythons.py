@@ -66,7 +66,7 @@ class Environment:
     def if_absent(self) -> State:
         """The state of a contender if the environment cannot be made, or cannot open the contender.
 
-        A release or commit that the user has not named may not work here, which is not a failure.
+        If one of several releases or commits does not work here, this is not a failure.
         """
         return State.UNSUPPORTED if self.one_of_several else State.FAILED
 
@@ -104,8 +104,8 @@ def environments_of_words(
 ) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word stands for the environments that *several* returns.  If there are none, it is the path of
-    something that uv installs, a Python, or a list of requirements.
+    A word stands for the environments that *several* returns.  If there are none, the word is a
+    Python, a list of requirements, or the path of something that uv installs.
 
     :raises UserError: if a word is none of these, or names the same environment as another word
     """
@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word; each may contain spaces, so it is as long as possible."""
+    """Yield the requirements in a word.  A requirement may contain spaces, so take the longest."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):
@@ -238,7 +238,7 @@ def _with_hash(requirement: str) -> str:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout that git does not ignore, or :func:`_walk`'s without git."""
+    """Return the files of a checkout that git does not ignore; without git, call :func:`_walk`."""
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout

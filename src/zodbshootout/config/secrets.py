@@ -72,7 +72,7 @@ def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):
-        if unmarked(secret) in secrets:  # else, marks have changed where it ends
+        if unmarked(secret) in secrets:  # else, marks have changed where the secret ends
             yield from _parts(secret)
 
 

@@ -20,7 +20,7 @@ DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
 MAX_SIZE = 2**20
 """The maximum length of a configuration, so that a database of gigabytes is not read."""
 _BINARY = re.compile(r"FS\d\d|\0")
-"""The beginning of a FileStorage, even if all its bytes are text, or of another binary file."""
+"""The beginning of a FileStorage, or of another binary file."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def read_source(path: Path) -> Source:
         )
     if "\0" in text:
         number = text.count("\n", 0, text.index("\0")) + 1
-        raise UserError(f"{path}:{number}: a configuration has no NUL characters; delete it")
+        raise UserError(f"{path}:{number}: a configuration has no NUL characters; delete this one")
     return Source(path, text)
 
 

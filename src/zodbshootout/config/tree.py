@@ -1,7 +1,7 @@
 """A configuration as a tree of its sections and keys, as ZConfig's parser finds them.
 
 ZConfig itself needs the packages that define a file's section types, and the values of all names.
-The tree needs neither.  It shows which servers a file has, which names the file refers to and which
+The tree needs neither, and shows which servers a file has, which names the file refers to and which
 values are secret.  Afterwards the run passes the sections of the tree to ZConfig here, or as text
 to another Python.
 """
@@ -56,7 +56,7 @@ class Key(NamedTuple):
     written: str
     """The value as it is written in the file."""
     resolved: str
-    """The value, with the marked value of a definition in place of each reference to it.
+    """The value after each reference to a definition was replaced by the definition's marked value.
 
     References to names of the run and to environment variables remain.
     """
@@ -92,7 +92,7 @@ class Section:
     end: list[Position] = field(default_factory=list)
     """The place of the section's end, if there is an end."""
     imports: tuple[Import, ...] = ()
-    """The imports outside of the section that define types in it."""
+    """The imports, outside of the section, of packages that define types in it."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ class Tree:
         return next(self._paths(self.root, place), ())
 
     def _paths(self, section: Section, place: Position) -> Iterator[tuple[Section, ...]]:
-        """Yield the paths of sections to a line, from the longest path to the shortest."""
+        """Yield the paths of sections that lead to a line, the longest path first."""
         for inner in section.sections:
             yield from ((inner, *path) for path in self._paths(inner, place))
             own = {item.place for item in inner.items if isinstance(item, (Key, Import))}

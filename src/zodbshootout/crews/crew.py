@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""A start follows the order to start after ``NOTICE`` seconds, plus this number for each client."""
+"""Seconds for each client, besides ``NOTICE``, between the order to start and the start."""
 MAX_LATENESS = 0.25
 """The maximum number of seconds by which the lateness of clients extends a notice."""
 LATENESS_KEPT = 0.95
@@ -170,7 +170,7 @@ class Crew(ABC):
         self._prepared = order
 
     def verify(self) -> None:
-        """Have each client check what it left in the database, then the first client the total."""
+        """Have each client check what it left behind, and have the first client check the total."""
         self.call("audit", self.call("verify"), first_only=True)
 
 
@@ -190,7 +190,7 @@ class Sample:
     shares: list[int] = field(default_factory=list)
     """Iterations of each client until the last client had done its counted ones."""
     on_clock: float = 0.0
-    """Seconds from starts until the last client had done its counted iterations, summed."""
+    """Seconds from a start until all clients had done counted iterations, summed over starts."""
     paused: float = 0.0
     """Seconds between iterations, up to the last counted one, summed over the clients."""
     iterations: int = 0
@@ -277,7 +277,7 @@ class Sample:
 def part_of_schedule(samples: Collection[Sample]) -> float:
     """Return the duration of the schedule divided by that of the scheduled iterations.
 
-    It is at most 1, even if iterations catch up with the schedule after a stall.
+    The result is at most 1, even if iterations catch up with the schedule after a stall.
     """
     taken = sum(sample.taken for sample in samples)
     return min(1.0, sum(sample.scheduled for sample in samples) / taken) if taken else 1.0

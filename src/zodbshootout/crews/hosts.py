@@ -243,7 +243,7 @@ class HostsCrew(Crew):
         start = min(stretch.progress.start for stretch in stretches)
         end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)
         length = end - start
-        # If a stretch has only one iteration, more iterations do not make it longer.
+        # If a stretch can have only one iteration, more time does not make stretches longer.
         time = "more time with --min-time, or " if self.most_at_once > 1 else ""
         advice = f"give slices {time}more objects with --object-counts"
         unsure = {group.host: group.offset.uncertainty_at(start) for group in self._groups}

@@ -160,7 +160,7 @@ class ProcessCrew(LocalCrew):
         return Failure(cause, detail=cause, crashed=True)
 
     def join(self) -> None:
-        """Wait until the processes have ended; kill those that do not."""
+        """Wait until the processes have ended; kill those that do not end in time."""
         for process in self._processes:
             process.join(END_TIMEOUT)
         self.abandon()
@@ -283,7 +283,7 @@ class CrewPlan:
         return crew
 
     def open_benchmark(self, index: int) -> Benchmark:
-        """Open a DB for a single client, number *index* of those here; return its benchmark."""
+        """Open a DB for the client that is number *index* here; return the client's benchmark."""
         return self._benchmark(self._filled_database(), None, index)
 
     @property

@@ -55,7 +55,7 @@ def relayed(
 
 @contextmanager
 def _cause_of_failures(relay: Relay) -> Iterator[None]:
-    """If a relay has ended, raise its error instead of the exceptions that follow from this."""
+    """If a relay has ended, raise the relay's error instead of exceptions that its end caused."""
     try:
         yield
     except Exception:
@@ -150,7 +150,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of single iterations; of only two, if both have the same traffic."""
+    """The traffic of single iterations, or only of two if both have the same traffic."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """Traffic with databases under ``False``, with servers of a cache under ``True``."""

@@ -28,7 +28,7 @@ bytes, 49 % in pieces of 999 bytes and 62 % in pieces of 10000 bytes.
 REVISIONS = 3
 """The default number of revisions per object, in benchmarks that use old revisions."""
 GARBAGE = 0.3
-"""The default share of a database's objects that are unreachable before it is packed."""
+"""The default share of a database's objects that are unreachable before the database is packed."""
 
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
@@ -187,7 +187,7 @@ class ReplayedWorkload:
     seconds: float = 0.0
     """The time from the start of the first transaction to the start of the last one."""
     initial_objects: int = 0
-    """Objects in use that existed before the workload began."""
+    """Objects that the workload uses, and that existed before it began."""
     all_objects: int = 0
     """Objects in the application's database; 0 if their number was not recorded."""
     created_objects: int = 0
@@ -322,8 +322,8 @@ class Parameters:
     """The operation during which iterations at a rate are measured, such as ``pack``.  In a cell,
     one of :data:`PHASES` precedes it, as in ``before pack``."""
     rtt: float | None = None
-    """The round-trip time in seconds, if a run measured several of them.  Only reports set this; in
-    files, the time is a part of the contender's name."""
+    """The round-trip time in seconds, if a run measured at several distances.  Only reports set
+    this; in files, the time is a part of the contender's name."""
 
     @property
     def operation(self) -> str:
@@ -360,7 +360,7 @@ def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with which a program of *interpreter* imports the latter's modules first."""
+    """Return variables that make a program of *interpreter* find that Python's modules first."""
     variables = environment if interpreter.sees_ours else for_another_python(environment)
     paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
     return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -401,7 +401,7 @@ class Storage:
     distances: tuple[Distance, ...] = ()
     """The distances to servers; the first distance that applies to an address counts."""
     in_memory: bool = False
-    """Whether a contender that is closed loses its data, even if types of storages deny that."""
+    """Whether closing the contender loses its data, whatever the types of its storages say."""
 
 
 @dataclass(frozen=True)

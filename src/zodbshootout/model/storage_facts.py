@@ -31,7 +31,7 @@ class Durability(enum.Enum):
     """The fate of committed transactions in a power cut."""
 
     SYNCED = "synced"
-    """None is lost: each commit waits until the disk has the transaction's data."""
+    """No transaction is lost: each commit waits until the disk has the data."""
     MAY_LOSE = "may lose the last commits"
     """Some of the last transactions are lost: a commit does not wait for the disk."""
     IN_MEMORY = "in memory"
@@ -182,7 +182,7 @@ class StorageInfo:
     """
 
     storage_name: str = "this storage"
-    """The class of the outermost storage, followed by those inside transparent wrappers."""
+    """The class of the outermost storage, followed by the classes inside transparent wrappers."""
     sharing: Sharing = Sharing.CONCURRENT
     promise: Promise = (Durability.UNKNOWN, "")
     """The durability of commits, and the settings that decide it."""

@@ -69,7 +69,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's, once the version was detected."""
+        """Whether ``object_state`` differs from RelStorage's; known once a version was detected."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property

@@ -1,4 +1,4 @@
-"""Measure the round-trip time that a relay delivers, by an echo, and correct the time.
+"""Measure the round-trip time of echoes through a relay, and correct the relay's delay.
 
 A chunk takes longer than the relay holds it back: the relay has to receive and send the chunk, and
 a sleep does not end exactly on time.

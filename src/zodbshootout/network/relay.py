@@ -1,4 +1,4 @@
-"""The relay: a program that copies bytes between clients and servers, counts and delays them.
+"""The relay: a program that copies, counts and delays bytes between clients and servers.
 
 For each *route* the relay listens in place of a server.  Each chunk is stamped on arrival and sent
 half a round-trip time later, in order, in both directions.  If a request was sent late, its answer

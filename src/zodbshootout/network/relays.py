@@ -94,8 +94,8 @@ class Relay:
         :param target: the address of the server
         :param rtt: the round-trip time between clients and the server, in seconds
         :param early: the correction that :func:`~zodbshootout.network.calibration.calibrate` found
-        :param directory: where the relay creates the socket that replaces a Unix socket; contains
-            nothing that has the name of the server's socket
+        :param directory: where the relay creates the socket that replaces a Unix socket; must not
+            contain anything with the name of the server's socket
         """
         answer = self._ask("add_route", target, rtt, early, directory)
         address = answer if isinstance(answer, str) else (answer[0], answer[1])

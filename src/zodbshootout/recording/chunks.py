@@ -137,7 +137,7 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # Keys are OIDs joined to serials: the garbage collector would visit millions of tuples.
+    # A key is not a tuple, because the garbage collector would visit millions of tuples.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0

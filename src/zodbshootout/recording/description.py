@@ -116,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return, for each of *shares* of the objects, which part of all loads the hottest get."""
+        """Return the share of loads that goes to the hottest objects, for each share of objects."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
@@ -147,7 +147,7 @@ def describe(workload: Workload) -> Description:
 
 
 def _add(description: Description, transaction: Transaction, window: set[bytes]) -> None:
-    """Add a transaction, and its objects to the *window* of time in which it ended."""
+    """Add a transaction; add its objects to the *window* of time in which the transaction ended."""
     loads = stores = 0
     is_writing = False
     for kind, oid, number, serial, start, end in transaction.events:

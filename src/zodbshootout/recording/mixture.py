@@ -13,7 +13,7 @@ from typing import Any
 from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
 
 BEGAN = 1_700_000_000 * 10**9
-"""The start of every workload, in nanoseconds since 1970; the same, so that files can be equal."""
+"""The start of every workload, in nanoseconds since 1970; fixed, so that files can be equal."""
 MADE = "made"
 """The storage's name in the header."""
 CHUNK = 1000
@@ -23,7 +23,7 @@ _LARGEST = 2**31
 _SCATTER = 2_654_435_761
 """A prime whose multiples scatter hot objects among the others."""
 _STEP = 1000
-"""The nanoseconds that each event takes, because there is no storage to take any time."""
+"""The nanoseconds that each event takes; arbitrary, because no storage is involved."""
 
 Distribution = Callable[[random.Random], int]
 """A function that draws a non-negative integer."""

@@ -137,7 +137,7 @@ def _listen(server: Section) -> str:
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers to which *names* belong, and all that these need, in file order."""
+    """Return the servers of *names*, and the servers that these servers need, in file order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)

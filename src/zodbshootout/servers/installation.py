@@ -45,10 +45,10 @@ class Installation:
                     return path
         wanted = " or ".join(names)
         if given:
-            raise ServerFailed(f"has no program {wanted} in {given}; see programs")
+            raise ServerFailed(f"has no program {wanted} in {given}; see its key programs")
         raise ServerFailed(
             f"has no program {wanted} in PATH or in {', '.join(self.places)}; install it (on "
-            f"Debian: apt-get install {self.packages}), or name its directory with programs"
+            f"Debian: apt-get install {self.packages}), or name its directory by the key programs"
         )
 
     def _default_directories(self) -> Iterator[str | Path]:
@@ -149,7 +149,9 @@ def _account(name: str) -> Account:
     try:
         user = pwd.getpwnam(name)
     except KeyError:
-        raise ServerFailed(f"cannot run as {name}: there is no such user; see run-as") from None
+        raise ServerFailed(
+            f"cannot run as {name}: there is no such user; see its key run-as"
+        ) from None
     return Account(name, user.pw_uid, user.pw_gid)
 
 

@@ -35,10 +35,10 @@ PREPARATION_TIMEOUT = 120.0
 CONNECTIONS_PER_CLIENT = 3
 """RelStorage opens up to two connections, and the server drops closed ones with a delay."""
 _DATA = "data"
-"""The subdirectory of a server's directory with its data."""
+"""The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""How to end programs that prepare a server: a killed one of PostgreSQL leaves shared memory."""
+"""How to end programs that prepare a server: killing PostgreSQL's would leave shared memory."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server running as another user may see."""
@@ -49,7 +49,7 @@ class ServerContext:
     """Facts that concern all servers of a run."""
 
     directory: Path
-    """The directory in which each server has its own, unless the server's section names another."""
+    """The parent of the servers' directories, unless a server's section names another place."""
     source: Source
     names: Mapping[str, str]
     """The names that the run defines for the source; see :func:`~.address.given_names`."""

@@ -1,1 +1,1 @@
-"""Worker processes; each of them makes one pyperf run."""
+"""Worker processes, in which pyperf's machinery measures."""

@@ -240,7 +240,7 @@ class ForkServer:
 
     @contextmanager
     def _worker(self, call: Call, limit: TimeLimit, name: str = "the worker") -> Iterator[Worker]:
-        """Start a worker; when the context ends, end its remaining processes."""
+        """Start a worker; when the context ends, end the worker's remaining processes."""
         launcher = self._launcher
         path = launcher.directory / f"output-{next(launcher._numbers)}"
         with ExitStack() as stack:
@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty the files with output, of the process and of all its workers, that are too long."""
+        """Empty files with too much output, those of the process and of all its workers."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 
@@ -428,7 +428,7 @@ class Worker:
     """Seconds that the worker has worked on the current run."""
 
     def start(self, name: str, *args: Any) -> None:
-        """Call a method of :class:`~.measuring.Measuring`, or ``finish``; do not wait for it."""
+        """Call a method of :class:`~.measuring.Measuring`, or ``finish``, and do not wait."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:

@@ -48,7 +48,7 @@ SLICE_CALLS = frozenset(
 MAX_SHIFT = 1.03
 """The maximum ratio by which a search begins above or below the result of an earlier run."""
 COARSE_PART = 0.3
-"""The fraction of the iterations that slices have before a search and in its coarse part."""
+"""Slices before a search, and in its coarse part, have this fraction of the usual iterations."""
 LISTED_CLASSES = 10
 """The maximum number of classes listed after a value, by descending growth."""
 

@@ -20,7 +20,7 @@ LUCK = 0.05
 STEEPNESS = 33
 """The exponent of rate / candidate in the probability that a slice keeps the limit: 3 % matter."""
 NARROW, SURE = 1.03, 0.6
-"""The search ends when candidates within NARROW times the median have the probability SURE."""
+"""The search ends when the candidates within this ratio of the median have this probability."""
 COARSE = 1.12
 """The search is coarse while candidates within this ratio of the median have less than half of the
 probability."""

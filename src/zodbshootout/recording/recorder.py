@@ -154,7 +154,7 @@ class Recorder:
             self._look()
 
     def _look(self) -> None:
-        """Set :attr:`active`: record transactions only while the file of ``while_exists`` exists."""
+        """Set :attr:`active`: record transactions while the file of ``while_exists`` exists."""
         wanted = self.limits.while_exists
         try:
             self.active = not self._ended and (wanted is None or wanted.exists())

@@ -164,6 +164,7 @@ class ServerDirectory:
 
     def __init__(self, path: Path, *, kept: bool) -> None:
         self.path = path
+        """The path of the directory."""
         self.kept = kept
         """Whether the directory outlives the run."""
         self._account: Account | None = None

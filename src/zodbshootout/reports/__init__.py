@@ -1,9 +1,9 @@
 """Reports for people and programs, and the formats in which they are written.
 
 :mod:`~zodbshootout.reports.tables` and :mod:`~zodbshootout.reports.sections` make a
-:class:`~zodbshootout.reports.elements.Report` from results.  A format is a function that writes
-one.  A new format is a function in a module of this package and a line in ``_FORMATS``, or a
-function of any other package, named by an entry point in the group ``zodbshootout.formats``.
+:class:`~zodbshootout.reports.elements.Report` from results.  A format is a function that writes a
+report.  To add a format, write a function in a module of this package and a line in ``_FORMATS``,
+or a function in any other package and an entry point in the group ``zodbshootout.formats``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Write = Callable[["Report", "Console"], None]
-"""Writes a report to a console, or to the console's ``file``."""
+"""A function that writes a report to a console, or to the console's ``file``."""
 
 _FORMATS = {
     "text": "text:write",
@@ -39,11 +39,11 @@ _FORMATS = {
 }
 """The module in this package and the function of each built-in format."""
 TABLE = "-table"
-"""The suffix of formats with the layout of the tables: a line for each row."""
+"""The suffix of the names of formats that have a line for each row of the tables."""
 PICTURES = frozenset({"svg", "png"})
-"""Image formats, which show only charts and so need a whole report."""
+"""The image formats, which show nothing but charts."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
-"""File name extensions that differ from the name of their format."""
+"""The format of each file name extension that is not itself the name of a format."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
 """The packages of the extra ``report``, by module."""
 ENTRY_POINTS = "zodbshootout.formats"
@@ -61,7 +61,8 @@ def formats(*, pictures: bool = True) -> list[str]:
 def format_named(name: str, option: str = "--format") -> Write:
     """Return the function that writes a format.
 
-    :raises UserError: naming *option*, if the format needs a package that is not installed
+    :raises UserError: if the format needs a package that is not installed; the message names
+        *option*
     """
     try:
         return cast("Write", load_plugin(_all_formats()[name]))
@@ -78,8 +79,8 @@ def format_named(name: str, option: str = "--format") -> Write:
 def checked_format(name: str, *, pictures: bool) -> Write:
     """Return the function that writes the format of ``--format``.
 
-    :raises UserError: if there is no such format, if it is one of *pictures* and they are not
-        allowed, or if it needs a package that is not installed
+    :raises UserError: if there is no such format, if it is an image format and *pictures* is
+        false, or if it needs a package that is not installed
     """
     known = formats(pictures=pictures)
     if name in PICTURES and not pictures:
@@ -103,10 +104,9 @@ def table_layout(name: str) -> Write:
 
 
 def format_of_file(path: PurePath, option: str, name: str | None = None) -> Write:
-    """Return the function that writes the format *name*, by default that of a file's ending.
+    """Return the function that writes the format *name*, by default the format of a file's ending.
 
-    :raises UserError: naming *option*, if there is no such format, or it needs a package that is
-        not installed
+    :raises UserError: if there is no such format, or it needs a package that is not installed
     """
     if name is not None:
         return checked_format(name, pictures=True)
@@ -120,7 +120,7 @@ def format_of_file(path: PurePath, option: str, name: str | None = None) -> Writ
 
 @functools.cache
 def _all_formats() -> Mapping[str, EntryPoint]:
-    """Return the built-in formats, then those of other packages, which may replace them."""
+    """Return all formats by name; other packages may replace built-in formats of the same name."""
     built_in = [
         EntryPoint(name, f"{__name__}.{value}", ENTRY_POINTS) for name, value in _FORMATS.items()
     ]

@@ -1,4 +1,4 @@
-"""Notes on caches: their hit rates, and those from which cold reads may have been served."""
+"""Notes on caches: hit rates, and caches that may have served cold reads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from zodbshootout.reports.metrics import hit_rate, total
 from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
-"""The hit rate, among the loads that a cache could serve, below which a note asks why."""
+"""If a cache served less than this share of the loads that it could serve, a note asks why."""
 NEXT_TO_NOTHING = 0.01
-"""The hit rate below which an outdated cache counts as having served nothing."""
+"""If an outdated cache served less than this share, it counts as having served nothing."""
 
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield the hit rates of persistent caches, and those of other caches if they are low.
+    """Yield lines with the hit rates of persistent caches, and with low hit rates of other caches.
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
@@ -46,7 +46,7 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line that names caches from which cold reads may have been served."""
+    """Yield a line that names the caches that may have served cold reads."""
     uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
     caches = grouped(
         (cache, column)
@@ -70,7 +70,7 @@ def _share(result: CellResult) -> float:
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    """Return whether a hit rate is low or, for an outdated cache, next to nothing."""
+    """Return whether a cache served a small share or, if it is outdated, next to nothing."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
     return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 

@@ -26,12 +26,12 @@ from zodbshootout.results.result import LONGEST, CellResult
 from zodbshootout.results.verdicts import Verdict, ratio_of, verdicts
 
 WIDE_GAP = 4.0
-"""The ratio of the widest gap between values to the narrowest that makes an axis logarithmic."""
+"""An axis is logarithmic if its widest gap between values is this many times the narrowest."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
-"""The meaning of circles in charts over values of ``--define``; in others they are knees."""
+"""The meaning of circles in charts over values of ``--define``; elsewhere they mark knees."""
 STEPS_PER_OCTAVE = 2
-"""Points plotted per halving of the tail: 50 %, 75 %, 87.5 %, …"""
+"""The number of points per halving of the tail, such as from the 50th to the 75th percentile."""
 _SECONDS = METRICS["p50"]
 
 
@@ -59,7 +59,7 @@ class MetricCharts:
             yield self._chart(row)
 
     def curves(self) -> Iterator[Chart]:
-        """Yield a chart for each parameter that varies, and each combination of the others."""
+        """Yield a chart for each varying parameter and each combination of the other parameters."""
         for axis in SWEPT:
             for group in self._swept(axis):
                 chart = self._chart(group, axis)
@@ -82,7 +82,7 @@ class MetricCharts:
         return [sorted(group, key=value) for group in groups if len(set(map(value, group))) > 1]
 
     def _chart(self, group: Sequence[Columned], axis: Parameter | None = None) -> Chart:
-        """Return a chart of a group: curves over *axis*, or bars without one."""
+        """Return a chart of a group: curves over *axis*, or bars without an axis."""
         result = group[0][1]
         points = [
             point
@@ -170,10 +170,10 @@ def _upside_down(point: Point) -> Point:
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
     """Return the point after which a curve rises less, or falls, if there is one.
 
-    It is the point farthest above the straight line from the first point to the last one (Satopaa
-    et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant knee
-    counts: the lower end of its interval is above the line through the upper ends of the intervals
-    of those two.  *positions* are the points' horizontal coordinates in the drawing.
+    The knee is the point farthest above the straight line from the first point to the last one
+    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant
+    knee counts: the lower end of its interval is above the line through the upper ends of the first
+    and the last interval.  *positions* are the horizontal coordinates of the points in the drawing.
     """
     knee, height = None, 0.0
     first, last = points[0], points[-1]

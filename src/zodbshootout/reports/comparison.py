@@ -44,9 +44,9 @@ from zodbshootout.results.verdicts import (
 
 VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
-"""The mark after a ratio that may differ from 1 by chance, instead of ×."""
+"""The mark, instead of ×, after a ratio that may differ from 1 by chance."""
 MAX_DIFFERENCES = 4
-"""The maximum number of differences, besides the figures, listed without ``--verbose``."""
+"""The maximum number of other differences than figures that is listed without ``--verbose``."""
 MISSING = "-"
 """The value of a fact or a setting on a side that lacks it."""
 SCRATCH = "$scratch"
@@ -68,7 +68,7 @@ class ColumnComparison:
     new: str
     comparison: Comparison
     is_variant: bool = False
-    """Whether *new* is *base* in another environment, and neither is in a series of releases."""
+    """Whether *new* is a variant of *base*, and is not in a series of releases."""
     is_release: bool = False
     """Whether *new* is in a series of releases."""
 
@@ -126,8 +126,8 @@ def ratio_entry(pair: Pair | None) -> Entry | None:
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
     """Return the report of a comparison.
 
-    There is a table for each contender, crew and kind of objects.  A *verbose* report lists all
-    differences besides the figures.
+    There is a table for each contender, crew and kind of objects.  A *verbose* report lists
+    everything that differs besides the figures.
     """
     groups = grouped(
         ((pair.base.cell.contender, *group_of(pair.base)), pair) for pair in sides.comparison.pairs
@@ -196,8 +196,8 @@ def _obstacle(pair: Pair, base: str, new: str) -> str:
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    Pairs are left out if more runs would not help (a side takes longer with time) or cannot be made
-    (its clients have ended).
+    A pair is left out if more runs would not help, because a side takes longer with time, or cannot
+    be made, because the clients have ended.
     """
     needed = [
         pair
@@ -286,10 +286,10 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
 
 
 def _by_importance(differences: Sequence[str]) -> list[str]:
-    """Sort differences; those that hardly explain a difference of figures come last.
+    """Sort differences; minor ones, which hardly explain different figures, come last.
 
-    Such are paths that the harness chose and, between storages of different kinds, their section
-    types and the settings that only one kind has.
+    Paths that the harness chose are minor.  So are, if the storages differ in kind, the section
+    types and the settings that only one side has.
     """
     differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
 

@@ -1,4 +1,4 @@
-"""The table of costs: what each benchmark takes besides time, contender by contender."""
+"""The tables of costs: what each contender takes in each benchmark besides time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DRAWN = [
         "server_cpu", "cpu", "trips", "bytes", "server_written", "disk", "server_memory", "memory",
     )
 ]  # fmt: skip
-"""The costs that have a chart, those of servers first."""
+"""The costs that have a chart, in the order of the charts."""
 NOT_OURS = "servers that the run did not start: only the costs of their clients are known"
 
 
@@ -58,7 +58,7 @@ def costs_report(result_sets: Sequence[ResultSet]) -> Report:
 
 
 def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
-    """Return the part of a page on costs: charts, and folded tables."""
+    """Return a page's section on costs: charts, and folded tables."""
     tables = list(cost_tables(cells))
     if not tables:
         return Report()
@@ -68,9 +68,9 @@ def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
 
 
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield a table for each crew and kind of objects; a benchmark has a row for each cost.
+    """Yield a table for each crew and each kind of objects.
 
-    A cost that is 0 for all contenders has no row.
+    A benchmark has a row for each cost that is not 0 for all contenders.
     """
     for group in _groups(cells):
         columns = group.columns
@@ -80,9 +80,9 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
 
 def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each cost: in each benchmark, a bar for each contender.
+    """Yield a chart for each cost; each benchmark in it has a bar for each contender.
 
-    The bars of a benchmark are scaled to its longest one.
+    Each bar is scaled to the longest bar of the same benchmark.
     """
     for group in _groups(cells):
         for cost in DRAWN:
@@ -107,7 +107,7 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
 
 
 def _groups(cells: Sequence[Columned]) -> list[Group]:
-    """Return the timed cells of each table; only those at the shortest round-trip time."""
+    """Return the timed cells of each table, at the shortest round-trip time only."""
     timed = [(column, result) for column, result in cells if result.timed]
     shortest = min((result.cell.parameters.rtt or 0.0 for _, result in timed), default=0.0)
     return groups_of(
@@ -118,7 +118,7 @@ def _groups(cells: Sequence[Columned]) -> list[Group]:
 
 
 def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a benchmark, whose results are given by column."""
+    """Yield the rows of a benchmark; *row* has the results by column."""
     lines = [(cost, [_entry(row.get(column), cost) for column in columns]) for cost in TABLED]
     lines = [(cost, entries) for cost, entries in lines if any(entry.value for entry in entries)]
     if lines:

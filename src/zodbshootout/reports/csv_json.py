@@ -86,7 +86,7 @@ def _releases(results: ResultSet) -> dict[str, str]:
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
-    """Return the steps by cell, without those of latencies at a rate and of costs."""
+    """Return the steps of speed by cell, but not those of latencies at a rate."""
     figures = [(step.pair.new, step) for step in results.changes]
     return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
 
@@ -94,7 +94,7 @@ def _steps(results: ResultSet) -> dict[Cell, Step]:
 def _step(
     result: CellResult, releases: Mapping[str, str], steps: Mapping[Cell, Step]
 ) -> dict[str, Any]:
-    """Return the release of a result, and its speed as a multiple of the previous release's."""
+    """Return the release of a result, and the step of speed from the previous release."""
     step = steps.get(result.cell)
     ratio = step.pair.speed if step and step.pair.speed.is_known else None
     return {

@@ -48,7 +48,7 @@ DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times of estimates, in seconds: local, in a data centre, in a city, in a country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""If the highest number of round trips is this many times the lowest, requests must overlap."""
+"""If a run has over this many times the round trips of another, requests must overlap."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -65,7 +65,7 @@ _Curve = Mapping[float, CellResult]
 def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
     """Yield tables of the time of an iteration at a distance, measured and estimated.
 
-    If no distance was measured, it is estimated for :data:`DISTANCES`.
+    If no distance was measured, the times at :data:`DISTANCES` are estimated.
     """
     measured = _are_measured(cells)
     near = {(column, *_key(result)): result for column, result in cells if _is_near(result)}
@@ -89,7 +89,7 @@ def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
 
 
 def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
-    """Return the part of a page on distance; it is empty if no storage makes round trips."""
+    """Return a page's section on distance, which is empty if no storage makes round trips."""
     tables = list(tables_of_times(cells))
     charts = list(distance_charts(cells, columns))
     notes = list(distance_notes(cells)) if tables else []
@@ -104,7 +104,7 @@ def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each round-trip time that was not delivered to some cells."""
+    """Yield a line for each round-trip time that the machine did not deliver in some cells."""
     missed: dict[float, dict[tuple[str, Cell], float]] = {}
     for column, result in cells:
         for rtt, mean in _delivered(result):
@@ -120,7 +120,7 @@ def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield each requested round-trip time, and the mean that was delivered."""
+    """Yield each requested round-trip time, and the mean of those that the machine delivered."""
     metadata = [run.get_metadata() for run in result.runs]
     for key, rtt in result.metadata.items():
         if match := _RTT_KEY.fullmatch(key):
@@ -131,7 +131,7 @@ def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
 
 
 def crossings(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each pair of contenders that change places at some distance.
+    """Yield a line for each crossing: a distance at which two contenders change places.
 
     Crossings are measured if ``--rtt`` had several times, else estimated.
     """
@@ -149,7 +149,7 @@ def measured_crossings(cells: Sequence[Columned]) -> list[str]:
 def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark: the time of an iteration over the round-trip time.
 
-    Benchmarks without round trips have none.
+    A benchmark without round trips has a chart only if ``--rtt`` had several times.
     """
     measured = _are_measured(cells)
     for curves in _curves(cells).values():
@@ -188,8 +188,8 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
 def trips_of(result: CellResult) -> float | None:
     """Return the round trips of an iteration, 0 without servers, ``None`` if unknown.
 
-    They include those to cache servers, as if these were as far away as the database.  If they vary
-    because requests overlap, the highest number is returned.
+    Round trips to cache servers count, as if these were as far away as the database.  If the number
+    varies because requests overlap, the highest one is returned.
     """
     counted = _counted(result)
     if not counted:
@@ -286,7 +286,7 @@ def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]
 
 
 _Points = Sequence[tuple[float, Estimate]]
-"""Round-trip times in seconds, each with the seconds by which the first contender is slower."""
+"""Round-trip times in seconds, and the seconds by which one contender is slower than the other."""
 
 
 def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
@@ -317,7 +317,7 @@ def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[M
             continue
         slope = (second.mean - first.mean) / (far - near)
         rtt = near - first.mean / slope
-        # Interpolate the error of the difference between those at both ends.
+        # Interpolate the error of the difference between the errors at both ends.
         part = (rtt - near) / (far - near)
         width = math.hypot((1 - part) * first.half_width, part * second.half_width) / abs(slope)
         is_measured = len(curve) > 1

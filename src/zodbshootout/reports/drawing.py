@@ -21,27 +21,28 @@ LIGHT = (
 DARK = (
     "#5ab4f0", "#ff9f5a", "#4fd0a5", "#e596d6", "#dcbf55", "#bdbdbd", "#66d1e6", "#ff8a9c",
 )  # fmt: skip
-"""The same for a dark background."""
+"""The colours of columns on a dark background, in the same order."""
 SHOWN = "shown"
 """The parameter of a chart that holds the names of the visible columns."""
 BAR_STEP = 28
 GROUP_STEP = 15
 GROUP_GAP = 12
 ROOM_FOR_FIGURES = 1.5
-"""The end of an axis of groups, as a multiple of the longest bar; figures follow the bars."""
+"""The length of an axis, as a multiple of its longest bar, that leaves room for figures."""
 HEIGHT = 220
 WIDTH = 420
-"""The width of a chart in a picture, in pixels; on a page it is that of its container."""
+"""The width of a chart in a picture, in pixels; on a page, it is as wide as its container."""
 ROOM = 1.3
-"""The end of an axis of rates, as a multiple of the highest rate; longer intervals get arrows."""
+"""The end of an axis of rates, as a multiple of the highest rate; intervals beyond it get arrows.
+"""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
-"""The only value, in seconds, on a logarithmic axis if all figures are 0."""
+"""The seconds that a logarithmic axis shows if all figures are 0."""
 WIDE = 1000.0
-"""The ratio of an axis's ends from which only powers of ten have ticks."""
+"""If the ends of an axis have at least this ratio, only powers of ten have ticks."""
 NEARLY_EQUAL = (0.97, 1.03)
-"""The minimum range of ratios on the axis of a history."""
+"""The ends of the axis of a history if all of its ratios are between these."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"
@@ -52,8 +53,8 @@ _KNOWN = "isValid(datum.low)"
 def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.FacetChart:
     """Return Altair's chart for a page, or for a picture.
 
-    On a page, it is as wide as its container, and a signal :data:`SHOWN` holds the names of the
-    visible columns.
+    On a page, the chart is as wide as its container, and its signal :data:`SHOWN` holds the names
+    of the visible columns.
     """
     layers = {
         ChartKind.BARS: _bars,
@@ -93,7 +94,7 @@ def _height(chart: Chart) -> int:
 
 def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
     row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y)}
-    if chart.kind is not ChartKind.POINTS:  # hundreds, whose tooltips show y
+    if chart.kind is not ChartKind.POINTS:  # a history's tooltips show y
         row["text"] = point.text
     if point.part:
         row["part"] = point.part
@@ -122,7 +123,7 @@ def _rounded(number: float) -> float:
 def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     names = alt.Axis(labelLimit=200)
     texts = json.dumps({point.column: point.text for point in chart.points})
-    # The figures are labels of a second axis: unlike text in the chart, none can be clipped.
+    # The figures are labels of a second axis, because text in the chart could be clipped.
     figures = alt.Axis(
         orient="right", offset=8, domain=False, ticks=False, labelLimit=200,
         labelExpr=f"{texts}[datum.value]",
@@ -238,7 +239,7 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _intervals(base: alt.Chart, chart: Chart, across: alt.X) -> list[alt.Chart]:
-    """Return a layer of intervals, drawn as bands or bars, if any is known."""
+    """Return a layer of intervals, drawn as bands or bars, if any interval is known."""
     if all(point.low is None for point in chart.points):
         return []
     known = base.transform_filter(_KNOWN)
@@ -302,7 +303,7 @@ def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
 
 
 def _offset(number: int) -> int:
-    """Return a label's distance below its mark, in pixels; every other label is above it."""
+    """Return a label's distance below its mark, in pixels; every other label is above its mark."""
     distance = 14 + 14 * (number // 2)
     return distance if number % 2 else -distance
 
@@ -418,7 +419,7 @@ def _tooltip(chart: Chart) -> list[alt.Tooltip]:
 
 
 def _divided(base: alt.Chart, chart: Chart) -> tuple[alt.Chart, list[alt.Chart]]:
-    """Split Altair's chart into one without the ceiling and, if there is a ceiling, one of it."""
+    """Return the chart without the ceiling and, if there is a ceiling, a chart of the ceiling."""
     if chart.ceiling is None:
         return base, []
     others = base.transform_filter(alt.datum.column != chart.ceiling)

@@ -12,7 +12,7 @@ DASH = "-"
 
 
 class Style(Enum):
-    """The emphasis of an entry, which formats may ignore, as the text says the same."""
+    """The emphasis of an entry.  Formats may ignore it, because the text says the same."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -32,11 +32,11 @@ class Entry:
     style: Style = Style.PLAIN
     """The emphasis, in formats that can show it."""
     within: str = ""
-    """The interval of the number, if it is known, as in ``± 2%``."""
+    """The interval of the number, such as ``± 2%``; empty if it is unknown."""
     note: int = 0
-    """The number of the entry's note; 0 if it has none."""
+    """The number of the entry's note; 0 without a note."""
     ratio: Entry | None = None
-    """The ratio of the number to that of the baseline."""
+    """The ratio of the number to the baseline's number."""
 
     @property
     def noted(self) -> str:
@@ -56,7 +56,7 @@ class Row:
     title: str
     """The heading of the row."""
     entries: Sequence[Entry]
-    """One for each column."""
+    """The entries, one for each column."""
     long_title: str = ""
     """The title in words, if there is one."""
 
@@ -71,17 +71,17 @@ class Table:
     """Rows under one caption."""
 
     caption: str
-    """The line above it."""
+    """The line above the table."""
     columns: Sequence[str]
-    """The headings of its columns, without that of the row titles."""
+    """The headings of the columns of entries."""
     rows: Sequence[Row]
-    """Its rows, from top to bottom."""
+    """The rows, from top to bottom."""
     title: str = "Benchmark"
     """The heading of the column of row titles."""
     words: frozenset[str] = frozenset()
     """The columns that hold words rather than numbers."""
     percentile: str = ""
-    """The metric shown, if it is one of several percentiles: a page shows one of them at a time."""
+    """The percentile, if a page has a table for each and shows one of these at a time."""
 
     @property
     def has_dashes(self) -> bool:
@@ -125,14 +125,14 @@ class ChartKind(Enum):
 
 @dataclass(frozen=True)
 class Point:
-    """One figure."""
+    """One figure in a chart."""
 
     column: str
-    """The title of the table's column that has the same figure."""
+    """The title of the column that has the same figure in a table."""
     x: float
-    """The value of the parameter; 0 for bars.  For percentiles 1 / the fraction of iterations that
-    took longer: 2 for the median, 100 for the 99th percentile.  For groups the length of the bar
-    as a fraction of the longest one.  For releases the number of the release."""
+    """The value of the parameter; 0 for bars.  For percentiles, 1 / the fraction of iterations that
+    took longer, such as 100 for the 99th percentile.  For groups, the length of the bar as a
+    fraction of the longest bar.  For releases, and points of a history, their number."""
     y: float
     """Objects per second, or seconds."""
     text: str
@@ -144,7 +144,7 @@ class Point:
     part: str = ""
     """The name of the part of a bar, of the group, of the release, or of the point of a history."""
     line: int = 0
-    """The number of the line that joins it with other points of its column."""
+    """The number of the line that joins this point with others of the same column."""
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ class Mark:
     x: float
     y: float
     text: str
-    """Its label."""
+    """The label."""
     sentence: str
     """The crossing or the step in words."""
     low: float
     high: float
     """The ends of the 95 % confidence interval of :attr:`x`."""
     columns: tuple[str, str]
-    """The columns of the two curves; the same one twice for a step."""
+    """The columns of the two curves; for a step, the same column twice."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ class Chart:
     """The column that is drawn as the limit of the others, if there is one."""
     x_logarithmic: bool = False
     percentile: str = ""
-    """The metric shown, as in :attr:`Table.percentile`."""
+    """The percentile, as in :attr:`Table.percentile`."""
     estimated: bool = False
-    """Whether the curves are estimates, which are dashed."""
+    """Whether the curves are estimates, and therefore dashed."""
     marks: Sequence[Mark] = ()
 
     def drawn(self) -> list[str]:
@@ -221,9 +221,8 @@ class Listing:
     """Text that is shown verbatim."""
 
     caption: str
-    """The line above it."""
+    """The line above the text."""
     text: str
-    """Its lines."""
 
 
 @dataclass(frozen=True)
@@ -231,16 +230,16 @@ class Report:
     """Tables, notes, and everything that is known about each cell."""
 
     tables: Sequence[Table] = ()
-    """Its tables, in the order in which they are shown."""
+    """The tables, from top to bottom."""
     notes: Sequence[str] = ()
     """The lines below the tables."""
     records: Sequence[Mapping[str, Any]] = ()
-    """One for each cell, all with the same keys.  Times are in seconds, sizes in bytes; unknown
-    values are ``None``."""
+    """A mapping for each cell, all with the same keys.  Times are in seconds, sizes in bytes;
+    unknown values are ``None``."""
     parts: Sequence[Report] = ()
     """Sub-reports, shown after the notes.  Their records are not in :attr:`records`."""
     title: str = ""
-    """The title; empty unless the report is one of several parts."""
+    """The title; empty if the report needs none."""
     charts: Sequence[Chart] = ()
     """Pictures.  All of their figures are in tables too, for formats without pictures."""
     listings: Sequence[Listing] = ()
@@ -256,9 +255,9 @@ class Report:
     matrix: Table | None = None
     """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""
-    """The contender that the others are compared with; several if each has an original."""
+    """The contender with which others are compared; several names if originals differ."""
     alternatives: Sequence[Report] = ()
-    """Parts that another baseline would change: verdicts, matrix, tables, notes, comparisons."""
+    """For each other baseline, the contents that depend on it, such as verdicts and matrix."""
 
     def all_charts(self) -> Iterator[Chart]:
         """Return the charts of the report, then those of its sub-reports."""

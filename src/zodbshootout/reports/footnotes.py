@@ -16,13 +16,13 @@ from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResu
 NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
 """The note on dashes without a numbered note."""
 OVERLOADED = "cannot keep up: the queue grows as long as the load lasts, so no latency can be given"
-"""The note on a cell whose iterations start faster than they end."""
+"""The note on a cell whose iterations cannot be done at the rate at which they are to start."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 
 
 @dataclass
 class Footnotes:
-    """The reasons for missing figures, and warnings, numbered by first reference."""
+    """The reasons for missing figures, and warnings, numbered in the order of first reference."""
 
     columns: Sequence[str]
     benchmarks: Sequence[str]
@@ -32,12 +32,12 @@ class Footnotes:
 
     @classmethod
     def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
-        """Return footnotes on *cells*, none of which are referred to yet."""
+        """Return the footnotes on *cells*, to which no entry refers yet."""
         columns = list(dict.fromkeys(column for column, _ in cells))
         return cls(columns, benchmarks_of(cells), pending)
 
     def missing(self, column: str, result: CellResult) -> Entry | None:
-        """Return the entry that says why a cell has no figure, ``None`` if it has one."""
+        """Return the entry that says why a cell has no figure, ``None`` if it has a figure."""
         if not result.measured:
             words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
             word, style = words.get(result.state, result.state.value), _STYLES[result.state]
@@ -49,7 +49,7 @@ class Footnotes:
         return Entry(word, style=style, note=self.number(column, result))
 
     def number(self, column: str, result: CellResult) -> int:
-        """Return the number of the footnote on a result, 0 if it needs none."""
+        """Return the number of the footnote on a result, 0 if there is none."""
         reason = result.reason
         if result.measured and result.state is not State.MEASURED:
             runs = counted(len(result.runs), "run")
@@ -71,7 +71,7 @@ class Footnotes:
             yield f"[{number}] {where}: {word}{reason}{advice}"
 
     def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
-        """Return the option that leaves out a benchmark which no contender can run."""
+        """Return advice to leave out a benchmark, if no contender can run it."""
         names = {cell.benchmark for _, cell in cells}
         is_all = len(names) > 1 or names == set(self.benchmarks)
         if is_all or len({column for column, _ in cells}) < len(self.columns):
@@ -80,7 +80,7 @@ class Footnotes:
 
 
 def places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
-    """Return the columns and benchmarks of cells, joining columns with the same benchmarks."""
+    """List cells by column and benchmark; columns with the same benchmarks are joined."""
     benchmarks = grouped((column, cell.benchmark) for column, cell in cells)
     columns = grouped(
         (_listed(list(dict.fromkeys(names)), all_benchmarks), column)

@@ -25,7 +25,7 @@ from zodbshootout.results.result import REACHED, CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
 
 Columned = tuple[str, CellResult]
-"""The title of a column, and a result in it."""
+"""The title of a column, and a result in the column."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class ResultSet:
     label: str = ""
     """A prefix for the column titles, if there are several files."""
     path: PurePath | None = None
-    """The file; ``None`` for results that are in none."""
+    """The file; ``None`` for results that are not in a file."""
 
     @cached_property
     def at_distances(self) -> Sequence[CellResult]:
-        """The results, with round-trip times of ``--rtt`` as a parameter."""
+        """The results, with the round-trip times of ``--rtt`` as a parameter of the cells."""
         return at_distances(self.results)
 
     @cached_property
@@ -50,7 +50,7 @@ class ResultSet:
 
     @cached_property
     def changes(self) -> Sequence[Step]:
-        """The steps from release to release: times, then costs."""
+        """The changes from release to release: those of times, then those of costs."""
         results = self.at_distances
         return [*steps_of(results), *steps_of_costs(results)] if self.series else []
 
@@ -77,9 +77,9 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results; the measures of a result replace it.
+    """Yield each result or, if it has measures, the measures instead.
 
-    An unmeasured cell at a rate shares a row with the rates that others reached.
+    An unmeasured cell at a rate is put into the row of the rates that other contenders reached.
     """
     for column, result in cells:
         lacks_measures = result.cell.parameters.rate and not result.measured
@@ -98,7 +98,7 @@ def rate_caption(result: CellResult) -> str:
 
 
 def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | None = None) -> str:
-    """Add to a caption that ends in ``per iteration`` how much work an iteration does.
+    """Append the work of an iteration to a caption that ends in ``per iteration``.
 
     *axis* is the parameter that varies along a chart's axis or from row to row.
     """
@@ -122,7 +122,7 @@ def _work(result: CellResult, axis: Parameter | None) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """The cells of one table: those of one crew and one kind of objects."""
+    """The cells of one table, which have the same crew and the same kind of objects."""
 
     cells: Sequence[Columned]
 
@@ -136,7 +136,7 @@ class Group:
 
     @property
     def axis(self) -> Parameter | None:
-        """The parameter that varies from row to row, which the caption leaves out."""
+        """The parameter that varies from row to row, if any; the caption leaves it out."""
         return data_axis(self.results)
 
     @property
@@ -146,14 +146,14 @@ class Group:
 
     @property
     def rows(self) -> dict[str, dict[str, CellResult]]:
-        """The results of each row by column, by the title of the row; lower rates come first."""
+        """The rows by title, each with its results by column; lower rates come first."""
         cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
         titles = row_titles(result for _, result in cells)
         return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}
 
 
 def groups_of(cells: Iterable[Columned]) -> list[Group]:
-    """Return the cells of each table, those of the smallest crews and objects first."""
+    """Return the cells of each table; tables of smaller crews and objects come first."""
     groups = map(Group, grouped((group_of(cell[1]), cell) for cell in cells).values())
     return sorted(groups, key=lambda group: extent(group.results[0]))
 
@@ -167,9 +167,9 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 
 
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
-    """Return the results of the cells in the first *rows* rows of all tables, in their order.
+    """Return the results in the first *rows* rows of all tables, in the order of the rows.
 
-    No figures are computed for the results after these.
+    No figures are computed for the results in later rows.
     """
     first: list[CellResult] = []
     for group in groups_of(("", result) for result in results):
@@ -195,8 +195,8 @@ def _row_of(result: CellResult) -> tuple[object, ...]:
 def row_titles(results: Iterable[CellResult]) -> list[str]:
     """Return the title of the row of each result in a table.
 
-    A title consists of the name of the benchmark, the number of objects if the table has several
-    such numbers, the rate of iterations, and the measure.
+    A title consists of the benchmark, the number of objects if it varies in the table, the rate,
+    the round-trip time, the phase of an operation, and the measure.
     """
     listed = list(results)
     axis = data_axis(listed)
@@ -213,7 +213,7 @@ def _row_title(result: CellResult, axis: Parameter | None) -> str:
 
 
 def distance_of(result: CellResult) -> str:
-    """Return the round-trip time in words, ``at 0.5 ms``; empty unless a run has several."""
+    """Return the round-trip time, as in ``at 0.5 ms``; empty unless the run had several."""
     rtt = result.cell.parameters.rtt
     return "" if rtt is None else f"at {spaced(rtt)}"
 
@@ -224,7 +224,7 @@ def spaced(seconds: float) -> str:
 
 
 def data_axis(results: Iterable[CellResult]) -> Parameter | None:
-    """Return the parameter that varies from row to row, which a table's caption leaves out."""
+    """Return the parameter that varies from row to row, if any."""
     several = len({result.cell.parameters.objects for result in results}) > 1
     return OBJECTS if several else None
 
@@ -232,7 +232,7 @@ def data_axis(results: Iterable[CellResult]) -> Parameter | None:
 def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     """Return the title of a row or a chart in words.
 
-    *axis* is the parameter that varies along a chart's axis, and is left out.
+    The title leaves out *axis*, the parameter that varies along a chart's axis.
     """
     parameters = result.cell.parameters
     count = "" if axis is OBJECTS else str(parameters.objects)
@@ -243,7 +243,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:
-    """Yield a line on what the benchmarks of cells time or read from."""
+    """Yield a line that says what the benchmarks time, or what they read from."""
     legends = grouped((words, cell.benchmark) for cell in cells if (words := cell.words.legend))
     if legends:
         listed = ((", ".join(dict.fromkeys(names)), words) for words, names in legends.items())
@@ -270,7 +270,7 @@ def rows_of(cells: Iterable[Columned]) -> list[list[Columned]]:
 def description(result: CellResult, axis: Parameter | None = None) -> str:
     """Describe the clients and the objects of a cell.
 
-    *axis* is the parameter that varies along a chart's axis, and is left out.
+    The description leaves out *axis*, the parameter that varies along a chart's axis.
     """
     parameters = result.cell.parameters
     crew = parameters.crew.kind if axis is CLIENTS else str(parameters.crew)

@@ -49,7 +49,7 @@ ATOM = "http://www.w3.org/2005/Atom"
 
 
 def history_report(histories: Sequence[MachineHistory], *, page: bool = False) -> Report:
-    """Return the report: the newest verdicts first, then hints, then what was accepted.
+    """Return the report: the newest verdicts, then hints, then the accepted changes.
 
     A *page* has charts, and a table of all points.
     """
@@ -102,7 +102,7 @@ def _facts(history: MachineHistory) -> Iterator[str]:
 
 
 def verdict_lines(history: MachineHistory) -> Iterator[str]:
-    """Yield the sentences on the newest point, those on changes for the worse first."""
+    """Yield the sentences on the newest point; changes for the worse come first."""
     newest = history.newest
     where = f"{newest.name}: "
     if canary_differs(newest):
@@ -197,8 +197,8 @@ def _remarks(history: MachineHistory) -> Iterator[str]:
         for name, (direct, chain) in history.open_chains[point.name].items():
             yield (
                 f"{point.name}: the chain of anchors does not close for {name}: "
-                f"{multiple(chain.value)} to the former anchor now, {multiple(direct.value)} at "
-                "the point before; its series begins anew"
+                f"the ratio to the former anchor is {multiple(chain.value)} now, but was "
+                f"{multiple(direct.value)} at the point before; a new series begins"
             )
     if history.left_out:
         names = ", ".join(history.left_out)
@@ -234,7 +234,7 @@ def _points(history: MachineHistory) -> Table:
 
 
 def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Iterator[Chart]:
-    """Yield a chart over all points of a machine for each cell of its newest one."""
+    """Yield a chart for each cell of a machine's newest point, over all points of the machine."""
     machine = f"{history.name}; " if len(histories) > 1 else ""
     happened = {
         point.name: ": ".join(filter(None, [point.name, _changed(history, point)]))
@@ -247,7 +247,7 @@ def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Ite
                 cell.name,
                 subtitle=f"{machine}ring: a verdict",
                 x_title="point",
-                y_title="speed as a multiple of the anchor's or the previous one's "
+                y_title="speed as a multiple of the anchor's or the previous point's "
                 "(more is better)",
                 points=points,
                 columns=COLUMNS,
@@ -325,7 +325,7 @@ def _columns(base: str, ratio: Ratio | None) -> dict[str, float | None]:
 def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[str, Any]]:
     """Return the newest point for github-action-benchmark, an entry for each cell.
 
-    Values are speeds or times as multiples of the anchor's, which hardly depend on the machine.
+    Values are speeds or times as multiples of the anchor's; they hardly depend on the machine.
     """
     entries = []
     for cell in history.newest.cells:

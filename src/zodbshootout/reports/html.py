@@ -29,14 +29,14 @@ _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
 LATEST = 10
-"""The number of points, the latest of a history, that its table lists."""
+"""The number of the latest points of a history that the table of a chart lists."""
 SHADES = (0.5, 2.0)
-"""The binary logarithms of ratios from which the second and the third shade is used."""
+"""The binary logarithms of the ratios at which the second and the third shade begin."""
 
 
 @functools.cache
 def _libraries() -> str:
-    """Return the libraries with which a browser draws charts; to bundle them takes seconds."""
+    """Return the libraries with which a browser draws charts; the bundling takes seconds."""
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return bundle.replace("</script", r"<\/script")
 
@@ -50,7 +50,7 @@ def write(report: Report, console: Console) -> None:
     compared = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
-    # Each chart is a separate document.
+    # Each chart is a separate document, so charts cannot share data.
     with alt.data_transformers.enable(consolidate_datasets=False):
         drawn = [draw(chart).to_dict() for chart in charts]
     environment = Environment(
@@ -94,7 +94,7 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes that all baselines share and that are not at the top, and one on dashes."""
+    """Return the notes of all baselines, without those at the top, and a note on dashes."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
@@ -151,7 +151,7 @@ def figures_of(chart: Chart) -> Table:
 
 
 def _listed(chart: Chart, points: Sequence[Point]) -> Sequence[Point]:
-    """Return the points that a table lists: of a history the latest and the significant ones."""
+    """Return the points that a table lists: all, or a history's latest and significant ones."""
     if chart.kind is not ChartKind.POINTS:
         return points
     return [point for point in points[:-LATEST] if point.knee] + list(points[-LATEST:])

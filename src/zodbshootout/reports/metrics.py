@@ -12,13 +12,13 @@ from zodbshootout.model.costs import BYTES, RATIO, SECONDS, Cost
 from zodbshootout.results.result import REACHED, CellResult
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-"""Units of times, as pyperf writes them, with their seconds."""
+"""The seconds of each unit of time, and the unit as pyperf writes it."""
 TILDE = "~"
 """The mark before an imprecise figure."""
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 """Units of sizes, each a thousand times the previous one."""
 MILLIONS = 10_000_000
-"""The rate, in objects per second, above which rates are printed in millions."""
+"""The objects per second from which a rate is printed in millions."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,19 @@ class Metric:
     """One kind of figure."""
 
     name: str
-    """Its name on the command line."""
+    """The name on the command line."""
     caption: str
     value: Callable[[CellResult], float | None]
-    """Return the figure of a measured cell, ``None`` if it has none."""
+    """A function that returns the figure of a measured cell, ``None`` if the cell lacks it."""
     better: str = "less"
-    """The direction of better figures, ``more`` or ``less``; empty if neither is better."""
+    """``more`` or ``less``, whichever is better; empty if neither is better."""
     format: str = ""
     """Python's format for a figure that is neither a rate nor a time."""
     cost: Cost | None = None
-    """The cost that it shows, if it shows one."""
+    """The cost that the metric shows, if it shows a cost."""
 
     def text(self, result: CellResult, value: float) -> str:
-        """Return *value*, a figure of *result*, as it is printed."""
+        """Return the text for *value*, a figure of *result*."""
         if self.cost is not None:
             return cost_text(self.cost, value)
         parameters = result.cell.parameters
@@ -54,7 +54,7 @@ class Metric:
 
 
 def cost_text(cost: Cost, value: float) -> str:
-    """Return an amount of a cost as it is printed."""
+    """Return the text for an amount of a cost."""
     if cost.unit == BYTES:
         power = min(int(math.log10(value)) // 3, len(_SIZES) - 1) if value >= 1 else 0
         return f"{three_digits(value / 1000.0**power)} {_SIZES[power]}"
@@ -77,12 +77,12 @@ def metric_of(cost: Cost) -> Metric:
 
 
 def three_digits(value: float) -> str:
-    """Return a number with three significant digits, or as a whole one from 100 on."""
+    """Return a number with three significant digits; from 100 on, as a whole number."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
 
 
 def _objects(result: CellResult) -> float:
-    # A run that traced memory has bytes, whichever metric is shown.
+    # The values of a run that traced memory are bytes, whichever metric is shown.
     if result.unit == "byte" or result.paced:
         return result.mean
     return result.objects_per_second
@@ -111,13 +111,13 @@ DEFAULT_PERCENTILE = "p99"
 
 
 def total(result: CellResult, name: str) -> float | None:
-    """Return the count *name* of all runs, ``None`` if unknown."""
+    """Return the sum of the count *name* over all runs, ``None`` if it is unknown."""
     counts: list[Any] = [one.get(name) for one in result.facts]
     return float(sum(counts)) if all(isinstance(count, int) for count in counts) else None
 
 
 def per_iteration(result: CellResult, name: str) -> float | None:
-    """Return the mean of the count *name* per iteration, timed or not, ``None`` if unknown."""
+    """Return the count *name* per iteration, untimed ones included; ``None`` if it is unknown."""
     count, timed, untimed = (
         total(result, key) for key in (name, "iterations", "iterations_uncounted")
     )
@@ -126,7 +126,7 @@ def per_iteration(result: CellResult, name: str) -> float | None:
 
 
 def hit_rate(result: CellResult, loads: str = "loads") -> float | None:
-    """Return the share of *loads*, a count, that the storage's cache served, if known."""
+    """Return the share of loads that the storage's cache served, if known; *loads* counts them."""
     hits, requests = (total(result, name) for name in ("storage_cache_hits", loads))
     # ZEO's cache also counts ZEO's own look-ups.
     return min(1.0, hits / requests) if hits is not None and requests else None
@@ -144,4 +144,4 @@ COUNTS = (
     _event("retries", "Retries per iteration"),
     Metric("hits", "Loads served by the storage's own cache", hit_rate, better="", format=".0%"),
 )
-"""Counts of events; a whole report has a table of each."""
+"""Counts of events; a whole report has a table for each count."""

@@ -52,7 +52,7 @@ ROWS = 10
 """The maximum number of rows of a table over time."""
 MEGABYTE = 1e6
 _LEVELS = (0.001, 0.01)
-"""The limits of p-values that a note names; every trend is below the last one."""
+"""The limits of p-values that a note names; the p-value of a trend is below the last limit."""
 
 
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -77,7 +77,7 @@ def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _course(trend: Trend | None, course: OverTime) -> str:
-    """Describe the course of a cell whose runs share their clients."""
+    """Describe how a cell with ``--for`` changes over time."""
     time = duration(course.seconds)
     is_alone = trend is not None and trend.alone
     whose = "it or the machine " if is_alone or course.loaded else ""
@@ -128,7 +128,7 @@ def _part(times: float) -> str:
 
 
 def _described(trends: Sequence[tuple[Trend, str]]) -> str:
-    """Describe trends of one kind, given with their places, the greatest first."""
+    """Describe trends of one kind, of which the first is the greatest, with their places."""
     (first, place), *others = trends
     since, end = ("during each run", "its") if first.within_runs else ("with time", "the")
     more = "".join(f", {_digits(trend.times)} times{where}" for trend, where in others)
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return the chart of the values of a row over the time since its start, or within its runs."""
+    """Return the chart of a row's values over the time since its start, or within its runs."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:
@@ -184,7 +184,7 @@ def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield each slice's start within its run, and its value, as means over runs."""
+    """Yield the start of each slice within its run, and its value; both are means over runs."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
@@ -207,7 +207,7 @@ def _key(metric: Metric) -> str:
 
 
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
-    """Return tables of cells measured with ``--for``, and a record of each run.
+    """Return tables of the cells that were measured with ``--for``, and a record of each run.
 
     A table has about ten rows, each for several runs.
     """
@@ -243,7 +243,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
 
 
 def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield a table of each quantity for each row that was measured with ``--for``."""
+    """Yield a table for each row that was measured with ``--for`` and each quantity."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
@@ -296,7 +296,7 @@ def _entry(part: CellResult | None, metric: Metric) -> Entry:
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart of each quantity for each row that was measured with ``--for``."""
+    """Yield a chart for each row that was measured with ``--for`` and each quantity."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
         for metric in QUANTITIES:
             if points := [point for cell in row for point in _points(*cell, metric)]:

@@ -25,9 +25,9 @@ _Facts = Mapping[str, Mapping[str, Any]]
 
 
 def promises(cells: Sequence[Columned]) -> list[str]:
-    """Return a line for each kind of difference, and one about servers even if all are alike.
+    """Return a line for each kind of difference, and one about servers even if they are alike.
 
-    Results of versions that recorded no durability are left out.
+    Results of versions of zodbshootout that recorded no durability are left out.
     """
     measured = [(column, result.metadata) for column, result in cells if result.measured]
     facts = {column: keys for column, keys in measured if "durability" in keys}
@@ -40,7 +40,7 @@ def promises(cells: Sequence[Columned]) -> list[str]:
 
 
 def _durability(facts: _Facts, *, is_complete: bool) -> str:
-    """Return the line about durability; *is_complete* if no column lacks *facts*."""
+    """Return the line about durability; *is_complete* says that no column lacks *facts*."""
     columns = _grouped(facts, "durability", [kind.value for kind in Durability])
     synced = columns.pop(Durability.SYNCED.value, [])
     clauses = [
@@ -55,7 +55,7 @@ def _durability(facts: _Facts, *, is_complete: bool) -> str:
 
 
 def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
-    """Yield a clause for each detail of one durability, naming its contenders."""
+    """Yield a clause, which names contenders, for each detail of one kind of durability."""
     details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
     for detail, names in _grouped(facts, "durability_detail", details).items():
         those, because = listed(names), f" ({detail})" if detail else ""
@@ -89,7 +89,7 @@ def _servers(facts: _Facts) -> str:
 
 
 def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[str]]:
-    """Return the columns by their value of a key, in the order of *values*."""
+    """Return the columns by their value of *key*, in the order of *values*."""
     columns = {
         value: [column for column, keys in facts.items() if keys.get(key, "") == value]
         for value in values

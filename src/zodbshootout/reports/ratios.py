@@ -42,12 +42,10 @@ def by_distance(comparison: Comparison) -> list[Comparison]:
 
 
 def sentence(comparison: Comparison, base: str, new: str) -> str:
-    """Return the sentence on the columns *base* and *new*, at one distance.
-
-    It is empty if no ratio is known.
+    """Compare the column *new* with *base*, at one distance; return "" if no ratio is known.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
-    only if all of them differ significantly and in the same direction, so that it hides nothing.
+    only if all of them differ significantly in the same direction, so that the mean hides nothing.
     """
     pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
     if not pairs:
@@ -68,14 +66,14 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     clauses += mean
     if len(comparison.pairs) > 1:
         others = list(_clauses([pair for pair in pairs if not pair.base.cell.words.topic]))
-        # The mean does not cover these others, so they follow it.
+        # The mean does not cover the others, so they follow it.
         clauses = [*clauses, *others] if mean else _joined(clauses, others)
         clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 
 
 def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Add clauses, joining those on the same verdict."""
+    """Add the clauses *others*; join clauses that are on the same verdict."""
     joined = list(clauses)
     for clause in others:
         words, at, names = clause.partition(" at ")
@@ -91,8 +89,8 @@ def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
 def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
     """Return the words for a significant difference of two results, called *base* and *new*.
 
-    They name the faster one or, for costs, the one that takes more.  *brief* words leave out the
-    other one.
+    The words name the faster side or, for costs, the side that takes more.  *brief* words leave out
+    the name of the other side.
     """
     first, second = new, base
     ratio = pair.speed.inverse if pair.base.cost else pair.speed
@@ -150,7 +148,7 @@ def _decimals(ratio: Ratio) -> int:
 
 
 def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
-    """Yield a clause for each verdict, which names at most *most* benchmarks."""
+    """Yield a clause for each verdict; a clause names at most *most* benchmarks."""
     names = Counter(map(_name, pairs))
     by_verdict = grouped((pair.verdict, pair) for pair in pairs)
     for verdict, words in _words(pairs).items():
@@ -206,7 +204,7 @@ def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
 
 
 def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield the geometric mean over cells if all differ in the same direction."""
+    """Yield the geometric mean over cells if all differ significantly in the same direction."""
     cells = {(pair.base.cell, pair.new.cell) for pair in pairs}
     mean = None if pairs and pairs[0].base.cost else mean_ratio(pairs)
     directions = {pair.verdict for pair in pairs}

@@ -62,17 +62,17 @@ class Releases:
         return [change for change in self.changes if change.is_significant]
 
     def title_of(self, column: str) -> str:
-        """Return the title of a column or, if it is a release, of its contender and package."""
+        """Return the title of a column; for a release, return its contender and package."""
         for results, series in self.series:
             if column in map(results.column, [series.contender, *series.releases]):
                 return f"{results.column(series.contender)} over {series.package}"
         return column
 
     def rows_of(self, table: Table) -> Table:
-        """Return a table with a row for each release in place of its column.
+        """Return the table with a row for each release, and a column for each benchmark.
 
-        It has a column for each benchmark.  Tables of latencies at a rate, with several rows per
-        benchmark, and tables without releases are returned unchanged.
+        A table without releases is unchanged.  So is a table of latencies at a rate, because it has
+        several rows for a benchmark.
         """
         of_rates = any(row.title.startswith(" ") for row in table.rows)
         of_series = {results.column(name) for results, one in self.series for name in one.releases}
@@ -89,20 +89,23 @@ class Releases:
         return replace(table, columns=titles, rows=rows, title="Release")
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step of times and exact (or all) costs, or that there is none."""
+        """Yield a line for each step of times and of exact costs, or one that there is none.
+
+        With *all_costs*, inexact costs have lines, too.
+        """
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.series and not steps:
             yield NO_STEP
 
     def largest(self) -> list[str]:
-        """Return sentences on the steps of times, the largest first, or one that there are none."""
+        """Return sentences on the steps of times, the largest first, or one if there are none."""
         steps = [step for step in self.steps if not step.pair.base.cost]
         steps.sort(key=lambda step: -abs(step.pair.speed.log.mean))
         return _sentences(steps) or [NO_STEP] * bool(self.series)
 
     def section(self, columns: Sequence[str]) -> Report:
-        """Return the part of a page on releases, which is empty if there are none."""
+        """Return a page's section on releases, which is empty if there are no releases."""
         charts = [*self._charts(columns), *self._cost_charts(columns)]
         notes = list(self.lines(all_costs=True))
         return Report(list(self._tables()), notes, title=RELEASES, charts=charts)
@@ -139,7 +142,7 @@ class Releases:
                 yield from self._charts(columns, cost)
 
     def _charts(self, columns: Sequence[str], cost: Cost | None = None) -> Iterator[Chart]:
-        """Yield a chart for each benchmark over the releases of a package: its speed, or a cost."""
+        """Yield charts of a benchmark's speed, or of a cost, over the releases of a package."""
         groups: dict[tuple[object, ...], list[tuple[str, Series, CellResult]]] = {}
         for results, series in self.series:
             column = results.column(series.contender)
@@ -225,7 +228,7 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
 
 
 def change(pair: Pair, since: str = "") -> str:
-    """Return a cell's change in words that follow its name; *since* names its first release."""
+    """Describe a change in words that follow a cell's name; *since* may add a release."""
     base, new, ratio = pair.base, pair.new, pair.speed
     if base.cost:
         before, now = (cost_text(base.cost, side.mean) for side in (base, new))
@@ -253,9 +256,9 @@ def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
 
 
 def _point(column: str, release: tuple[int, str], figure: CellResult, oldest: CellResult) -> Point:
-    """Return the amount of a cost, or else the speed as a multiple of that of the oldest release.
+    """Return the point of a release: an amount of a cost, or a multiple of the oldest's speed.
 
-    Its interval is that of paired values, in which the noise of the machine cancels out.
+    The interval of a multiple is that of paired values, in which the machine's noise cancels out.
     """
     place, name = release
     low, high = None, None

@@ -1,4 +1,4 @@
-"""Tables and charts of replays: the time of each step, latencies, and unrecorded events."""
+"""Tables and charts of replays: the time of each step, latencies, and events such as conflicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zodbshootout.reports.metrics import METRICS, per_iteration
 from zodbshootout.results.result import USUAL, CellResult
 
 RECORDED = "recorded"
-"""The title of the column with the events of the workload itself."""
+"""The title of the column with the events that were recorded in the workload."""
 _KINDS = {"read_only": "read-only", "writing": "writing"}
 _EVENTS = {
     "conflicts": "conflicts",
@@ -27,7 +27,7 @@ _SECONDS = METRICS["seconds"]
 
 
 def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Return the tables about the replays among the cells: times of steps, latencies, events."""
+    """Yield the tables about the replays among the cells: times of steps, latencies, events."""
     for group in _groups(cells):
         about, columns, results = _about(group), list(group), list(group.values())
         steps = [
@@ -55,12 +55,12 @@ def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
     if any(per_iteration(result, "conflicts") for result in results):
         yield (
             "replay: as fast as possible, so the conflicts are not those of the application; "
-            "--speed 1 begins transactions when they were recorded"
+            "--speed 1 begins transactions at their recorded times"
         )
 
 
 def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Return a chart for each table of steps."""
+    """Yield a chart for each table of steps."""
     for group in _groups(cells):
         points = [
             Point(column, 0, seconds, _SECONDS.text(result, seconds), part=step.value)

@@ -61,7 +61,7 @@ _CONTENDER = {
     "corrections": "workarounds",
     "configuration_hash": "hash of the configuration",
 }
-"""The titles of rows about a contender, by metadata key; rows of versions follow them."""
+"""The titles of rows about a contender, by metadata key; rows of versions follow these."""
 
 
 def whole_report(
@@ -69,8 +69,8 @@ def whole_report(
 ) -> Report:
     """Return the whole report.
 
-    The other columns are compared with *baseline*, by default the first, and charts show *ceiling*
-    as the limit of the others.
+    The columns are compared with the column *baseline*, by default the first.  Charts show the
+    column *ceiling* as the limit of the other columns.
 
     :raises UserError: if no column has the title *baseline* or *ceiling*
     """
@@ -107,7 +107,7 @@ def whole_report(
 def _compared(
     result_sets: Sequence[ResultSet], baseline: str | None, footnotes: Footnotes
 ) -> Report:
-    """Return the contents that depend on the baseline, with its comparisons as parts."""
+    """Return the contents that depend on the baseline; comparisons with it are the parts."""
     comparisons = comparisons_of_columns(result_sets, baseline)
     return replace(
         tables_and_notes(result_sets, footnotes, baseline=baseline),
@@ -160,8 +160,8 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
         "lines on bars and bands around curves: 95 % confidence intervals": any(
             point.low is not None for _, point in drawn
         ),
-        "circle: the knee of a curve, from which on throughput rises less, or latency more: the "
-        "point farthest from the straight line from its first to its last one": any(
+        "circle: the knee of a curve, from which on throughput rises less, or latency more; this "
+        "is the point farthest from the straight line between the ends of the curve": any(
             point.knee and ENOUGH not in chart.subtitle for chart, point in drawn
         ),
         f"dashed: {ceiling}": ceiling is not None,
@@ -171,7 +171,7 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
-    """Return the labels of the runs; without labels, the names of several files or contenders."""
+    """Return the labels of the runs; without labels, list the files or, of one file, *columns*."""
     labels = [str(_first_metadata(results).get("label", "")) for results in result_sets]
     named = " and ".join(dict.fromkeys(filter(None, labels)))
     if named or not columns:
@@ -211,7 +211,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return the sentences *first*, then all verdicts, or those on the fastest and the slowest."""
+    """Return the sentences *first*, then the verdicts; of many, the best and the worst."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons
@@ -265,7 +265,10 @@ def _no_ratio(
     results: Mapping[tuple[str, str, Parameters], CellResult],
     footnotes: Footnotes,
 ) -> Entry:
-    """Return why two *columns* have no ratio in a row: a dash for too few runs, "" for no cell."""
+    """Return the entry in place of a ratio of two *columns*: nothing, a reason or a dash.
+
+    The entry is empty if a column lacks the cell, and a dash if there are too few runs.
+    """
     for column in columns:
         result = results.get((column, first.cell.benchmark, first.cell.parameters))
         if result is None:
@@ -323,7 +326,7 @@ def _first_metadata(results: ResultSet) -> Mapping[str, Any]:
 def _facts(
     title: str, metadata: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]
 ) -> Table:
-    """Return a table of metadata with a column for each item and a row for each title in use."""
+    """Return a table with a column for each key of *metadata*, and a row for each title in use."""
     rows = [
         Row(row, [Entry(str(facts.get(key, "-"))) for facts in metadata.values()])
         for key, row in titles.items()

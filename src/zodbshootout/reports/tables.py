@@ -53,13 +53,13 @@ from zodbshootout.results.verdicts import Pair, rounds_needed
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
 VAGUE = 0.5
-"""The half width, as a fraction of the figure, above which an imprecise figure has two digits."""
+"""Half the interval, as a fraction of the figure, above which a figure has only two digits."""
 _MEANS = {"objects", "seconds"}
-"""The metrics whose figures are means, which have an interval."""
+"""The metrics whose figures are means, so that they have intervals."""
 SLOW_HOST = 1.2
-"""The ratio of a host's time to that of all clients from which a note names the host."""
+"""A note names a host whose clients take at least this many times as long as all clients."""
 WARMING_UP = 1.2
-"""The ratio of a run's first value to the later ones from which a note mentions it."""
+"""A note mentions first values of runs that are at least this many times the later values."""
 
 
 def tables_with_comparisons(
@@ -67,7 +67,7 @@ def tables_with_comparisons(
     metric: Metric = OBJECTS,
     baseline: str | None = None,
 ) -> Report:
-    """Return the report that ``show`` prints: tables, then variants compared with their originals.
+    """Return the report that ``show`` prints: tables, then comparisons of variants with originals.
 
     :raises UserError: if no column has the title *baseline*
     """
@@ -88,7 +88,7 @@ def make_report(
     baseline: str | None = None,
     pending: str = State.NOT_RUN.value,
 ) -> Report:
-    """Return the tables of results, notes, and records; see :func:`tables_and_notes`.
+    """Return a report with tables, notes and records; see :func:`tables_and_notes`.
 
     *pending* is the entry of cells that were not measured.
     """
@@ -103,12 +103,11 @@ def tables_and_notes(
     metric: Metric = OBJECTS,
     baseline: str | None = None,
 ) -> Report:
-    """Return the tables of results, and notes.
+    """Return a report with tables and notes.
 
-    There is a table for each combination of a crew, a kind of objects, and what is counted.
-    Figures of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by default the
-    first.
-    Tables with the same *footnotes* number them alike.
+    There is a table for each combination of a crew, a kind of objects, and a word for what is
+    counted.  Figures of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by
+    default the first.  Reports that share *footnotes* number these alike.
 
     :raises UserError: if no column has the title *baseline*
     """
@@ -148,9 +147,9 @@ def tables_and_notes(
 
 
 def check_columns(columns: Sequence[str], *titles: str | None) -> None:
-    """Check that every title that the user gave is that of a column.
+    """Check that each title that the user gave is the title of a column.
 
-    :raises UserError: if one is not
+    :raises UserError: if a title is not
     """
     for title in filter(None, titles):
         if title not in columns:
@@ -167,7 +166,7 @@ class _Scale:
     """The comparisons of cells, by column, cell and measure."""
 
     def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
-        """Return the entry in a column of a row, whose results are given by column."""
+        """Return the entry in a column of *row*, which has the results by column."""
         result = row.get(column)
         if result is None:
             return Entry()
@@ -250,7 +249,7 @@ def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each host whose clients are slower than those of the others."""
+    """Yield a line for each host whose clients are slower than the mean of all clients."""
     slower = grouped(
         (slowest[1], (slowest[0], f"{column}, {result.cell.benchmark}"))
         for column, result in cells
@@ -298,7 +297,7 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 
 
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
-    """Yield the minutes that would make all figures precise, and the options for them."""
+    """Yield a clause: the minutes that would make all figures precise, and the options to type."""
     rows = grouped(
         ((result.cell.benchmark, result.cell.parameters), result)
         for result in results.results

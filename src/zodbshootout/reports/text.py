@@ -22,12 +22,12 @@ _STYLES = {
     Style.BAD: "red",
 }
 _WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = _DETAILS = range(3)
-"""Levels of detail of an entry, from everything to numbers alone."""
+"""Levels of detail of an entry, from all intervals to none."""
 _INDENT = "    "
 """The start of the second and later lines of a note."""
 _OPTION = r"--?[a-z][\w-]*(?: (?!-)(?:'[^']*'|\S+))?"
 _OPTIONS = re.compile(rf"(?<![\w-]){_OPTION}(?: {_OPTION})*")
-"""Options and their arguments, to be copied as a whole."""
+"""Options and their arguments, which no line break separates, so that they can be copied."""
 MIN_WORDS = 24
 """The minimum width, in characters, of a column of words."""
 
@@ -35,8 +35,8 @@ MIN_WORDS = 24
 def write(report: Report, console: Console) -> None:
     """Print the tables, the notes, the listings and the sub-reports in the console's width.
 
-    Intervals are left out of a table that has no room for them, first those of figures.  A table
-    that is still too wide is printed in parts, all of which have the first column.
+    A table that is too wide leaves out the intervals of its figures, then those of its ratios.  If
+    it is still too wide, it is printed in parts, each of which has the first column.
     """
     if report.title:
         _print_title(console, f"{report.title}\n{'=' * len(report.title)}")
@@ -84,7 +84,7 @@ def _print_lines(console: Console, text: str, style: str = "") -> None:
 
 
 def _laid_out(table: Table, console: Console) -> list[RichTable]:
-    """Return the table with as much detail as fits, in parts if even the least does not fit."""
+    """Return the table with as much detail as fits; in parts, if the least detail is too wide."""
     for detail in _DETAILS:
         whole = _rich(table, detail, console)
         if table.words or _natural_width(whole, console) <= console.width:
@@ -146,7 +146,7 @@ def _rich(table: Table, detail: int, console: Console) -> RichTable:
     columns = []
     for number, column in enumerate(table.columns):
         texts = _texts([row.entries[number] for row in table.rows], detail, console)
-        # rich strips trailing blanks, which would leave numbers out of line.
+        # rich strips trailing blanks, and would then put numbers out of line.
         width = 0 if column in table.words else max(len(column), *map(len, texts))
         is_number = column not in table.words
         laid_out.add_column(Text(column.rjust(width)), no_wrap=is_number, overflow="fold")

@@ -45,7 +45,7 @@
     place.dataset.drawn = "yes";
   }
 
-  // A saved picture is looked at without its page: it has a title and light colours.
+  // A saved picture is looked at without its page, so it gets a title and light colours.
   async function save(place, type) {
     const figure = place.closest("figure");
     const title = figure.querySelector("strong").textContent;

@@ -114,7 +114,7 @@ def test_resume_refuses_the_results_of_a_different_run(tmp_path: Path) -> None:
     for other, reason in (
         (("--seed", "5"), "good: add was measured with seed=0"),
         (("cold",), None),
-        (("-add", "cold"), "a.json is from another run, with good: add"),
+        (("-add", "cold"), "a.json is from another run, which has good: add"),
     ):
         done = run(tmp_path, *words, *other, "--resume", "a.json")
         assert done.status == (2 if reason else 0)

@@ -52,10 +52,10 @@ _LEFT_OUT = (
     "--track-memory", "--profile", "--profiler", "--baseline", "--label", "--fail-fast", "-o",
     "--dump", "--metadata", "--hist", "--stats", "--version", "--zap", "-h",
 )  # fmt: skip
-"""Options of a run that ``bisect`` lacks: it sets them itself, or a search has no use for them."""
+"""Options of a run that ``bisect`` does not accept: it sets them itself, or has no use for them."""
 _WITHOUT = (State.FAILED, State.UNSUPPORTED)
 _NO_LIMIT = 1e9
-"""The time limit of a step in seconds: none, because a number of runs ends it."""
+"""The time limit of a step in seconds, never reached: a number of runs ends a step."""
 
 
 def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:
@@ -115,7 +115,7 @@ class _Bisection:
         self.question = self._question()
         self.file = given.output or _default_file(self.question)
         steps = read_steps(self.file, self.question)
-        write_steps(self.file, self.question, steps)  # fail now if it is not writable
+        write_steps(self.file, self.question, steps)  # fail now if the file is not writable
         if steps:
             self.streams.complain(f"continuing after {counted(len(steps), 'step')}: {self.file}")
         is_exact = self.cost is not None and self.cost.unit == NUMBER
@@ -163,7 +163,7 @@ class _Bisection:
         self.streams.say(f"[{len(steps)}] {step.finding.value}: {name}: {step.sentence}")
 
     def _measured(self, commit: str, rule: Rule, first: Step | None) -> Step:
-        """Measure a commit in turn with the good one until the rule decides."""
+        """Measure a commit in turn with the good commit until the rule decides."""
         good, candidate = map(self._environment, (self.good, commit))
         figure = first.figure if first else ""
         decision = Decision(rule, f"@{candidate.name}", self.cost, figure)
@@ -185,7 +185,7 @@ class _Bisection:
         )
 
     def _reason(self, results: Sequence[CellResult], decision: Decision, first: Step | None) -> str:
-        """Return why a step was not decided; refuse a given commit that cannot be measured."""
+        """Return why a step was not decided; raise an error for ``--good`` or ``--bad``."""
         of_good, of_candidate = (
             next((one.reason for one in side if one.state in _WITHOUT), "")
             for side in decision.sides(results)
@@ -256,7 +256,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.description = (
         "Find the commit that made a benchmark slower or faster, or that changed a cost.  Each "
-        "step measures a commit in turn with the good one."
+        "step measures a commit in turn with the good commit."
     )
     parser.epilog = (
         "Exit status: 0 one commit was found; 3 several are left, or good or bad cannot be "

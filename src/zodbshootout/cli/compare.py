@@ -28,7 +28,7 @@ from zodbshootout.results.verdicts import Comparison, compare, differing
 IGNORABLE = tuple(
     dict.fromkeys(one.option for one in PARAMETERS if one.option and one.scope is not Scope.PACE)
 )
-"""The options of a run in which compared cells may differ."""
+"""The options of a run that ``--ignore`` accepts: compared cells may differ in them."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -78,7 +78,7 @@ def _compare_values(
     name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
     write: Write, streams: Streams,
 ) -> int:  # fmt: skip
-    """Compare every value of a ``--define`` name with the first one; return the exit status."""
+    """Compare the values of *name* with the first of them; return the exit status."""
     if len(results) > 1:
         raise UserError("compare: --define compares the values of one file")
     by_value = grouped(
@@ -118,7 +118,7 @@ def _without(name: str, result: CellResult) -> CellResult:
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results; with a *metric*, their figures are that cost; some may have none."""
+    """Read results; with a *metric*, their figures are that cost, which some may lack."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
@@ -129,7 +129,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that a cost was recorded for contender *of*, or for any contender if it is empty."""
+    """Check that a cost was recorded for contender *of*, or, if *of* is empty, for any one."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -144,7 +144,7 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the two contenders to compare by default; ``None`` pairs those of equal names."""
+    """Return the two contenders to compare by default, ``None`` to pair equal names."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
@@ -224,7 +224,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       zodbshootout compare FILE --define NAME [option ...]"
     )
     parser.description = (
-        "Say which of two is faster, by how much, and whether the difference is significant."
+        "Say which of two sides is faster, by how much, and whether the difference is significant."
     )
     parser.epilog = (
         "Exit status: 0, or 1 if --fail-above finds a slowdown or a missing figure; 2 bad usage."
@@ -240,13 +240,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
-        help="compare each contender in environment B with itself in A, named as --against names "
-        f"them; {INSTALLED!r} is the one without --against",
+        help="compare each contender in environment B with itself in environment A; the names are "
+        f"those of --against, and {INSTALLED!r} for the environment without it",
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,
-        help="for each contender, compare the values that the run's --define gave to NAME with "
-        "the first of them",
+        help="for each contender, compare the other values that the run's --define gave to NAME "
+        "with the first",
     )  # fmt: skip
     parser.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",
@@ -261,8 +261,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
         help="exit with status 1 if NEW takes more than PERCENT longer (significantly, and with "
-        "the whole interval above PERCENT), or lacks a figure that BASE has: its cell is missing, "
-        "failed or cannot keep up",
+        "the whole interval above PERCENT), or lacks a figure that BASE has, because its cell is "
+        "missing, failed or cannot keep up",
     )  # fmt: skip
     parser.add_argument(
         "-v", "--verbose", action="store_true",

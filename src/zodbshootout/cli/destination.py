@@ -68,7 +68,7 @@ def _existing_files(options: Options) -> ResultFiles:
     try:
         files = ResultFiles(path)
         files = files.appending() if options.append else replace(files, begun=read_results(path))
-        with damage_of(path):  # now, not when the table is printed after the run
+        with damage_of(path):  # fail now, not when the table is printed after the run
             make_report([ResultSet([*files.existing, *files.begun])])
     except UserError as error:
         raise UserError(f"{option}: {error}") from None
@@ -86,7 +86,7 @@ def check_like(
     expected: Callable[[], Mapping[Cell, Mapping[str, Any]]],
     options: Options,
 ) -> None:
-    """Check that results with the *expected* metadata can be added to those in the files, if any.
+    """Check that results with the *expected* metadata can be added to the results in the files.
 
     :raises UserError: if the metadata differ, or the run to resume had other cells
     """
@@ -99,15 +99,15 @@ def check_like(
     other = next((result.cell for result in files.begun if result.cell not in planned), None)
     if other is not None:
         raise UserError(
-            f"--resume: {options.resume} is from another run, with {long_name(other)}; give the "
-            "arguments of that run"
+            f"--resume: {options.resume} is from another run, which has {long_name(other)}; give "
+            "the arguments of that run"
         )
 
 
 def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
-    """Check that a report and profiles can be written beside the results in *combined*.
+    """Check that the report and the profiles can be written; *combined* is the result file.
 
-    :raises UserError: if one of them cannot be written
+    :raises UserError: if they cannot be written, or the report would replace another file
     """
     if options.report is not None:
         check_output("--report", options.report, [*options.paths, combined])
@@ -127,7 +127,7 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """Check that files can be created in the directories of *path* and of its link's target."""
+    """Check that files can be created in the directory of *path* and, for a link, of the target."""
     target = to_be_replaced(path)
     if target is not None:
         for directory in dict.fromkeys([path.parent, target.parent]):

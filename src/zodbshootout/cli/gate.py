@@ -17,8 +17,8 @@ from zodbshootout.results.verdicts import Comparison, Pair, Verdict
 def findings(comparison: Comparison, limit: float) -> list[Cell]:
     """Return the cells of the new side that fail the gate.
 
-    They are significantly slower by more than *limit*, a fraction, or lack a figure that the
-    base has.
+    Such a cell is significantly slower by more than *limit*, a fraction, or lacks a figure that
+    the base has.
     """
     slower = [pair.new.cell for pair in comparison.pairs if pair.slower_than(limit)]
     return [*slower, *(result.cell for result in comparison.lost)]
@@ -27,10 +27,11 @@ def findings(comparison: Comparison, limit: float) -> list[Cell]:
 def status_of(
     comparison: Comparison, limit: float | None, streams: Streams, again: Comparison | None = None
 ) -> int:
-    """Print the findings of the gate, and return the exit status: 0 without a *limit*.
+    """Print the findings of the gate, and return the exit status, which is 0 without a *limit*.
 
-    With *again*, the comparison of a second run, a finding counts if that run confirms it (the
-    cell is significantly slower, and its ratio is beyond the *limit*) or has no figure for it.
+    *again* is the comparison of a second run.  If there is one, a finding counts only if the second
+    run has no figure for the cell, or finds the cell significantly slower and the ratio beyond the
+    *limit*.
     """
     if limit is None:
         return ALL_MEASURED
@@ -51,9 +52,10 @@ def status_of(
             streams.complain(f"not confirmed by a second run: {', '.join(dict.fromkeys(names))}")
     costs = [pair.new.cost for pair in comparison.pairs if pair.new.cost]
     words = f"significantly more {costs[0].name}" if costs else "significantly slower"
+    no_second = "" if again is None else ", and the second run has no figure"
     for line in (
-        *_lines(confirmed, f"{words}, confirmed by a second run,", limit),
-        *_lines(slower, words if again is None else f"{words}, without a second figure,", limit),
+        *_lines(confirmed, words, limit, ", confirmed by a second run"),
+        *_lines(slower, words, limit, no_second),
         *map(_loss, lost),
         *_lines(undecided, "too few runs to exclude a slowdown", limit),
     ):
@@ -66,18 +68,18 @@ def _key(pair: Pair) -> tuple[Cell, str]:
 
 
 def _is_slower(pair: Pair | None, limit: float) -> bool:
-    """Return whether a pair of the second run is slower as well, and its ratio beyond the limit."""
+    """Return whether a pair of the second run is slower, too, and its ratio is beyond *limit*."""
     return (
         pair is not None and pair.verdict is Verdict.SLOWER and pair.speed.value < 1 / (1 + limit)
     )
 
 
-def _lines(pairs: Iterable[Pair], finding: str, limit: float) -> Iterator[str]:
+def _lines(pairs: Iterable[Pair], finding: str, limit: float, remark: str = "") -> Iterator[str]:
     pairs = list(pairs)
     if pairs:
         cells = ", ".join(dict.fromkeys(long_name(pair.new.cell) for pair in pairs))
         advice = f"; {needed}" if (needed := remedy(pairs)) else ""
-        yield f"{finding} by more than {100 * limit:g} %: {cells}{advice}"
+        yield f"{finding} by more than {100 * limit:g} %{remark}: {cells}{advice}"
 
 
 def lack(result: CellResult) -> str:

@@ -21,7 +21,7 @@ from zodbshootout.results.history import by_machine, read_points
 from zodbshootout.results.watching import MachineHistory, machine_histories
 
 EXPORTS = {"customBiggerIsBetter": True, "customSmallerIsBetter": False}
-"""The formats of github-action-benchmark, and whether bigger is better in them."""
+"""The formats for github-action-benchmark, and whether bigger is better in each."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -79,9 +79,9 @@ def gate(history: MachineHistory, limit: float | None, streams: Streams) -> int:
 
 
 def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Streams) -> None:
-    """Write the report of a history and, if it is a page, a feed beside it.
+    """Write the report of a history and, if the report is a page, a feed beside the page.
 
-    :raises UserError: if they cannot be written
+    :raises UserError: if a file cannot be written
     """
     check_output("--report", path, [])
     write = format_of_file(path, "--report")
@@ -119,11 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--format", default="text", metavar="FORMAT",
-        help="a format of zodbshootout show, of which csv and json hold all points; or, for "
+        help="a format of zodbshootout show (csv and json have all points); or, for "
         f"github-action-benchmark, {' or '.join(EXPORTS)}",
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
         help="exit with status 1 if a cell of the newest point takes more than PERCENT longer, or "
-        "costs more than PERCENT more, with the whole interval above PERCENT",
+        "has a cost that is more than PERCENT higher; the whole interval has to be above PERCENT",
     )  # fmt: skip

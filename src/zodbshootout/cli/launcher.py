@@ -1,4 +1,4 @@
-"""The launcher of workers that the options of a run ask for."""
+"""The launcher of workers, according to the options of a run."""
 
 from __future__ import annotations
 

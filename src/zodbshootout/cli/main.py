@@ -53,7 +53,7 @@ def main(
         return INTERRUPTED
     except SystemExit as error:  # after --help and --version
         return int(error.code or 0)
-    except Exception as error:  # noqa: BLE001 - a defect must not exit with a verdict's status
+    except Exception as error:  # noqa: BLE001 - a defect must not have a verdict's status
         return _report_defect(error, arguments, streams)
 
 
@@ -87,7 +87,7 @@ def _module_of(command: str) -> Any:
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Split arguments into the name of a command, ``run`` if none is named, and its arguments."""
+    """Return the name of a command, ``run`` if none is named, and the arguments after it."""
     for length in (2, 1):  # ``workload make`` before ``workload``
         name = " ".join(arguments[:length])
         if name in _COMMANDS and not _is_of_run(arguments):
@@ -104,7 +104,7 @@ def _is_of_run(arguments: Sequence[str]) -> bool:
         return name == "history"
     if name == "history" and Path(following).is_dir():
         return False
-    from zodbshootout.client.benchmarks import benchmarks  # it needs ZODB
+    from zodbshootout.client.benchmarks import benchmarks  # needs ZODB
 
     return following.startswith("-") or following in {"all", *benchmarks()}
 

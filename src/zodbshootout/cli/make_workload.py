@@ -33,7 +33,7 @@ _DISTRIBUTION = _read(distribution_of)
 _RATE = number(float, lambda n: 0 < n <= 1e9, "a number of transactions a second")  # noqa: PLR2004
 _NUMBERS: Mapping[str, tuple[Callable[[str], Any], str, str]] = {
     "transactions": (count, "NUMBER", "transactions (default: 10000)"),
-    "connections": (count, "NUMBER", "connections that run them (default: 4)"),
+    "connections": (count, "NUMBER", "connections that run the transactions (default: 4)"),
     "objects": (count, "NUMBER", "objects that exist at the start (default: 10000)"),
     "loads": (_DISTRIBUTION, "N", "loads per transaction (default: geometric:20)"),
     "writes": (share, "PERCENT", "transactions that store anything (default: 10%%)"),

@@ -76,7 +76,7 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Options, the options of which each needs one, and the words after its name in the error."""
+"""Options, the options of which they need at least one, and the rest of the error message."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -100,8 +100,8 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""Options, the options that contradict it, and the words after the name of such an option in the
-error."""
+"""An option, the options that contradict it, and the rest of the error message after one of these.
+"""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -170,7 +170,7 @@ class Options:
 
     @property
     def stem(self) -> str:
-        """A name for files with results: that of the first file, or the scheme of the URI."""
+        """A stem for result files: that of the first configuration file, or the URI's scheme."""
         first = self.files[0]
         return first.stem if isinstance(first, Path) else scheme_of(first)
 
@@ -250,7 +250,7 @@ def _check_combinations(given: argparse.Namespace) -> None:
 
 
 def _refuse(options: Collection[str], refused: str, reason: str) -> None:
-    """Raise an error with the *reason* for the first of the refused options that was given."""
+    """Raise an error with the *reason* for the first option in *refused* that the user gave."""
     for option in refused.split():
         if option in options:
             raise UserError(f"{option} {reason}")
@@ -353,7 +353,7 @@ def _check_is_benchmark(name: str) -> None:
 
 
 def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse options that affect none of the chosen benchmarks."""
+    """Refuse options that the chosen benchmarks do not allow."""
     emptied = any(name == ZAPPED_BEFORE or benchmarks()[name].empties for name in chosen)
     if given.zap is not None and not emptied:
         raise UserError(
@@ -407,7 +407,7 @@ def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
 
 
 def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
-    """Return the numbers of a repeatable option; refuse one that occurs twice."""
+    """Return the numbers of a repeatable option; refuse a number that occurs twice."""
     numbers = [number for numbers in given for number in numbers]
     for number in numbers:
         if numbers.count(number) > 1:
@@ -461,7 +461,7 @@ def _rtts(given: argparse.Namespace) -> Sequence[float]:
 
 
 def _effort(given: argparse.Namespace) -> Effort:
-    """Return the effort; as in pyperf, ``--fast`` and the like override numbers."""
+    """Return the effort.  As in pyperf, ``--rigorous`` and the like override ``-p``."""
     # Calibration needs times, which a run that measures memory lacks.
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES

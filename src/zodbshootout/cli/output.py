@@ -29,7 +29,7 @@ class Streams:
     answers: TextIO | None
     """The input for answers to questions; ``None`` if there is no standard input."""
     mask: Mask = field(default_factory=Mask)
-    """Hides secrets in what is printed line by line."""
+    """The mask of secrets in lines, messages and questions."""
 
     def say(self, line: str) -> None:
         """Print a line of the results."""
@@ -52,19 +52,19 @@ class Streams:
         return self.answers is not None and self.answers.isatty()
 
     def ask(self, question: str) -> bool:
-        """Ask a question; return whether the answer is ``y`` or ``yes``, in any case."""
+        """Ask a question; return whether the answer is ``y`` or ``yes``, in upper or lower case."""
         assert self.answers is not None
         self.err.print(Text(f"{self.mask(question)} [y/N] "), end="", soft_wrap=True)
         return self.answers.readline().strip().lower() in {"y", "yes"}
 
     @property
     def loss(self) -> str | None:
-        """The reason why output was lost; ``None`` if none was, or if its reader has gone."""
+        """The reason why output was lost; ``None`` if none was lost, or the reader has gone."""
         error = getattr(self.out.file, "error", None)
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*, or a failure if output was lost, after a message naming *results*."""
+        """Return *status*; if output was lost, say so and name *results*, and return a failure."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""
@@ -87,7 +87,7 @@ def project_url(name: str) -> str:
 def console_on(stream: TextIO | None) -> Console:
     """Return a console as wide as ``COLUMNS``, else as the terminal, else 80 characters.
 
-    The terminal may be another stream's, as in ``zodbshootout show last | less``.
+    The terminal may be another one than *stream*, as in ``zodbshootout show last | less``.
     """
     return Console(file=cast("IO[str]", _TolerantStream(stream)) if stream is not None else None)
 
@@ -126,7 +126,7 @@ class _TolerantStream:
 
     def _fall_silent(self, error: OSError) -> int:
         self.error = self.error or error
-        with suppress(OSError):  # it may have no file descriptor
+        with suppress(OSError):  # a stream may have no file descriptor
             descriptor = self._stream.fileno()
             devnull = os.open(os.devnull, os.O_WRONLY)
             os.dup2(devnull, descriptor)  # the buffer is flushed once more at exit

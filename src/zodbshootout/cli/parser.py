@@ -28,21 +28,21 @@ from zodbshootout.plugins import entries
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""Half the confidence interval, as a fraction of the figure, at which measuring ends."""
+"""Measuring ends when half the confidence interval is at most this fraction of the figure."""
 RIGOROUS = 0.02
 SECONDS_OF_A_CELL = 8.0
 """The maximum average time per cell, in seconds; four times as long with ``--rigorous``."""
 MIN_RUNS_FOR_PRECISION = 4
-"""Minimum number of runs with a precision: fewer say too little about the spread of runs."""
+"""Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
 SHORT_RUN_TIME = 0.8
-"""Seconds of slices in a run, per contender, with a precision: many short runs say more than a few
-long ones."""
+"""Seconds of a contender's slices in a run with ``--precision``: many short runs say more than a
+few long ones."""
 PROCESSES = 3
 """Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises its errors, and suggests options for one that is misspelt."""
+    """A parser that raises errors instead of exiting, and suggests options for a misspelt one."""
 
     def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (-[^\s=]+)", message)
@@ -100,8 +100,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--workload PATH", type=values.workload,
-            help="replay the workload recorded in PATH, a directory, a file or an installed one, "
-            "such as plone; alone, or in addition to the benchmarks that are named",
+            help="replay the workload in PATH, which is a directory, a file or the name of an "
+            "installed workload, such as plone; other benchmarks are measured only if named",
         ),
         option(
             "--speed FACTOR", type=values.speed, default=0.0,
@@ -134,15 +134,15 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
-            help="copy the transactions of this FileStorage, or replay --workload on a database "
-            "with all its objects; it is only read (default: made-up objects; with --workload, of "
-            "the recorded sizes)",
+            help="copy the transactions of this FileStorage or, with --workload, replay on a "
+            "database with all of its objects; the FileStorage is only read (default: made-up "
+            "objects; with --workload, they have the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
             help="set NAME to VALUE, overriding its %%define in FILE; with NAME=VALUE,VALUE,... "
             "measure each contender that uses NAME with every value (write a comma in a value as "
-            "\\,); if repeated for several names, in every combination",
+            "\\,); if repeated for several names, measure every combination",
         ),
         several(
             "--rtt TIME", type=values.rtts,
@@ -181,16 +181,18 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--btree-leaf-size N", type=values.node_size, default=0,
-            help="maximum number of keys in a leaf of that BTree (default: that of BTrees)",
+            help="maximum number of keys in a leaf of the BTree of --btrees (default: that of the "
+            "package BTrees)",
         ),
         option(
             "--btree-internal-size N", type=values.node_size, default=0,
-            help="maximum number of children of an inner node of that BTree (default: that of "
-            "BTrees)",
+            help="maximum number of children of an inner node of the BTree of --btrees (default: "
+            "that of the package BTrees)",
         ),
         flag(
             "--grown",
-            help="put the objects of --min-objects into that BTree, and all others between them",
+            help="put the objects of --min-objects into the BTree of --btrees, and all other "
+            "objects between them",
         ),
         flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
@@ -228,8 +230,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag("--pack", help="pack each database before measuring it"),
         option(
             "--zap [force|NAME,...]",
-            help="DESTROY ALL DATA of a database before each run of add; asks about each database "
-            "first, unless its contender is named, or with force",
+            help="DESTROY ALL DATA of a database before each run of add; zodbshootout asks about "
+            "each database first, unless its contender is named or the value is force",
         ),
     ],
     "concurrency": [
@@ -241,13 +243,13 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--hosts WHERE",
-            help="run the clients on the workers of a Dask cluster: the address of its scheduler, "
-            "a scheduler file of Dask, or local:N for N workers on this host",
+            help="run the clients on the workers of a Dask cluster; WHERE is the address of its "
+            "scheduler, a scheduler file of Dask, or local:N for N workers on this host",
         ),
         option(
             "--threads", choices=values.SHARINGS,
-            help="run clients as threads, which share one DB (shared, the value if none is given) "
-            "or have one each (unique)",
+            help="run clients as threads, which share one DB (shared, also without a value) or "
+            "have a DB each (unique)",
         ),
         flag(
             "--gevent",
@@ -288,7 +290,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--fail-above PERCENT", type=values.limit,
             help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
-            "--against than as installed, or has no figure with it; see zodbshootout compare "
+            "--against than as installed, or has no figure with WHAT; see zodbshootout compare "
             "--help",
         ),
         flag(
@@ -302,7 +304,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         several(
             "--require LIMIT", type=Requirement.parsed, dest="requirements",
-            help="exit with status 1 if a benchmark exceeds a limit, such as 'update p99 <= 50ms', "
+            help="exit with status 1 if a benchmark breaks a limit, such as 'update p99 <= 50ms', "
             "'update trips <= 12' or 'zeo: cold objects >= 10k', or has no figure (repeatable)",
         ),
         option(
@@ -313,7 +315,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--baseline NAME",
-            help="compare the others with that contender below the table (default: the first)",
+            help="compare the other contenders with NAME (default: with the first)",
         ),
         option(
             "--report PAGE", type=Path,
@@ -347,7 +349,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--log [LEVEL|FILE]", type=values.log,
-            help="log messages of storages, of LEVEL and above (INFO without a value), or as a "
+            help="print what storages log at LEVEL or above (INFO without a value), or log as a "
             "ZConfig logging FILE says",
         ),
     ],
@@ -473,8 +475,8 @@ def _description() -> str:
             *examples,
             "",
             "FILE lists the contenders in ZConfig format, or is an application's zope.conf, or a",
-            "name that zodbshootout sample lists.  Without FILE, an embedded default is measured;",
-            "it needs nothing installed or started.",
+            "name that zodbshootout sample lists.  Without FILE, zodbshootout measures an embedded",
+            "default, which needs nothing installed or started.",
             "A ZODB URI, such as file:///tmp/x.fs or zeo://localhost:8100, is one contender.  The",
             "benchmarks write to these databases.",
             "",
@@ -485,7 +487,7 @@ def _description() -> str:
 
 
 COMMANDS = ("show", "compare", "report", "bisect", "sample", "workload", "help")
-"""The first words that are commands; ``history`` is a benchmark, too."""
+"""The first words that are commands.  ``history`` is missing, because it is a benchmark, too."""
 
 
 def completion_parser() -> Parser:
@@ -494,7 +496,7 @@ def completion_parser() -> Parser:
 
 
 def run_parser(**words: Any) -> Parser:
-    """Return the parser of a run's arguments; *words* describe the positional ones."""
+    """Return the parser of a run's arguments; *words* describe the positional arguments."""
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"

@@ -1,4 +1,4 @@
-"""The point that a run adds to a history: its environments, and what is written at the end."""
+"""The point that a run adds to a history: the environments to measure, and the files to write."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from zodbshootout.results.watching import MachineHistory
 from zodbshootout.versions import origin_of
 
 WATCHED = ("ZODB", "BTrees", "persistent", "ZEO", "RelStorage")
-"""The packages that every point records, to install them again later."""
+"""The packages that every point records, so that later runs can install them again."""
 _COMMIT = re.compile(r"@[0-9a-f]{40}(#|$)")
 """The end of the URL of a commit."""
 _VERSION = re.compile(r"(?P<version>\S+)(?: \(git (?P<commit>\w+)(?P<modified>, modified)?\))?")
-"""A package's version as metadata have it."""
+"""A package's version as metadata spell it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PlannedPoint:
 
     directory: Path
     anchor: Anchor
-    """Its :attr:`~Anchor.point` is empty if this point is the first to be compared with it."""
+    """The anchor; :attr:`~Anchor.point` is empty if no earlier point was compared with it."""
     machine: Mapping[str, Plain]
     environments: Mapping[str, Environment]
     """The environments to measure besides that of the candidate, by role."""
@@ -69,7 +69,7 @@ class PlannedPoint:
 
 
 def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
-    """Return the next point of a history; *words* are those of ``--against``.
+    """Return the next point of a history; *words* are the values of ``--against``.
 
     :raises UserError: if the anchor could not be installed again, or several words are given
     """
@@ -85,7 +85,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
     environments[TWIN] = replace(environments[ANCHOR], name=TWIN)
     if known is not None and not is_same:
         environments[FORMER] = _environment(FORMER, known.requirements, may_be_gone=True)
-    read_accepted(directory)  # report its mistakes now, not after the run
+    read_accepted(directory)  # report mistakes in the file now, not after the run
     planned = PlannedPoint(directory, anchor, machine, environments, {CANDIDATE: candidate})
     return _with_previous(planned, points[-1]) if points else planned
 
@@ -94,13 +94,13 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
-    # Fail now, not after the run, if a package that is not named cannot be installed again.
+    # Fail now, not after the run, if a package that --against does not name cannot be pinned.
     _requirements(_not_named(named[0].requirements, candidate))
     return Anchor(words[0], named[0].requirements, "")
 
 
 def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
-    """Add the *last* point as the previous one, unless another role has the same packages."""
+    """Add the *last* point as the previous one; measure it unless a role has its packages."""
     previous = last.packages[CANDIDATE]
     packages = {**planned.packages, PREVIOUS: previous}
     planned = replace(planned, packages=packages, previous=last.name)
@@ -136,7 +136,7 @@ def installed_packages(named: Iterable[Environment] = ()) -> Packages:
 
 
 def _name(requirement: str) -> str:
-    """Return the package in a requirement as :data:`WATCHED` spells it; empty without a name."""
+    """Return the name in a requirement, as :data:`WATCHED` spells it; empty if there is none."""
     try:
         name = Requirement(requirement).name
     except InvalidRequirement:
@@ -148,7 +148,7 @@ def _name(requirement: str) -> str:
 def _environment(
     role: str, requirements: Sequence[str], *, may_be_gone: bool = False
 ) -> Environment:
-    """Return the environment of a role; if it *may_be_gone*, failing to make it is not an error."""
+    """Return the environment of a role; with *may_be_gone*, the run can go on without it."""
     return Environment(
         role,
         requirements=tuple(requirements),
@@ -158,7 +158,7 @@ def _environment(
 
 
 def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
-    """Return the packages that no requirement names, by its name or by the URL of its commit."""
+    """Return the packages that no requirement names, either by name or by a commit's URL."""
     names = {_name(one) for one in requirements}
     return {
         name: package
@@ -192,7 +192,10 @@ def _may_change(requirement: str) -> bool:
 
 
 def _requirements(packages: Packages) -> list[str]:
-    """Return requirements with which uv installs the same packages again; refuse others."""
+    """Return requirements with which uv installs the same packages again.
+
+    :raises UserError: if a package cannot be installed again
+    """
     return [_requirement(name, package) for name, package in packages.items()]
 
 
@@ -214,7 +217,7 @@ def add_point(
     results: Sequence[CellResult],
     streams: Streams,
 ) -> None:
-    """Write the point of a run, and the anchor if it is new, and print the verdicts.
+    """Write the point of a run and, if the anchor is new, the anchor; print the verdicts.
 
     :raises UserError: if a file cannot be written
     """
@@ -280,7 +283,7 @@ def _reason(results: Sequence[CellResult]) -> str:
 
 
 def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
-    """Return the packages of a role: those that it does not change are as installed."""
+    """Return the packages of a role; packages that the role does not change are as installed."""
     packages = dict(planned.packages[CANDIDATE])
     for text in planned.environments[role].requirements:
         name = _name(text)
@@ -303,7 +306,7 @@ def _written(text: str) -> Package | None:
 
 
 def _pinned(requirements: Sequence[str], packages: Packages) -> list[str]:
-    """Return requirements that pin all packages; those that name a path or URL are unchanged."""
+    """Return requirements that pin all packages; leave requirements with a path or URL as is."""
     direct = [one for one in requirements if is_direct(one)]
     return [
         *direct,

@@ -35,7 +35,7 @@ PENDING = "…"
 
 @contextmanager
 def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]:
-    """Show the progress of a run with a number of *rows*, as far as the options ask for it."""
+    """Show the progress of a run with *rows* rows, as much of it as the options ask for."""
     if options.quiet:
         yield Observer()
     elif err.is_terminal:
@@ -119,13 +119,13 @@ class LiveTable(_Printed):
         self._baseline = baseline
         self._clock = clock
         self._lock = threading.RLock()
-        """Held while the table is rendered, by the refreshing thread or another one."""
+        """Held by the thread that renders the table: the refreshing thread or another one."""
         self._results: Sequence[CellResult] = ()
         self._table = Segments([])
         self._is_current = True
         """Whether the table shows the results."""
         self._next = -math.inf
-        """The earliest time of the next update, in seconds of the clock."""
+        """The time on the clock, in seconds, before which there is no further update."""
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=16),
@@ -168,18 +168,18 @@ class LiveTable(_Printed):
     def _update(self) -> None:
         """Render changed results, unless the last rendering was a moment ago.
 
-        This does not disturb measuring, because a step is noted before its clients start.  Only a
-        change too soon after the last rendering waits for the next refresh.
+        Rendering does not disturb measuring, because :meth:`note` is called before the clients of a
+        step start.  Only a change too soon after the last rendering waits for the next refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:
                 return
-            self._is_current = True  # first: a change meanwhile must not be lost
+            self._is_current = True  # first, so that no change meanwhile is lost
             self._table = self._made()
             self._next = self._clock() + PAUSE
 
     def _made(self) -> Segments:
-        """Render the part of the table that fits on the screen, with verdicts on that alone."""
+        """Render the rows of the table that fit on the screen; verdicts consider only these."""
         height = self._console.height - 3
         results = in_first_rows(self._results, height)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)

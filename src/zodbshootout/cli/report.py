@@ -40,8 +40,8 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
     """Check that a report may replace the file of *option*.
 
-    :raises UserError: if it is a directory, one of the *inputs*, or holds results
-    :raises OSError: if its name is invalid, or it is something like a socket
+    :raises UserError: if the file is a directory, is one of the *inputs*, or holds results
+    :raises OSError: if the file's name is invalid, or the file is something like a socket
     """
     if path.is_dir():
         raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
@@ -55,7 +55,7 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
     """Replace the file of *option* with a report.
 
     :raises UserError: if the format can show nothing of the report, or the file cannot be written;
-        its content is unchanged then
+        the content of the file is unchanged then
     """
 
     def write_to(temporary: Path) -> None:
@@ -94,10 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",
-        help="compare the others with that contender (default: the first)",
+        help="compare the other contenders with NAME (default: with the first)",
     )  # fmt: skip
     parser.add_argument(
         "--ceiling", metavar="NAME",
-        help="draw that contender, such as one that does hardly anything, as the limit of the "
-        "others",
+        help="draw the contender NAME as the limit of the others; it may be a storage that does "
+        "hardly anything",
     )  # fmt: skip

@@ -40,7 +40,7 @@ class Requirement:
 
     text: str
     contender: str
-    """The contender that it limits; empty for all."""
+    """The contender that the requirement limits; empty for all contenders."""
     benchmark: str
     metric: str
     """A name of :data:`METRICS` or of a cost, or a percentile of latencies, such as ``p99.9``."""
@@ -72,12 +72,12 @@ class Requirement:
         return cls(text.strip(), (contender or "").lower(), benchmark, metric, relation, limit)
 
     def is_about(self, result: CellResult) -> bool:
-        """Return whether it applies to a result."""
+        """Return whether the requirement applies to a result."""
         cell = result.cell
         return cell.benchmark == self.benchmark and self.contender in {"", cell.contender.lower()}
 
     def figure(self, result: CellResult) -> float | None:
-        """Return the figure that it limits, ``None`` if the result lacks it."""
+        """Return the figure that the requirement limits, ``None`` if the result lacks it."""
         if result.state is not State.MEASURED or not result.keeps_up:
             return None
         if cost := BY_NAME.get(self.metric):

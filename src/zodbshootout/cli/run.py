@@ -72,7 +72,7 @@ MAPPING = "\n<zodb mapping>\ncache-size 5000\n<mappingstorage>\n</mappingstorage
 
 
 def run(options: Options, streams: Streams) -> int:
-    """Measure what the options ask for, print it, and return the exit status.
+    """Measure what the options ask for, print the results, and return the exit status.
 
     :raises UserError: if the run is not possible, or its results cannot be written
     """
@@ -118,7 +118,7 @@ def run(options: Options, streams: Streams) -> int:
                 _show_log(cluster, options, observer, streams)
         if options.list_only:
             return _show_plan(plan, streams)
-        is_step = options.run.rounds is not None  # of a search, which prints its own messages
+        is_step = options.run.rounds is not None  # a search prints its own messages
         if message and not is_step:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
@@ -148,7 +148,7 @@ def _sources(options: Options) -> list[Source]:
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Resolve the contenders' names in the options ``--baseline`` and ``--may-write``."""
+    """Spell names in ``--baseline`` and ``--may-write`` as contenders do; check other names."""
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
@@ -220,7 +220,7 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
 
 
 def _with_copied(options: Options, directory: Path, streams: Streams) -> Options:
-    """Put the FileStorage to copy, which has to be readable, into the parameters."""
+    """Read the FileStorage to copy, and put facts about it into the parameters."""
     if COPY not in options.benchmarks:
         return options
     copied = CopiedData()
@@ -242,7 +242,7 @@ def _to_be_zapped(options: Options) -> list[str]:
 
 
 def _with_zapped(options: Options, plan: Plan, streams: Streams, observer: Observer) -> Options:
-    """Put the names of the contenders to zap into the options, after asking if need be."""
+    """Put the names of the contenders to zap into the options; ask the user if need be."""
     if options.zap is None:
         return options
 
@@ -261,7 +261,7 @@ def _with_zapped(options: Options, plan: Plan, streams: Streams, observer: Obser
 
 
 def _measure(shootout: Shootout) -> tuple[int, str]:
-    """Measure until the plan is done or an error ends it; return the status and the reason."""
+    """Measure until the plan is done or an error occurs; return the status and the reason."""
     store = shootout.store
     try:
         shootout.run()
@@ -352,7 +352,10 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Apply ``--require`` and ``--fail-above`` to the *runs*; return the exit status."""
+    """Apply ``--require`` and ``--fail-above``; return the exit status.
+
+    *runs* are the results, and those of the findings that were measured again.
+    """
     if status == INTERRUPTED:
         return status
     required = status_of_requirements(options.requirements, runs[0], streams)
@@ -382,7 +385,7 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Measure rows with findings again; return the message of an interrupt, and the results."""
+    """Measure the rows of findings again; return the message of an interrupt, and the results."""
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:

@@ -15,7 +15,7 @@ TITLES = {
     "plone": "Plone 6.1, four threads: pages, search, adding documents",
     "sessions": "pages, sessions and a counter, four threads",
 }
-"""Titles of the workloads; that of a configuration is its first line."""
+"""The titles of the workloads.  The title of a configuration is its first line."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -62,7 +62,7 @@ def _title(path: Path) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command to its parser."""
     parser.description = (
-        "List the configurations and the recorded workloads that are installed, or print one of "
-        "them, to be changed.  Their names can be used in place of a FILE, and for --workload."
+        "List the configurations and the recorded workloads that are installed, or print one for "
+        "you to change.  A name in the list can take the place of FILE, or follow --workload."
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the one to print")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the sample to print")

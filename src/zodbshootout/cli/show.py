@@ -43,7 +43,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
-    """Yield commands to type next, and the page that explains the table; none without figures."""
+    """Yield commands to type next, and the address of a page on tables, if there are figures."""
     paths = [results.path for results in result_sets if results.path]
     if not paths or not any(result.measured for sets in result_sets for result in sets.results):
         return
@@ -71,7 +71,7 @@ def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
 def read_files(paths: Sequence[Path]) -> list[ResultSet]:
     """Return the results in several files.
 
-    :raises UserError: if a file holds none
+    :raises UserError: if a file holds no results
     """
     return [
         ResultSet(read_results(path), label, path)
@@ -80,7 +80,7 @@ def read_files(paths: Sequence[Path]) -> list[ResultSet]:
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
-    """Return labels that distinguish files in a table; an empty one for a single file."""
+    """Return labels that distinguish files in a table; the label of a single file is empty."""
     if len(paths) == 1:
         return [""]
     names = [path.name.removesuffix(".gz").removesuffix(".json") for path in paths]
@@ -118,9 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--over-time", action="store_true",
         help="print how figures changed in a run with --for: throughput, latencies, processor "
-        "time, memory and the size of the database; in CSV and JSON, for each run",
+        "time, memory and the size of the database; CSV and JSON have the figures of each run",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",
-        help="compare the others with that contender below the table (default: the first)",
+        help="compare the other contenders with NAME (default: with the first)",
     )  # fmt: skip

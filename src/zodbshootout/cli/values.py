@@ -4,7 +4,7 @@
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
 reports their errors with the option.
 
-Commands that read results must not import ZODB, so functions import what needs it.
+Commands that read results must not import ZODB, so functions import the modules that need ZODB.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ NOT_AVAILABLE = {
 
 
 def number(kind: Callable[[str], N], fits: Callable[[N], bool], noun: str) -> Callable[[str], N]:
-    """Return an argparse type for numbers; *noun* describes those that fit."""
+    """Return an argparse type for numbers; *noun* describes the numbers that fit."""
 
     def parsed(text: str) -> N:
         try:
@@ -192,9 +192,9 @@ def _rtt(text: str) -> float:
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:
-    r"""Return a name, in lower case as in ZConfig, and its values, separated by commas.
+    r"""Return the name, in lower case as in ZConfig, and the values of a definition.
 
-    In a value, ``\,`` is a comma.
+    Commas separate the values; ``\,`` is a comma in a value.
     """
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
@@ -265,9 +265,10 @@ def default_directory() -> Path:
 
 
 def result_to_read(text: str) -> Path:
-    """Return the path of a result file; ``last`` stands for the newest of the current directory.
+    """Return the path of a result file; ``last`` stands for the newest result file.
 
-    The candidates are the files in it, and the default files of runs that were started in it.
+    The candidates for ``last`` are the files in the current directory, and the default files of
+    runs that were started there.
     """
     if text != LAST or exists(text):
         return Path(text)
@@ -417,7 +418,7 @@ def _is_value_of_log(word: str) -> bool:
 
 def exists(word: str) -> bool:
     """Return whether a word is the name of a file or a directory."""
-    return os.path.exists(word)  # noqa: PTH110 - a Path raises an error if it is too long
+    return os.path.exists(word)  # noqa: PTH110 - a Path raises an error for a long word
 
 
 def _is_file(word: str) -> bool:
@@ -432,7 +433,7 @@ OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
-"""Options with an optional value: a test for the value, and its default."""
+"""Options with an optional value: a test whether a word is the value, and the default."""
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from zodbshootout.reports.workload_report import workload_report
 def run(options: argparse.Namespace, streams: Streams) -> int:
     """Print the descriptions of workloads, or write them to a file; return the exit status.
 
-    :raises UserError: if a workload cannot be read, or its description shown or written
+    :raises UserError: if a workload cannot be read, or its description cannot be shown or written
     """
     if options.output is None:
         write = checked_format(options.format or "text", pictures=False)
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=values.workload, metavar="FILE",
-        help="the directory that a <recording> section names, one of the files in it, or the name "
-        "of an installed one, such as plone",
+        help="the directory that a <recording> section names, one of the files in that directory, "
+        "or the name of an installed workload, such as plone",
     )  # fmt: skip
     parser.add_argument(
         "--format", metavar="FORMAT", help=f"one of {', '.join(formats())} (default: text)"

@@ -185,7 +185,7 @@ class _Bisection:
         )
 
     def _reason(self, results: Sequence[CellResult], decision: Decision, first: Step | None) -> str:
-        """Return why a step was not decided; raise an error for ``--good`` or ``--bad``."""
+        """Return why a step was not decided; raise an error if --good or --bad is unusable."""
         of_good, of_candidate = (
             next((one.reason for one in side if one.state in _WITHOUT), "")
             for side in decision.sides(results)

@@ -129,7 +129,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that a cost was recorded for contender *of*, or, if *of* is empty, for any one."""
+    """Check that a cost was recorded for contender *of* or, if *of* is empty, for any contender."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""

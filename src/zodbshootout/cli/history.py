@@ -1,4 +1,4 @@
-"""``zodbshootout history``: the verdicts on the newest point of a history, and its page."""
+"""``zodbshootout history``: the verdicts on a history's newest point, and a page of all points."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def read_histories(directory: Path) -> list[MachineHistory]:
-    """Return the history of each machine in a directory, the one with the newest point first.
+    """Return the history of each machine in a directory; the most recent history comes first.
 
     :raises UserError: if there are no points
     """

@@ -81,7 +81,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def _module_of(command: str) -> Any:
-    """Return the module of a command; that of ``workload make`` is ``make_workload``."""
+    """Return the module of a command: for ``workload make``, it is ``make_workload``."""
     words = reversed(command.split())
     return importlib.import_module(f"zodbshootout.cli.{'_'.join(words)}")
 
@@ -110,7 +110,7 @@ def _is_of_run(arguments: Sequence[str]) -> bool:
 
 
 def parser_of(command: str) -> Parser:
-    """Return the parser for the arguments of a command, or of ``run``."""
+    """Return the parser for the arguments of a command, which may be ``run``."""
     if command == "run":
         return run_parser()
     parser = Parser(prog=f"zodbshootout {command}", allow_abbrev=False)

@@ -100,8 +100,7 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""An option, the options that contradict it, and the rest of the error message after one of these.
-"""
+"""An option, others that contradict it, and the rest of the error message about one of these."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -117,11 +116,11 @@ class Options:
     benchmarks: Sequence[str]
     only: Sequence[str]
     variants: VariantOptions
-    """The environments of ``--against`` and the values of ``--define``."""
+    """The environments of ``--against``, the values of ``--define`` and the times of ``--rtt``."""
     fail_above: float | None
     """The acceptable slowdown of a variant, as a fraction; ``None`` without ``--fail-above``."""
     confirm: bool | None
-    """Whether findings of ``--fail-above`` are measured again; ``None`` by default."""
+    """Whether findings of ``--fail-above`` are measured again; ``None``, the default, means yes."""
     requirements: Sequence[Requirement]
     point: PlannedPoint | None
     hosts: str | None
@@ -372,7 +371,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 
 def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse a FileStorage or a blob directory that would not be used."""
+    """Refuse a FileStorage or a blob directory that no benchmark would use."""
     if given.data is None or COPY in chosen:
         return
     if given.workload is None:

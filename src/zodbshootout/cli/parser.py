@@ -75,7 +75,7 @@ Option = tuple[Sequence[str], Mapping[str, Any]]
 
 
 def option(words: str, **how: Any) -> Option:
-    """Declare an option; *words* are its names, and the name of its value in the help."""
+    """Declare an option; *words* are the option's names, and the name of its value in the help."""
     names = [word for word in words.split() if word.startswith("-")]
     metavar = {"metavar": words.rsplit(maxsplit=1)[-1]} if len(names) < len(words.split()) else {}
     return names, {**metavar, **how}

@@ -57,10 +57,10 @@ class PlannedPoint:
 
     directory: Path
     anchor: Anchor
-    """The anchor; :attr:`~Anchor.point` is empty if no earlier point was compared with it."""
+    """The anchor; :attr:`~Anchor.point` is empty if no earlier point was compared to the anchor."""
     machine: Mapping[str, Plain]
     environments: Mapping[str, Environment]
-    """The environments to measure besides that of the candidate, by role."""
+    """The environments to measure besides the candidate's, by role."""
     packages: Mapping[str, Packages]
     """The packages of the candidate and of the previous point, by role."""
     previous: str = ""
@@ -100,7 +100,7 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
 
 
 def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
-    """Add the *last* point as the previous one; measure it unless a role has its packages."""
+    """Add the *last* point as the previous one, to be measured unless a role has its packages."""
     previous = last.packages[CANDIDATE]
     packages = {**planned.packages, PREVIOUS: previous}
     planned = replace(planned, packages=packages, previous=last.name)
@@ -192,10 +192,7 @@ def _may_change(requirement: str) -> bool:
 
 
 def _requirements(packages: Packages) -> list[str]:
-    """Return requirements with which uv installs the same packages again.
-
-    :raises UserError: if a package cannot be installed again
-    """
+    """Return requirements with which uv installs the same packages again, or raise an error."""
     return [_requirement(name, package) for name, package in packages.items()]
 
 

@@ -35,7 +35,7 @@ PENDING = "…"
 
 @contextmanager
 def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]:
-    """Show the progress of a run with *rows* rows, as much of it as the options ask for."""
+    """Show the progress of a run with *rows* rows in the form that the options ask for."""
     if options.quiet:
         yield Observer()
     elif err.is_terminal:

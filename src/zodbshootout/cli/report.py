@@ -70,7 +70,7 @@ def write_report(report: Report, path: Path, write: Write, option: str = "-o") -
 
 
 def name_output(title: str, path: Path, streams: Streams) -> None:
-    """Print the path of a file that was written, but not of a pipe or a device."""
+    """Print the path of a file that was written, unless it is a pipe or a device."""
     if to_be_replaced(path) is not None:
         streams.say(f"{title}: {path}")
 

@@ -352,10 +352,7 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Apply ``--require`` and ``--fail-above``; return the exit status.
-
-    *runs* are the results, and those of the findings that were measured again.
-    """
+    """Apply ``--require`` to the first of *runs*, ``--fail-above`` to both; return the status."""
     if status == INTERRUPTED:
         return status
     required = status_of_requirements(options.requirements, runs[0], streams)

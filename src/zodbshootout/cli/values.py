@@ -36,7 +36,7 @@ N = TypeVar("N", int, float)
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 MAX_CLIENTS = 1000
-"""The maximum number of clients: more exceed the system's limits of processes and open files."""
+"""The maximum number of clients: more would exceed the limits of processes and open files."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 MAX_RANGE = 128
 """The maximum length of a range such as ``1..16``, whose numbers are all measured."""
@@ -62,7 +62,7 @@ NOT_AVAILABLE = {
         "pyperf passes it to its own workers",
     ),
 }  # fmt: skip
-"""The options of pyperf that are refused, with the advice or the reason."""
+"""The options of pyperf that zodbshootout refuses, with advice or the reason."""
 
 
 def number(kind: Callable[[str], N], fits: Callable[[N], bool], noun: str) -> Callable[[str], N]:
@@ -95,7 +95,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 
 
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
-    """Return a function that reads ``500``, ``10k`` or ``1.5M``; the pattern *unit* may follow."""
+    """Return a function that reads ``500`` or ``1.5M``; *unit* is a pattern that may follow."""
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> int:
@@ -112,7 +112,7 @@ def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
 
 _number = _multiple(1000)
 _bytes = _multiple(1024, "(?:b|(?<=[kmg])ib)?")
-"""A k is 1024 bytes, as in ZConfig."""
+"""A function that reads sizes; a k is 1024 bytes, as in ZConfig."""
 
 whole = number(int, lambda _: True, "a whole number")
 count = number(_number, lambda n: n >= 1, "a positive number, such as 1000, 10k or 1M")
@@ -153,7 +153,7 @@ def counts_or_zeros(text: str) -> Sequence[int]:
 
 
 def rates(text: str) -> Sequence[float]:
-    """Return the rates of a list such as ``5,20..200``, whose range is 20,40,80,160,200."""
+    """Return the rates of a list such as ``5,20..200``; the range stands for 20,40,80,160,200."""
     numbers: list[float] = []
     for piece in text.split(","):
         first, dots, last = piece.partition("..")
@@ -254,7 +254,7 @@ def result_file(text: str) -> Path | None:
 
 
 def default_directory() -> Path:
-    """Return the directory for the results of runs started in the current directory.
+    """Return the directory for the results of runs that users start in the current directory.
 
     :raises RuntimeError: if the user has no home directory
     """
@@ -293,7 +293,7 @@ def is_last(path: PurePath) -> bool:
 
 
 def workload(text: str) -> Workload:
-    """Return the workload that was recorded into a directory or a file, or an installed one."""
+    """Return the workload in a directory or a file, or an installed workload of that name."""
     path = Path(text) if exists(text) else workloads().get(text, Path(text))
     try:
         return Workload(path)
@@ -308,7 +308,7 @@ def workload(text: str) -> Workload:
 
 
 def file_storage(text: str) -> tuple[Path, Path | None]:
-    """Return the path of a FileStorage and, after a comma, that of its blob directory."""
+    """Return the paths of a FileStorage and, if one follows a comma, of its blob directory."""
     name, comma, blob_dir = text.rpartition(",")
     if not comma or exists(text):
         return Path(text), None

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def _report(workloads: list[Workload]) -> Report:
-    """Return the report of a workload, or a report with a part for each of several."""
+    """Return the report of a workload, or a report with a part for each of several workloads."""
     paths = [workload.path for workload in workloads]
     names = [path.name for path in paths] if len(paths) == 1 else labels(paths)
     reports = []

@@ -70,7 +70,7 @@ def _share(result: CellResult) -> float:
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    """Return whether a cache served a small share or, if it is outdated, next to nothing."""
+    """Return whether a cache served a small share; if it is outdated, next to nothing."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
     return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 
@@ -87,7 +87,7 @@ def _reason(columns: Mapping[str, Sequence[CellResult]]) -> str:
 
 
 def _listed(columns: Mapping[str, Sequence[CellResult]]) -> str:
-    """Return the shares in words, joining columns with the same share."""
+    """Return the shares in words; columns with the same share are joined."""
     by_share = grouped(
         (_extremes(results), f"{column}{_lost(results)}") for column, results in columns.items()
     )

@@ -51,7 +51,7 @@ class MetricCharts:
     """The column that is drawn as the limit of the others, if there is one."""
 
     def bars(self) -> Iterator[Chart]:
-        """Yield a chart for each row of the tables that is not in a curve."""
+        """Yield a chart for each table row that is in no curve."""
         swept = {
             _key(result) for axis in SWEPT for group in self._swept(axis) for _, result in group
         }
@@ -194,7 +194,7 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater one beats significantly.  A curve has the
+    A circle marks the smallest number that no greater number beats significantly.  A curve has the
     colour of its first column.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
@@ -261,7 +261,7 @@ def _number(text: str) -> float | None:
 
 
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each row of the tables whose latencies were recorded.
+    """Yield a chart for each table row that has recorded latencies.
 
     If there was an operation, yield a chart for each column instead, with a line for each phase.
     """

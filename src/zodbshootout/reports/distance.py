@@ -89,7 +89,7 @@ def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
 
 
 def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
-    """Return a page's section on distance, which is empty if no storage makes round trips."""
+    """Return a page's section on distance; it is empty if no storage makes round trips."""
     tables = list(tables_of_times(cells))
     charts = list(distance_charts(cells, columns))
     notes = list(distance_notes(cells)) if tables else []
@@ -120,7 +120,7 @@ def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield each requested round-trip time, and the mean of those that the machine delivered."""
+    """Yield each requested round-trip time, with the mean time that the machine delivered."""
     metadata = [run.get_metadata() for run in result.runs]
     for key, rtt in result.metadata.items():
         if match := _RTT_KEY.fullmatch(key):

@@ -31,10 +31,9 @@ ROOM_FOR_FIGURES = 1.5
 """The length of an axis, as a multiple of its longest bar, that leaves room for figures."""
 HEIGHT = 220
 WIDTH = 420
-"""The width of a chart in a picture, in pixels; on a page, it is as wide as its container."""
+"""The width of a chart in a picture, in pixels; on a page, a chart is as wide as its container."""
 ROOM = 1.3
-"""The end of an axis of rates, as a multiple of the highest rate; intervals beyond it get arrows.
-"""
+"""The end of an axis of rates, as a multiple of the highest rate; an arrow marks what is beyond."""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
@@ -42,7 +41,7 @@ SHORTEST = 1e-9
 WIDE = 1000.0
 """If the ends of an axis have at least this ratio, only powers of ten have ticks."""
 NEARLY_EQUAL = (0.97, 1.03)
-"""The ends of the axis of a history if all of its ratios are between these."""
+"""The axis of a history extends at least from the first to the second of these ratios."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"

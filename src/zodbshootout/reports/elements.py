@@ -81,7 +81,7 @@ class Table:
     words: frozenset[str] = frozenset()
     """The columns that hold words rather than numbers."""
     percentile: str = ""
-    """The percentile, if a page has a table for each and shows one of these at a time."""
+    """The percentile in the table, if any; a page shows the tables of one percentile at a time."""
 
     @property
     def has_dashes(self) -> bool:
@@ -108,7 +108,7 @@ class ChartKind(Enum):
     CURVES = "curves"
     """A line for each column, over a parameter."""
     STACKS = "stacks"
-    """A bar for each column, which consists of parts."""
+    """A bar of several parts for each column."""
     PERCENTILES = "percentiles"
     """A line for each column, over the fraction of iterations that took longer."""
     GROUPS = "groups"

@@ -1,4 +1,4 @@
-"""Footnotes: the reasons for missing figures, and warnings about others."""
+"""Footnotes: the reasons for missing figures, and warnings about other figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResult
 
 NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
-"""The note on dashes without a numbered note."""
+"""The note on dashes that have no numbered note."""
 OVERLOADED = "cannot keep up: the queue grows as long as the load lasts, so no latency can be given"
 """The note on a cell whose iterations cannot be done at the rate at which they are to start."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}

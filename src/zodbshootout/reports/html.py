@@ -1,4 +1,4 @@
-"""A page with charts that can be filtered, which needs nothing but a browser."""
+"""A page with charts that the reader can filter; it needs nothing but a browser."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""A note mentions a fraction of a phase that no slice observed if it is at least this large."""
+"""If no slice observed at least this fraction of the time, a note says so."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:

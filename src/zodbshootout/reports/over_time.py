@@ -128,7 +128,7 @@ def _part(times: float) -> str:
 
 
 def _described(trends: Sequence[tuple[Trend, str]]) -> str:
-    """Describe trends of one kind, of which the first is the greatest, with their places."""
+    """Describe trends of one kind, with their places; the first trend is the greatest."""
     (first, place), *others = trends
     since, end = ("during each run", "its") if first.within_runs else ("with time", "the")
     more = "".join(f", {_digits(trend.times)} times{where}" for trend, where in others)
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return the chart of a row's values over the time since its start, or within its runs."""
+    """Return the chart of a row's values over the time since the first run began, or each run."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:
@@ -184,7 +184,7 @@ def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield the start of each slice within its run, and its value; both are means over runs."""
+    """Yield the start of each slice within its run, and the slice's value, as means over runs."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
@@ -243,7 +243,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
 
 
 def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield a table for each row that was measured with ``--for`` and each quantity."""
+    """Yield tables, one for each quantity, of each row that was measured with ``--for``."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
@@ -296,7 +296,7 @@ def _entry(part: CellResult | None, metric: Metric) -> Entry:
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each row that was measured with ``--for`` and each quantity."""
+    """Yield charts, one for each quantity, of each row that was measured with ``--for``."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
         for metric in QUANTITIES:
             if points := [point for cell in row for point in _points(*cell, metric)]:

@@ -42,7 +42,7 @@ def by_distance(comparison: Comparison) -> list[Comparison]:
 
 
 def sentence(comparison: Comparison, base: str, new: str) -> str:
-    """Compare the column *new* with *base*, at one distance; return "" if no ratio is known.
+    """Return the sentence that compares *new* with *base* at one distance, "" without ratios.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
     only if all of them differ significantly in the same direction, so that the mean hides nothing.
@@ -108,7 +108,7 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
 
 
 def alike(pair: Pair) -> str:
-    """Return the words for a difference that is not significant, or for none at all."""
+    """Return the words for a difference that is not significant, or for no difference at all."""
     ratio = pair.speed.inverse if pair.base.cost else pair.speed
     if ratio.is_exact:
         return pair.verdict.value if ratio.log.mean else "equal"

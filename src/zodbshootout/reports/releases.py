@@ -89,17 +89,14 @@ class Releases:
         return replace(table, columns=titles, rows=rows, title="Release")
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step of times and of exact costs, or one that there is none.
-
-        With *all_costs*, inexact costs have lines, too.
-        """
+        """Yield a line for each step; steps of inexact costs count only with *all_costs*."""
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.series and not steps:
             yield NO_STEP
 
     def largest(self) -> list[str]:
-        """Return sentences on the steps of times, the largest first, or one if there are none."""
+        """Return sentences on the steps of times, the largest first; if there are none, say so."""
         steps = [step for step in self.steps if not step.pair.base.cost]
         steps.sort(key=lambda step: -abs(step.pair.speed.log.mean))
         return _sentences(steps) or [NO_STEP] * bool(self.series)
@@ -228,7 +225,7 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
 
 
 def change(pair: Pair, since: str = "") -> str:
-    """Describe a change in words that follow a cell's name; *since* may add a release."""
+    """Describe a change in words that follow a cell's name; *since* may name a release."""
     base, new, ratio = pair.base, pair.new, pair.speed
     if base.cost:
         before, now = (cost_text(base.cost, side.mean) for side in (base, new))

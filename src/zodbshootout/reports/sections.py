@@ -107,7 +107,7 @@ def whole_report(
 def _compared(
     result_sets: Sequence[ResultSet], baseline: str | None, footnotes: Footnotes
 ) -> Report:
-    """Return the contents that depend on the baseline; comparisons with it are the parts."""
+    """Return the contents that depend on the baseline; the parts are comparisons with it."""
     comparisons = comparisons_of_columns(result_sets, baseline)
     return replace(
         tables_and_notes(result_sets, footnotes, baseline=baseline),
@@ -265,10 +265,7 @@ def _no_ratio(
     results: Mapping[tuple[str, str, Parameters], CellResult],
     footnotes: Footnotes,
 ) -> Entry:
-    """Return the entry in place of a ratio of two *columns*: nothing, a reason or a dash.
-
-    The entry is empty if a column lacks the cell, and a dash if there are too few runs.
-    """
+    """Return the entry in place of a ratio of *columns*: empty if a cell is missing, else why."""
     for column in columns:
         result = results.get((column, first.cell.benchmark, first.cell.parameters))
         if result is None:

@@ -53,7 +53,7 @@ from zodbshootout.results.verdicts import Pair, rounds_needed
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
 VAGUE = 0.5
-"""Half the interval, as a fraction of the figure, above which a figure has only two digits."""
+"""A figure has only two digits if half of its interval is more than this fraction of it."""
 _MEANS = {"objects", "seconds"}
 """The metrics whose figures are means, so that they have intervals."""
 SLOW_HOST = 1.2
@@ -105,9 +105,9 @@ def tables_and_notes(
 ) -> Report:
     """Return a report with tables and notes.
 
-    There is a table for each combination of a crew, a kind of objects, and a word for what is
-    counted.  Figures of the metric :data:`OBJECTS` show their ratio to the column *baseline*, by
-    default the first.  Reports that share *footnotes* number these alike.
+    There is a table for each combination of a crew, a kind of objects, and what is counted, such as
+    transactions.  Figures of the metric :data:`OBJECTS` show their ratio to the column *baseline*,
+    by default the first.  Reports that share *footnotes* number these alike.
 
     :raises UserError: if no column has the title *baseline*
     """

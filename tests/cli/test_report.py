@@ -216,7 +216,7 @@ def test_other_commands_write_in_the_same_formats(
 def test_a_report_does_not_overwrite_results(out: Path, name: str) -> None:
     written(Path("other.json"), *EVERYTHING)
     before = Path(name).read_bytes()
-    message = f"zodbshootout: -o: {Path(name)} holds results or is read; name another file\n"
+    message = f"zodbshootout: -o: {Path(name)} holds results or is an input; name another file\n"
     assert outcome("report", out, "-o", name) == (2, "", message)
     assert Path(name).read_bytes() == before
 
@@ -226,5 +226,5 @@ def test_the_report_of_a_run_does_not_overwrite_results(out: Path) -> None:
     for name in ("out.json", "new.json"):
         status, _, stderr = outcome("x.conf", "add", "-c1", "-o", "new.json", "--report", name)
         assert (status, stderr.count("\n")) == (2, 1)
-        assert f"--report: {name} holds results or is read" in stderr
+        assert f"--report: {name} holds results or is an input" in stderr
     assert not Path("new.json").exists()

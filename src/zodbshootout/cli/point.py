@@ -75,7 +75,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
     """
     named = environments_of_words(words, releases_and_commits)
     if len(named) > 1:
-        raise UserError("--against: with --history it names the anchor; name one")
+        raise UserError("--against: with --history, it names the one anchor; give one value")
     machine, known = machine_facts(), read_anchor(directory)
     points = by_machine(read_points(directory)).get(str(machine["name"]), [])
     candidate = installed_packages(named)

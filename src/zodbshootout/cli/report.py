@@ -48,7 +48,7 @@ def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
     target = to_be_replaced(path)
     read = {Path(os.path.realpath(file)) for file in inputs}
     if target in read or holds_results(path):
-        raise UserError(f"{option}: {path} holds results or is read; name another file")
+        raise UserError(f"{option}: {path} holds results or is an input; name another file")
 
 
 def write_report(report: Report, path: Path, write: Write, option: str = "-o") -> None:

@@ -331,7 +331,7 @@ def test_a_listing_names_what_cannot_be_opened_and_fails() -> None:
     assert status == 3
     assert out.splitlines()[4].split() == ["add", "yes", "failed", "[1]"]
     assert "[1] b: failed: no ZEO server at localhost:1; start one there: runzeo -a " in out
-    assert "1 cell, measured until all figures are known within" in out
+    assert "1 cell, measured until all are known within" in out
     # What cannot be opened has no say in the number of clients.
     assert err.startswith("zodbshootout: 1 client instead of 2: FileStorage: only one DB")
 

@@ -372,7 +372,7 @@ def test_listing_measures_nothing(tmp_path: Path) -> None:
     assert ["Benchmark", "filestorage", "zeo", "sqlite", "memory"] in lines
     assert ["hot", "n/a", "[1]", "yes", "yes", "n/a", "[2]"] in lines
     assert "[1] filestorage, every benchmark: not supported: FileStorage: only one DB" in done.out
-    assert "14 cells, measured until all figures are known within 5 %, at most 1.9 minutes" in done.out
+    assert "14 cells, measured until all are known within 5 %, at most 1.9 minutes" in done.out
     assert list(tmp_path.rglob("*.json*")) == []
     assert left_behind(tmp_path) == []
 

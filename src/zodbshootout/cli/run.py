@@ -311,7 +311,7 @@ def _show_plan(plan: Plan, streams: Streams) -> int:
     cells = counted(runnable, "cell")
     if effort.precision:
         streams.say(
-            f"{cells}, measured until all figures are known within {100 * effort.precision:g} %, "
+            f"{cells}, measured until all are known within {100 * effort.precision:g} %, "
             f"{'about' if plan.assured_seconds else 'at most'} {minutes:.1f} minutes"
         )
     elif effort.duration:

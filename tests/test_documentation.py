@@ -146,7 +146,7 @@ def test_the_page_about_commits_documents_what_bisect_has_beside_the_options_of_
 
 def test_the_page_of_benchmarks_says_how_many_there_are() -> None:
     text = (DOCS / "benchmarks.rst").read_text(encoding="utf-8")
-    assert f"There are {len(benchmarks())}." in text
+    assert f"There are {len(benchmarks())} benchmarks." in text
 
 
 def test_the_configuration_page_lists_exactly_the_samples() -> None:

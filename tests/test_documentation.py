@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
@@ -9,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from configparser import ConfigParser
 from contextlib import nullcontext
 from pathlib import Path
@@ -147,6 +149,34 @@ def test_the_page_about_commits_documents_what_bisect_has_beside_the_options_of_
 def test_the_page_of_benchmarks_says_how_many_there_are() -> None:
     text = (DOCS / "benchmarks.rst").read_text(encoding="utf-8")
     assert f"There are {len(benchmarks())} benchmarks." in text
+
+
+def test_the_page_of_checks_quotes_messages_of_clients() -> None:
+    page = (DOCS / "checks.rst").read_text(encoding="utf-8").partition(".. list-table::")[2]
+    rows = re.findall(r"\* - (``.+?``)\n {6}- ", page, re.DOTALL)
+    quoted = [" ".join(quotation.split()) for quotation in re.findall("``(.+?)``", " ".join(rows))]
+    assert len(quoted) > 25
+    printed = list(messages(ROOT / "src" / "zodbshootout" / "client"))
+    unknown = [
+        part
+        for message in quoted
+        for part in re.split(r"\b[NM]\b|…|, of", message)
+        if not any(part.strip() in text for text in printed)
+    ]
+    assert unknown == []
+
+
+def messages(package: Path) -> Iterator[str]:
+    """Yield the strings in a package, with an ellipsis in place of each expression."""
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (
+                    part.value if isinstance(part, ast.Constant) else "…" for part in node.values
+                )
+                yield "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
 
 
 def test_the_configuration_page_lists_exactly_the_samples() -> None:

@@ -47,13 +47,20 @@ def refusing(function: Callable[..., Any], name: str, error: type[OSError]) -> C
     return refuse
 
 
+def replace(monkeypatch: pytest.MonkeyPatch, name: str, function: Any) -> None:
+    """Replace a function of :mod:`os` for a test."""
+    monkeypatch.setattr(os, name, function)
+    if sys.version_info < (3, 11):  # pathlib calls copies of these functions
+        monkeypatch.setattr(f"pathlib._NormalAccessor.{name}", staticmethod(function))
+
+
 @pytest.mark.parametrize(
     "option", ["-o", "--append", "--resume", "--report", "--profile", "--against"]
 )
 def test_an_inaccessible_directory_is_reported_in_one_line_with_status_2(
     option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "stat", refusing(os.stat, "secret", PermissionError))
+    replace(monkeypatch, "stat", refusing(os.stat, "secret", PermissionError))
     name = {"--report": "secret/a.html"}.get(option, "secret/a.json")
     status, out, err = outcome("x.conf", "add", "-c1", option, name)
     assert (status, out) == (2, "")
@@ -80,7 +87,7 @@ def test_an_unreadable_logging_file_is_reported_in_one_line_with_status_2(
 def test_commands_that_read_files_report_an_inaccessible_directory_too(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "stat", refusing(os.stat, "secret", PermissionError))
+    replace(monkeypatch, "stat", refusing(os.stat, "secret", PermissionError))
     status, _, err = outcome(*words)
     assert status == 2
     (line,) = err.splitlines()
@@ -128,7 +135,7 @@ def test_a_full_temporary_directory_is_reported_in_one_line(
         mkdir(path, *arguments, **more)
 
     mkdir = os.mkdir
-    monkeypatch.setattr(os, "mkdir", full)
+    replace(monkeypatch, "mkdir", full)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     status, _, err = outcome("x.conf", "add", "-c1", "--debug-single-value", *words)
     if what == "modules" and not words:

@@ -446,14 +446,16 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
             raise UserError(f"--define: {name} is given twice; separate its values by commas")
         definitions[name] = values
     if (given.against or given.history) and any(len(values) > 1 for values in definitions.values()):
-        raise UserError("--define has several values; give one with --against or --history")
+        raise UserError(
+            "--define has several values; with --against or --history it can have only one"
+        )
     return definitions
 
 
 def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
     if len(rtts) > 1 and (given.against or given.history):
-        raise UserError("--rtt has several times; give one with --against or --history")
+        raise UserError("--rtt has several times; with --against or --history it can have only one")
     if rtts and any(name == RTT for name, _ in given.define):
         raise UserError("--define rtt cannot be combined with --rtt; rename the definition")
     return rtts

@@ -70,7 +70,7 @@ def _share(result: CellResult) -> float:
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    """Return whether a cache served a small share; if it is outdated, next to nothing."""
+    """Return whether the cache served too few of the loads; an old cache may serve fewer."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
     return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 

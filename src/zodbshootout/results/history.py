@@ -303,7 +303,9 @@ def read_point(path: Path) -> Point:
         written = json.loads(path.read_text(encoding="utf-8"))
         number = written.pop(FORMAT_KEY)
         if number > FORMAT:
-            raise UserError(f"{path} was written by a later version of zodbshootout; update it")
+            raise UserError(
+                f"{path} was written by a later version of zodbshootout; update zodbshootout"
+            )
         packages = {
             role: {name: Package(**_known(Package, package)) for name, package in of_role.items()}
             for role, of_role in written.pop("packages").items()

@@ -171,8 +171,8 @@ class Change:
     smallest: float
     """The smallest trend that would have been detected, as a multiple of the time at the start."""
     factor: float
-    """The factor by which times at least grew or fell, with 95 % confidence; at most 1 if neither
-    is certain."""
+    """A lower bound, with 95 % confidence, of the factor by which times grew or fell; at most 1 if
+    neither is certain."""
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,10 @@ def loops_at_rate(parameters: Parameters) -> int:
 
 
 def min_seconds(parameters: Parameters) -> float:
-    """Return the minimum seconds of slices that a cell needs for an interval."""
+    """Return how many seconds of slices a cell needs, in all runs together, for an interval.
+
+    The result is 0 without a rate and a latency limit.
+    """
     if parameters.limit.percentile:
         return SEARCH_TIME
     if not parameters.rate:

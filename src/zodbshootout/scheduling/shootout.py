@@ -151,7 +151,7 @@ class Shootout:
         }
 
     def _blocks(self) -> list[list[Row]]:
-        """Return the blocks of rows that may take turns.
+        """Return the rows in blocks, which are measured in order; rows of a block may take turns.
 
         Rows with more objects in the database come later, because the database only grows.  Rows
         that zap contenders come first, because they destroy the data of other rows.

@@ -115,7 +115,7 @@ def test_define_gives_a_name_one_or_more_values() -> None:
         (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
         (["--define", "cache=1\n</zodb>"], "is not a value: it has to be one line of text"),
         (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),
-        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; give one"),
+        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; with --against"),
     ],
 )
 def test_an_invalid_definition_is_refused(words: list[str], message: str) -> None:

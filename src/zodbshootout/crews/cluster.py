@@ -57,13 +57,13 @@ class Cluster:
         return sum(rooms) if len(rooms) == len(self.workers) else None
 
     def logged(self) -> list[str]:
-        """Return the lines that the workers printed, if they were started for the run."""
+        """Return the lines that the workers printed; none if the run did not start the workers."""
         if self.log is None:
             return []
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def shares(self, size: int) -> list[range]:
-        """Return the numbers of each worker's clients, *size* in all, spread as evenly as possible.
+        """Spread *size* clients evenly over the workers; return the numbers of each one's clients.
 
         :raises Failed: if there is not enough room
         """

@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds for each client, besides ``NOTICE``, between the order to start and the start."""
+"""Seconds per client to add to ``NOTICE``, the seconds from the order to start to the start."""
 MAX_LATENESS = 0.25
 """The maximum number of seconds by which the lateness of clients extends a notice."""
 LATENESS_KEPT = 0.95
-"""The fraction of the extension of one notice that the next notice keeps."""
+"""The fraction of a notice's extension that the next notice keeps."""
 EMPTY_ITERATIONS = 5000
 """Iterations per client with which :meth:`Crew.sendable_rate` measures."""
 
@@ -46,9 +46,9 @@ class Crew(ABC):
         """The maximum number of a client's iterations in a stretch."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
-        """The numbers of each host's clients, by the host's name; empty if all clients are here."""
+        """The numbers of each host's clients, by the host's name; empty without Dask workers."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
-        """A function that returns the mean round-trip time so far, in seconds, by distance."""
+        """A function that returns the mean seconds of a round trip so far, for each distance."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""
@@ -61,10 +61,10 @@ class Crew(ABC):
 
     @abstractmethod
     def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
-        """Send an order to all clients, or only to the first; return their reports, in order."""
+        """Send an order to all clients, or only to the first; return a list of their reports."""
 
     def call(self, name: str, *args: Any, first_only: bool = False) -> list[Any]:
-        """Call a method of all clients, or only of the first; return the results, in order."""
+        """Call a method of all clients, or only of the first; return a list of the results."""
         return self.ask(Call(name, args), first_only=first_only)
 
     def leave(self) -> None:
@@ -115,8 +115,8 @@ class Crew(ABC):
 
         Each client numbers its iterations from *first* on; ``None`` continues the numbers of the
         previous call.  A client begins an iteration when the previous one has ended, unless there
-        is a *rate* of all clients together, in iterations a second.  At a rate, uncounted
-        iterations come first, unless the schedule *continues* that of the previous call.
+        is a *rate*: the iterations that all clients together begin in a second.  At a rate,
+        uncounted iterations come first, unless the call *continues* the previous call's schedule.
 
         Without *counts*, the iterations are not profiled, and a client that has finished does not
         keep the load up for the others.
@@ -176,7 +176,7 @@ class Crew(ABC):
 
 @dataclass
 class Sample:
-    """The measurements of a crew for one value: the sums of its stretches, in constant memory."""
+    """A crew's measurements for one value, summed over stretches to save memory."""
 
     clients: int
     start: float = 0.0
@@ -190,13 +190,13 @@ class Sample:
     shares: list[int] = field(default_factory=list)
     """Iterations of each client until the last client had done its counted ones."""
     on_clock: float = 0.0
-    """Seconds from a start until all clients had done counted iterations, summed over starts."""
+    """Seconds from a start to the end of the last counted iteration, summed over starts."""
     paused: float = 0.0
     """Seconds between iterations, up to the last counted one, summed over the clients."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """Iterations that came before the counted ones at a rate, or that kept the load up."""
+    """Iterations before the counted ones, if there is a rate, and those that kept the load up."""
     start_spread: float = 0.0
     """The largest number of seconds by which a client was late for a start."""
     start_delay: float = 0.0
@@ -205,7 +205,7 @@ class Sample:
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
     """The latencies by kind of iteration, if there are several kinds."""
     lags: Latencies | None = None
-    """The delays with which iterations began after they were due; ``None`` without a rate."""
+    """How long after their scheduled starts iterations began; ``None`` without a rate."""
     lag_growth: float = 0.0
     """Seconds by which the mean lag of later iterations exceeds the mean lag of earlier ones."""
     scheduled: float = 0.0

@@ -22,7 +22,7 @@ from zodbshootout.model.specification import Distance, Specification
 from zodbshootout.network.calibration import Calibration
 
 DRIFT = 1e-3
-"""Seconds per second by which two clocks may drift apart: NTP slews them by up to 0.05 %."""
+"""Seconds per second by which two clocks may drift apart: NTP slews each by up to 0.05 %."""
 ROUND_TRIPS = 10
 """The maximum number of requests for a host's time; the one with the shortest round trip counts."""
 LOW_UNCERTAINTY = 0.001
@@ -30,11 +30,11 @@ LOW_UNCERTAINTY = 0.001
 UNCERTAINTY_RATIO = 1.5
 """The multiple of the previous uncertainty at which further requests are unnecessary."""
 MAX_UNCERTAIN = 0.1
-"""The maximum uncertainty of a clock, and lateness of a client, as a fraction of a slice."""
+"""The maximum of a clock's uncertainty and of a client's lateness, as a fraction of a slice."""
 ATTEMPTS = 3
-"""The number of attempts at a slice, if each attempt exceeds :data:`MAX_UNCERTAIN`."""
+"""The maximum number of attempts at a stretch that does not exceed :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
-"""Seconds to wait until a host starts its processes; a lost worker never does."""
+"""Seconds to wait until a Dask worker starts a process for clients; a lost one never does."""
 LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
 """The methods of :class:`Leading` that the crew may call."""
 
@@ -62,7 +62,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class StartCrew:
-    """The order to the process on a host to start its part of a crew."""
+    """The order to start those clients of a crew that are on one host."""
 
     specification: Specification
     clients: Sequence[int] = ()
@@ -73,7 +73,7 @@ class StartCrew:
 
 @dataclass
 class Leading:
-    """The process that leads a host's clients, and passes orders on; clients end with *stack*."""
+    """Leads a host's clients, and passes orders on; the clients end when *stack* is closed."""
 
     stack: ExitStack
     crew: Crew | None = None
@@ -91,7 +91,7 @@ class Leading:
         return _latencies_together(reports) if isinstance(order, Stop) else reports
 
     def delivered(self) -> Mapping[Distance, float]:
-        """Return the mean round-trip time, in seconds, of each distance so far."""
+        """Return the mean seconds of a round trip so far, for each distance."""
         assert self.crew is not None
         return self.crew.delivered()
 
@@ -101,7 +101,7 @@ class Leading:
 
 
 def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge the latencies of all reports into the first report; the crew adds them up anyway."""
+    """Merge the latencies of all reports into the first; the crew sums latencies anyway."""
     together = Latencies()
     for stretch in stretches:
         together.merge(stretch.latencies)
@@ -119,8 +119,8 @@ class ClientGroup:
     host: str
     """The host's name in messages."""
     actor: Any
-    """The host's end of the connection.  ``ask(call)`` returns a future of the answer of
-    :class:`Leading`, or of a :class:`Failure`; ``now()`` returns a future of the host's time."""
+    """The host's end of the connection.  ``ask(call)`` returns a future, whose result is the answer
+    of :class:`Leading` or a :class:`Failure`; ``now()`` returns a future of the host's time."""
     clients: Sequence[int]
     calibrations: Mapping[float, Calibration] = field(default_factory=dict)
     """The calibrations of the host's relay, by round-trip time in seconds."""
@@ -178,7 +178,7 @@ class HostsCrew(Crew):
         self._answers(self._groups, [Call("leave")] * len(self._groups))
 
     def _delivered(self) -> dict[Distance, float]:
-        """Return the mean round-trip times over the hosts."""
+        """Return the mean seconds of a round trip on all hosts, for each distance."""
         of_hosts = self._answers(self._groups, [Call("delivered")] * len(self._groups))
         return {
             distance: fmean(delivered[distance] for delivered in of_hosts)

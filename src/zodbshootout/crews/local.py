@@ -37,7 +37,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class LocalCrew(Crew):
-    """Sends orders to its clients one by one; client *n* runs ``open_benchmark(n)``."""
+    """Sends orders to clients one by one; client *n* runs the result of ``open_benchmark(n)``."""
 
     watch: Callable[[], object] | None = None
     """A function that is called regularly while the crew waits; an exception ends the wait."""
@@ -113,7 +113,7 @@ class LocalCrew(Crew):
 
 
 class ProcessCrew(LocalCrew):
-    """Forks its clients, from a process that has not opened a database."""
+    """Forks clients from this process, which must not have opened a database."""
 
     def launch(self) -> None:
         self._processes: list[BaseProcess] = []
@@ -128,7 +128,7 @@ class ProcessCrew(LocalCrew):
 
     def _live(self, index: int, connection: Connection) -> None:
         # A fork copies the crew's ends of this pipe and of earlier clients' pipes.  While a copy is
-        # open, a client does not notice that the crew has closed its pipe.
+        # open, the client of that pipe does not notice that the crew has closed it.
         for inherited in self._connections:
             inherited.close()
         with connection:
@@ -249,7 +249,7 @@ class CrewPlan:
     clock: Clock = field(default_factory=SystemClock)
     profiler: Profiler = field(default_factory=Profiler)
     clients: Sequence[int] | None = None
-    """The numbers of the clients that run here; ``None`` for all of the crew."""
+    """The numbers of the clients that run here; ``None`` if all clients do."""
     watch: Callable[[], object] | None = None
     """The crew's :attr:`~LocalCrew.watch`."""
 
@@ -257,7 +257,7 @@ class CrewPlan:
     def started(self) -> Iterator[Crew]:
         """Start a crew, wait until all its clients are set up, and end it when the context ends.
 
-        Only a database in the memory of this process is filled here; others are filled before.
+        This fills a database in the memory of this process; any other must have been filled.
 
         :raises Failed: if a client fails
         """
@@ -274,7 +274,7 @@ class CrewPlan:
         if not shape.shared:
             return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         database = self._filled_database()
-        # After a failure clients may still use the database, and the process ends soon anyway.
+        # After a failure the database stays open: clients may use it, and the process ends soon.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         neighbours = Neighbours(len(here), here[0])
         open_shared = partial(self._benchmark, database, neighbours)
@@ -283,7 +283,7 @@ class CrewPlan:
         return crew
 
     def open_benchmark(self, index: int) -> Benchmark:
-        """Open a DB for the client that is number *index* here; return the client's benchmark."""
+        """Open a DB for the *index*-th client that runs here; return the client's benchmark."""
         return self._benchmark(self._filled_database(), None, index)
 
     @property
@@ -312,7 +312,7 @@ def plan_of(
     clients: Sequence[int] | None = None,
     watch: Callable[[], object] | None = None,
 ) -> CrewPlan:
-    """Return the plan of a cell's crew in this Python, or of some of its *clients*.
+    """Return the plan for running a cell's crew, or only these *clients* of it, in this Python.
 
     The clients' profiles go to the directory *profiles*, if it is given; *watch* is as in
     :class:`LocalCrew`.

@@ -1,7 +1,7 @@
 """Profile the clients while they are timed, or their whole process.
 
-cProfile follows a thread.  All greenlets run in one thread, and since Python 3.12 all threads share
-one profiler.  In both cases cProfile cannot distinguish clients, so the whole process is profiled.
+cProfile profiles one thread.  All greenlets run in one thread, and since Python 3.12 all threads
+share one profiler.  In both cases cProfile cannot distinguish clients, so it profiles the process.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ NO_ADDRESSES = "its configuration contains no address of a server"
 def relayed(
     storage: Storage, delays: Mapping[Address, Calibration]
 ) -> Iterator[tuple[Storage, Relay]]:
-    """Start a relay for a storage's servers; yield the storage with its routes, and the relay.
+    """Start a relay for a storage's servers; yield the storage with the new routes, and the relay.
 
-    *delays* has, for the address of each server, the calibration of the delay.
+    *delays* maps the address of each server to the calibration of the delay.
 
     :raises Failed: if the relay ends, or cannot replace a server
     """
@@ -92,9 +92,9 @@ def at_distance(
     distances: Mapping[Address, Distance],
     calibrations: Mapping[float, Calibration],
 ) -> Iterator[tuple[Storage, Relay | None]]:
-    """Start a relay for a storage's servers that have *distances*, if there are any.
+    """Start a relay for a storage's servers, and yield the storage to open instead, and the relay.
 
-    Yield the storage to open instead, and the relay.
+    Without *distances*, yield the same storage and ``None``.
 
     :param distances: the result of :func:`distances_of`
     :param calibrations: those of relays on this machine, by round-trip time in seconds
@@ -127,7 +127,10 @@ def distances_of(storage: Storage) -> dict[Address, Distance]:
 
 
 def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of a storage's servers, if a relay can replace all of them."""
+    """Return the addresses of a storage's servers, and whether each server belongs to a cache.
+
+    :raises Unsupported: if a relay cannot replace all servers
+    """
     addresses = addresses_of(storage)
     if not addresses:
         raise Unsupported(NO_ADDRESSES)
@@ -140,7 +143,7 @@ def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
 def _delivered(
     relay: Relay, distances: Mapping[Address, Distance], calibrations: Mapping[float, Calibration]
 ) -> dict[Distance, float]:
-    """Return the mean round-trip time, in seconds, of each distance so far."""
+    """Return the mean seconds of a round trip so far, for each distance."""
     lateness = grouped(zip(distances.values(), relay.lateness().values()))
     return {
         distance: calibrations[distance.rtt].delivered(routes)
@@ -150,7 +153,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of single iterations, or only of two if both have the same traffic."""
+    """The traffic of single iterations: of two in succession if it was the same, else of more."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """Traffic with databases under ``False``, with servers of a cache under ``True``."""
@@ -186,7 +189,7 @@ def count(specification: Specification) -> Counts:
 
 
 def _iteration(crew: Crew, relay: Relay) -> dict[Address, Traffic]:
-    """Have the crew do an iteration; return the traffic by the address of its route."""
+    """Have the crew do an iteration; return the traffic of each route, by the route's address."""
     before, after = crew.single(relay.counts)
     return {route: after[route] - before[route] for route in after}
 

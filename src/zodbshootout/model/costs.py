@@ -14,12 +14,12 @@ SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 
 
 OF_TRAFFIC = 0.03
-"""The relative difference that object IDs may cause in bytes sent: some protocols send digits."""
+"""The relative difference in bytes that object IDs may cause: some protocols send their digits."""
 PAGES = 4 * 4096.0
 """The bytes by which writes of equal iterations may differ, because disks write whole pages."""
 ARENAS = 3e6
-"""The bytes by which the memory of equal processes may differ, because not all prepare equally
-many iterations at once."""
+"""The bytes by which the memory of equal processes may differ, because one may prepare more
+iterations at once."""
 
 Metadata = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class Cost:
     name: str
     """The cost's name on the command line."""
     key: str
-    """The cost's key in metadata, for one number or, separated by spaces, one for each value."""
+    """The key of one number in metadata, or of a number for each value, separated by spaces."""
     title: str
     """The cost's title in tables."""
     unit: str = SECONDS
@@ -41,9 +41,9 @@ class Cost:
     """Whether the cost is known for private servers only."""
 
     grain: float = 0.0
-    """The absolute difference below which contenders count as equal."""
+    """The absolute difference up to which contenders count as equal."""
     slack: float = 0.0
-    """The relative difference below which contenders count as equal."""
+    """The relative difference up to which contenders count as equal."""
     derive: Callable[[Metadata], Sequence[float] | None] | None = None
     """A function that computes the values from a run's metadata, if they are not recorded."""
 
@@ -67,7 +67,7 @@ def _recorded(metadata: Metadata, key: str) -> Sequence[float] | None:
 
 
 def _amplification(metadata: Metadata) -> Sequence[float] | None:
-    """Return the bytes that client and private servers wrote per byte of stored objects.
+    """Return, for each value, the bytes that client and private server wrote per stored byte.
 
     The size of an object is that of ``--object-size``, so there is no figure for replays.
     """

@@ -11,7 +11,7 @@ _SUB_BUCKET_BITS = 11
 
 @dataclass
 class Latencies:
-    """Latencies as counts in buckets, which merge by addition and take bounded memory.
+    """Latencies, counted in buckets, so that they merge by addition and take bounded memory.
 
     The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
     one for each nanosecond up to 2,048, and 1,024 for each further power of two.
@@ -23,7 +23,7 @@ class Latencies:
     """The duration of the longest iteration, in seconds."""
 
     def record(self, durations: Iterable[float], size: int = 1) -> None:
-        """Add *size* iterations for each of *durations*, which are in seconds."""
+        """Add batches of *size* iterations; *durations* are the seconds that each batch took."""
         counts = self.counts
         for duration in durations:
             nanoseconds = max(1, int(duration / size * NANOSECONDS))

@@ -54,7 +54,7 @@ class Failure:
     invalidates_results: bool = False
     """Whether data are wrong, so that the figures of earlier runs are unreliable, too."""
     section_line: int | None = None
-    """The faulty line of the contender's section, 0 if unknown; ``None`` for other failures."""
+    """The faulty line of the contender's section, 0 if unknown; ``None`` if the section is good."""
 
 
 class Failed(Exception):  # noqa: N818

@@ -1,8 +1,8 @@
 """The table of a cell's parameters: what each is called, and how it is written and read.
 
-A new parameter is an attribute of :class:`~zodbshootout.model.specification.Parameters` and a line
-here, which gives it a key in the metadata of results, a column in CSV and JSON, and the name by
-which ``compare --ignore`` knows it.
+A new parameter needs an attribute of :class:`~zodbshootout.model.specification.Parameters` and a
+line here.  The line gives the parameter a key in the metadata of results, a column in CSV and JSON,
+and the name that ``compare --ignore`` takes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Parameter:
     def read(self, plain: Any) -> Any:
         """Return the value that :meth:`written` turned into *plain*.
 
-        :raises ValueError, TypeError: if *plain* stands for no value
+        :raises ValueError, TypeError: if *plain* is not such a value
         """
         default = self.default
         if isinstance(default, LatencyLimit):
@@ -136,7 +136,7 @@ SWEPT = (CLIENTS, OBJECTS, SIZE, RATE, MIN_OBJECTS)
 
 
 def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Parameters:
-    """Return *parameters* with some *values* replaced."""
+    """Return *parameters* with new *values* for some of them."""
     for one, value in values.items():
         outer, dot, inner = one.attribute.partition(".")
         part = replace(getattr(parameters, outer), **{inner: value}) if dot else value

@@ -20,7 +20,7 @@ COMPRESSIBILITY = 0.5
 """The default share of the content that compression removes.
 
 LevelDB's and RocksDB's benchmarks write values that compress to about half of their size (LevelDB's
-README, "Performance").  From English text, Debian's licences, zlib removed 35 % in pieces of 300
+README, "Performance").  Of English text (Debian's licences), zlib removed 35 % in pieces of 300
 bytes, 49 % in pieces of 999 bytes and 62 % in pieces of 10000 bytes.
 """
 
@@ -283,7 +283,7 @@ class Parameters:
     crew: CrewShape
     """The clients."""
     objects: int = 1000
-    """Objects that each client writes or reads per iteration; 0 if it uses none."""
+    """Objects that each client writes or reads per iteration; 0 if the benchmark uses none."""
     object_size: int = 300
     """Bytes per stored object record."""
     mapping: MappingType = MappingType.PERSISTENT_MAPPING
@@ -307,7 +307,7 @@ class Parameters:
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""
-    """The contender to which the objects belong; contenders of one database have separate ones."""
+    """The contender to which the objects belong.  Contenders of one database share no objects."""
     workload: ReplayedWorkload = ReplayedWorkload()
     """The workload to replay, if the benchmark replays one."""
     copied: CopiedData = CopiedData()
@@ -320,7 +320,7 @@ class Parameters:
     """The limit on latencies within which to search for the highest rate."""
     during: str = ""
     """The operation during which iterations at a rate are measured, such as ``pack``.  In a cell,
-    one of :data:`PHASES` precedes it, as in ``before pack``."""
+    one of :data:`PHASES` precedes the operation, as in ``before pack``."""
     rtt: float | None = None
     """The round-trip time in seconds, if a run measured at several distances.  Only reports set
     this; in files, the time is a part of the contender's name."""
@@ -350,7 +350,7 @@ class Interpreter:
     sees_ours: bool = False
     """Whether this is the command's own Python, which finds the same modules."""
     gevent: bool = False
-    """Whether clients are greenlets, so that gevent patches the Python if it is installed there."""
+    """Whether clients are greenlets, so that gevent, if installed, patches the Python."""
 
 
 def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -360,7 +360,7 @@ def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that make a program of *interpreter* find that Python's modules first."""
+    """Return *environment* for *interpreter*, whose ``modules`` come first on the module path."""
     variables = environment if interpreter.sees_ours else for_another_python(environment)
     paths = [interpreter.modules, variables.get("PYTHONPATH", "")]
     return {**variables, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

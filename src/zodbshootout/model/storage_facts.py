@@ -15,11 +15,11 @@ class Sharing(enum.Enum):
     """How many DBs can share the data of a storage, from most to fewest."""
 
     CONCURRENT = "any number of DBs at once"
-    """As the data of a server."""
+    """Like the data of a server."""
     EXCLUSIVE = "one DB at a time"
-    """As the data of a FileStorage."""
+    """Like the data of a FileStorage."""
     VOLATILE = "one DB, until it is closed"
-    """As the data of a MappingStorage."""
+    """Like the data of a MappingStorage."""
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
@@ -37,7 +37,7 @@ class Durability(enum.Enum):
     IN_MEMORY = "in memory"
     """All transactions are lost, at the end of the process at the latest."""
     UNKNOWN = "unknown"
-    """Nothing is known about it."""
+    """Nothing is known about their fate."""
 
 
 Promise = tuple[Durability, str]
@@ -81,7 +81,7 @@ class CacheUse:
     misses: int | None
     """Loads that the cache could not serve; ``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The maximum number of hits from opening a connection without loading a record."""
+    """The maximum number of hits that the opening of a connection causes, before any load."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the hits and misses since *earlier*."""
@@ -110,7 +110,7 @@ class DiskSize:
 
     @property
     def data(self) -> int | None:
-        """Bytes of records and blobs, or ``None`` if :attr:`records` is."""
+        """Bytes of records and blobs, 0 for unknown blobs; ``None`` if :attr:`records` is."""
         return None if self.records is None else self.records + (self.blobs or 0)
 
     def __add__(self, other: DiskSize) -> DiskSize:
@@ -223,7 +223,7 @@ class StorageInfo:
     python: Mapping[str, str] = field(default_factory=dict)
     """The Python that opened the storage, as pyperf's metadata describe it."""
     modules: tuple[str, ...] = ()
-    """The modules that were loaded once the storage was open."""
+    """The modules that are loaded when the storage is open."""
     corrections: tuple[str, ...] = ()
     """The workarounds for flaws of the released package, each in a few words."""
     persistent_cache: str = ""

@@ -36,7 +36,7 @@ class Period:
 
 @dataclass
 class Used:
-    """The use of the machine by several processes; memory is the highest peak of any of them."""
+    """The use of the machine by several processes; the memory is that of the largest process."""
 
     cpu: float = 0.0
     helpers: float = 0.0
@@ -50,7 +50,7 @@ class Used:
             self._add_process(list(group))
 
     def _add_process(self, threads: list[Period]) -> None:
-        # A process's counters only grow: its period is from the first start to the last end.
+        # Counters only grow, so a process's period is from the first start to the last end.
         def grown(name: str) -> float:
             after = max(getattr(period.after, name) for period in threads)
             before = min(getattr(period.before, name) for period in threads)

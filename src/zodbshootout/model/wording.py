@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with a noun, in the plural unless it is 1: ``3 runs``."""
+    """Return a number with a noun, which is in the plural unless the number is 1: ``3 runs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

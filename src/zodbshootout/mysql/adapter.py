@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version of MySQL as which MariaDB is reported; RelStorage's SQL for it works in MariaDB."""
+"""The MySQL version reported for MariaDB, in which RelStorage's SQL for that version works."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(
@@ -54,7 +54,7 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
     """A detector that reports MariaDB to RelStorage as MySQL 5.7, and MySQL unchanged."""
 
     server_version: str | None = None
-    """The version that the server itself reports; ``None`` until the server was asked."""
+    """The version that the server itself reports; ``None`` until the server has been asked."""
 
     def _fetch_version_from_server(self, cursor: Any) -> str:
         version = self.server_version = str(super()._fetch_version_from_server(cursor))
@@ -69,7 +69,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's; known once a version was detected."""
+        """Whether ``object_state`` differs from RelStorage's; known once the version is."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property

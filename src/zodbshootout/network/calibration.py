@@ -28,7 +28,7 @@ LEAST_TOLERANCE = 30e-6
 """The smallest tolerance, in seconds."""
 TRIES = 3
 CLOSE_ENOUGH = LEAST_TOLERANCE / 2
-"""The error in seconds below which a correction is not improved."""
+"""The error in seconds below which a correction is not improved further."""
 MOST_EARLY = 200e-6
 """The maximum correction in seconds; longer delays have another cause."""
 SECONDS = 0.6
@@ -43,7 +43,7 @@ class Calibration:
     rtt: float
     """The requested round-trip time in seconds."""
     early: float
-    """The correction: by how many seconds less than half of *rtt* each chunk is held back."""
+    """The correction in seconds: the relay holds each chunk back for *rtt* / 2 - *early*."""
     p10: float
     """The 10th percentile of the delivered times, in seconds; other programs hardly affect it."""
     p50: float
@@ -55,7 +55,7 @@ class Calibration:
         return is_within(self.p50, self.rtt)
 
     def delivered(self, routes: Sequence[Lateness]) -> float:
-        """Return the mean round-trip time, in seconds, on *routes*, given their lateness."""
+        """Return the mean round-trip time, in seconds, on routes with the lateness in *routes*."""
         chunks = sum(route.chunks for route in routes)
         late = sum(route.mean * route.chunks for route in routes)
         return self.p50 + late / chunks - self.lateness.p50 if chunks else self.p50
@@ -67,7 +67,7 @@ def is_within(delivered: float, rtt: float) -> bool:
 
 
 def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
-    """Calibrate a relay on this machine for round-trip times, which are the result's keys.
+    """Calibrate a relay on this machine for each round-trip time; return the results by time.
 
     :raises OSError: if the relay cannot be started
     :raises RelayError: if the relay ends or does not answer

@@ -1,7 +1,7 @@
 """The relay: a program that copies, counts and delays bytes between clients and servers.
 
-For each *route* the relay listens in place of a server.  Each chunk is stamped on arrival and sent
-half a round-trip time later, in order, in both directions.  If a request was sent late, its answer
+For each *route* the relay listens in place of a server.  In both directions, it sends each chunk
+half a round-trip time after the chunk's arrival, in order.  If a request was sent late, its answer
 is sent earlier by the same time.  The relay inspects and drops no chunks, and limits no bandwidth.
 
 The relay's owner writes orders to the relay's standard input, each as a JSON array on a line, and
@@ -32,15 +32,15 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 Chunk = Union[bytes, memoryview, None]
-"""Bytes; an empty chunk at the end of all bytes; ``None`` if the peer reset the connection."""
+"""Bytes.  The last chunk is empty, or ``None`` if the peer has reset the connection."""
 CHUNK_SIZE = 1 << 16
 WINDOW = 4 << 20
 """The number of bytes in transit in one direction at which reading pauses."""
 LONGEST_SPIN = 0.0002
-"""The maximum number of seconds for which the relay polls before an instant, and does not sleep."""
+"""The maximum number of seconds before an instant in which the relay polls instead of sleeping."""
 SPIN_STEP = 2e-6
 PUNCTUAL_SHARE = 0.75
-"""The share of sleeps that should end before the chunk is due."""
+"""The share of sleeps that should end before the next chunk is due."""
 PR_SET_TIMERSLACK = 29
 SO_TIMESTAMPNS = 35
 """A Linux option that delivers bytes together with the time of their arrival."""
@@ -51,7 +51,7 @@ RESETTING = struct.pack("ii", 1, 0)
 
 @dataclass
 class Route:
-    """A server, the address where the relay listens in its place, and what was counted there."""
+    """A server, the listener that replaces it, and counts of the traffic between the two."""
 
     listener: socket.socket
     targets: Sequence[Any]
@@ -78,7 +78,7 @@ class Route:
 
 
 class End:
-    """One end of a connection, the client's or the server's, and the chunks on their way to it."""
+    """The client's or the server's end of a connection, and the chunks on their way to this end."""
 
     peer: End
 
@@ -123,7 +123,7 @@ class End:
 
 
 class Loop:
-    """The loop that waits for bytes, for orders and for chunks to become due."""
+    """The loop that waits until bytes or an order arrive, or a chunk is due."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
@@ -140,7 +140,7 @@ class Loop:
 
         :param target: a host and a port, or the path of a Unix socket
         :param rtt: the round-trip time in seconds
-        :param early: by how many seconds less than half of *rtt* each chunk is held back
+        :param early: the correction in seconds: each chunk is held back for *rtt* / 2 - *early*
         :param directory: where to create the socket that replaces a Unix socket of the same name
         :raises OSError: if the host is unknown, or the relay cannot listen
         """
@@ -163,7 +163,7 @@ class Loop:
     def counts(self) -> list[list[int]]:
         """Return trips, bytes sent, bytes received and connections of each route.
 
-        Everything that has arrived is counted, unless it waits for a peer that does not read.
+        All bytes that have arrived count, unless :data:`WINDOW` has made the loop pause reading.
         """
         reading = selectors.EVENT_READ
         while ready := [key for key, events in self.selector.select(0) if events & reading]:
@@ -199,7 +199,7 @@ class Loop:
                 (self._send if end.is_connected else self._connect)(end)
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for something, or until shortly before the next instant; return what is ready."""
+        """Wait for an event, or until shortly before the next instant; return the events."""
         if not self._instants:
             return self.selector.select()
         start = self.clock()
@@ -250,7 +250,7 @@ class Loop:
             self._receive(end)
 
     def _connect(self, end: End) -> None:
-        """Connect to the next address of a server; after the last one, reset the client."""
+        """Connect to the next address of a server; reset the client if all have failed."""
         for family, kind, protocol, _, address in end.targets:
             if end.socket is not None:
                 end.socket.close()

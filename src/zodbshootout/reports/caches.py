@@ -13,7 +13,7 @@ from zodbshootout.results.result import CellResult
 SMALL_SHARE = 0.9
 """If a cache served less than this share of the loads that it could serve, a note asks why."""
 NEXT_TO_NOTHING = 0.01
-"""If an outdated cache served less than this share, it counts as having served nothing."""
+"""The same share for an outdated cache, which cannot serve objects that have changed."""
 
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _share(result: CellResult) -> float:
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
-    """Return whether the cache served too few of the loads; an old cache may serve fewer."""
+    """Return whether, in any result, the cache served fewer loads than expected."""
     limits = (NEXT_TO_NOTHING if _is_old(result) else SMALL_SHARE for result in results)
     return any(_share(result) < limit for result, limit in zip(results, limits, strict=True))
 
@@ -101,7 +101,7 @@ def _extremes(results: Sequence[CellResult]) -> str:
 
 
 def _lost(results: Sequence[CellResult]) -> str:
-    """Return how often a persistent cache served nothing, unless that is always or never."""
+    """Return how often a persistent cache served nothing; empty if it always or never did."""
     lost, openings = (
         sum(total(result, name) or 0.0 for result in results)
         for name in ("openings_without_hits", "iterations")

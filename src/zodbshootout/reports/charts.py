@@ -246,7 +246,7 @@ def _chart_over_values(
 
 
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
-    """Return the first result that no later one beats significantly, ``None`` if it is the last."""
+    """Return the first result that no later one beats significantly; ``None`` for the last one."""
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]
         if Verdict.FASTER not in verdicts(ratios):

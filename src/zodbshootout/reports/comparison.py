@@ -86,7 +86,7 @@ class ColumnComparison:
 def comparisons_of_columns(
     result_sets: Sequence[ResultSet], baseline: str | None = None
 ) -> list[ColumnComparison]:
-    """Compare columns that share cells; *baseline* is the title of a column.
+    """Compare columns that share cells; *baseline* is the title of the column to compare with.
 
     See :func:`~zodbshootout.results.verdicts.pairs_to_compare`.
     """
@@ -196,8 +196,8 @@ def _obstacle(pair: Pair, base: str, new: str) -> str:
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    A pair is left out if more runs would not help, because a side takes longer with time, or cannot
-    be made, because the clients have ended.
+    A pair is left out if a side takes longer with time, so that more runs would not help, or if the
+    clients have ended, so that there can be no more runs.
     """
     needed = [
         pair
@@ -288,8 +288,8 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
 def _by_importance(differences: Sequence[str]) -> list[str]:
     """Sort differences; minor ones, which hardly explain different figures, come last.
 
-    Paths that the harness chose are minor.  So are, if the storages differ in kind, the section
-    types and the settings that only one side has.
+    Paths that the harness chose are minor.  If the storages differ in kind, the section types and
+    the settings that only one side has are minor, too.
     """
     differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
 

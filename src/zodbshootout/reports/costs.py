@@ -80,7 +80,7 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
 
 def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each cost; each benchmark in it has a bar for each contender.
+    """Yield a chart for each cost, in which each benchmark has a bar for each contender.
 
     Each bar is scaled to the longest bar of the same benchmark.
     """

@@ -86,7 +86,7 @@ def _releases(results: ResultSet) -> dict[str, str]:
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
-    """Return the steps of speed by cell, but not those of latencies at a rate."""
+    """Return the steps by cell, without those of costs and of latencies at a rate."""
     figures = [(step.pair.new, step) for step in results.changes]
     return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
 

@@ -48,7 +48,7 @@ DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times of estimates, in seconds: local, in a data centre, in a city, in a country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""If a run has over this many times the round trips of another, requests must overlap."""
+"""If an iteration has over this many times another one's round trips, requests must overlap."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -142,7 +142,7 @@ def crossings(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def measured_crossings(cells: Sequence[Columned]) -> list[str]:
-    """Return :func:`crossings` if contenders were measured at several round-trip times."""
+    """Return the crossings, unless they are estimated."""
     return list(crossings(cells)) if _are_measured(cells) else []
 
 
@@ -188,8 +188,8 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
 def trips_of(result: CellResult) -> float | None:
     """Return the round trips of an iteration, 0 without servers, ``None`` if unknown.
 
-    Round trips to cache servers count, as if these were as far away as the database.  If the number
-    varies because requests overlap, the highest one is returned.
+    Round trips to cache servers count, as if these were as far away as the database.  If requests
+    may overlap, the result is the highest number.
     """
     counted = _counted(result)
     if not counted:
@@ -204,7 +204,7 @@ def _counted(result: CellResult) -> list[float]:
 
 
 def _overlaps(result: CellResult) -> bool:
-    """Return whether requests are sent while others are under way."""
+    """Return whether requests may be sent while others are under way."""
     counted = _counted(result)
     varies = bool(counted) and max(counted) > OVERLAP * min(counted)
     return varies or result.cell.parameters.crew.size > 1
@@ -257,7 +257,7 @@ def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool
 
 
 def _up_to(near: CellResult) -> str:
-    """Return the prefix of an estimate that is an upper bound."""
+    """Return the prefix of an estimate; empty unless the estimate is an upper bound."""
     return "up to " if trips_of(near) and _overlaps(near) else ""
 
 
@@ -311,13 +311,13 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
 
 
 def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
-    """Yield the crossings whose whole interval is within the range of the points."""
+    """Yield the crossings with intervals in the range of the points; estimates may exceed it."""
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
             continue
         slope = (second.mean - first.mean) / (far - near)
         rtt = near - first.mean / slope
-        # Interpolate the error of the difference between the errors at both ends.
+        # The error at the crossing is interpolated from the errors at both ends.
         part = (rtt - near) / (far - near)
         width = math.hypot((1 - part) * first.half_width, part * second.half_width) / abs(slope)
         is_measured = len(curve) > 1

@@ -33,7 +33,7 @@ HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page, a chart is as wide as its container."""
 ROOM = 1.3
-"""The end of an axis of rates, as a multiple of the highest rate; an arrow marks what is beyond."""
+"""The end of an axis of figures, as a multiple of the highest figure."""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
@@ -111,7 +111,7 @@ def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
 
 
 def _limit(chart: Chart) -> float:
-    """Return the end of the axis of rates."""
+    """Return the end of the axis of the figures."""
     return ROOM * max(point.y for point in chart.points)
 
 

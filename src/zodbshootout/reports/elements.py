@@ -134,7 +134,7 @@ class Point:
     took longer, such as 100 for the 99th percentile.  For groups, the length of the bar as a
     fraction of the longest bar.  For releases, and points of a history, their number."""
     y: float
-    """Objects per second, or seconds."""
+    """The figure: a rate, seconds, a ratio or a cost."""
     text: str
     low: float | None = None
     high: float | None = None
@@ -177,7 +177,7 @@ class Chart:
     columns: Sequence[str]
     """Every column of the report, in order: a column has the same colour in all charts."""
     in_seconds: bool = False
-    """Whether the figures are times; otherwise they are rates."""
+    """Whether the figures are times in seconds."""
     ceiling: str | None = None
     """The column that is drawn as the limit of the others, if there is one."""
     x_logarithmic: bool = False
@@ -251,11 +251,11 @@ class Report:
     verdicts: Sequence[str] = ()
     """The conclusions, at most three sentences."""
     promises: Sequence[str] = ()
-    """The notes about differences between contenders that no figure shows."""
+    """The notes about differences that no figure shows."""
     matrix: Table | None = None
     """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""
-    """The contender with which others are compared; several names if originals differ."""
+    """The contender with which others are compared; several names if variants are among them."""
     alternatives: Sequence[Report] = ()
     """For each other baseline, the contents that depend on it, such as verdicts and matrix."""
 

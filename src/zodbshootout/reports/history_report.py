@@ -348,7 +348,7 @@ def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[st
 def atom(histories: Sequence[MachineHistory], page: str) -> str:
     """Return an Atom feed with an entry for each point that has verdicts.
 
-    *page* is the name of the history's page, which is beside the feed.
+    *page* is the name of the history's page, in the same directory as the feed.
     """
     ET.register_namespace("", ATOM)
     feed = ET.Element(f"{{{ATOM}}}feed")

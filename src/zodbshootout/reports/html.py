@@ -29,7 +29,7 @@ _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
 LATEST = 10
-"""The number of the latest points of a history that the table of a chart lists."""
+"""The number of latest points that the table of a history's chart lists."""
 SHADES = (0.5, 2.0)
 """The binary logarithms of the ratios at which the second and the third shade begin."""
 
@@ -94,7 +94,7 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes of all baselines, without those at the top, and a note on dashes."""
+    """Return the notes that all baselines share and the top lacks, and a note on dashes, if any."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
@@ -107,7 +107,7 @@ def _has_dashes(report: Report) -> bool:
 
 
 def _footnote(note: str) -> str:
-    """Return the anchor of a note that entries refer to."""
+    """Return the anchor of a note that entries refer to; empty for other notes."""
     if note == NO_FIGURE:
         return "no-figure"
     numbered = re.match(r"\[(\d+)\] ", note)

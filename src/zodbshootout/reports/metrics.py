@@ -126,7 +126,7 @@ def per_iteration(result: CellResult, name: str) -> float | None:
 
 
 def hit_rate(result: CellResult, loads: str = "loads") -> float | None:
-    """Return the share of loads that the storage's cache served; *loads* names their count."""
+    """Return the share of loads that the storage's cache served; *loads* is a count's name."""
     hits, requests = (total(result, name) for name in ("storage_cache_hits", loads))
     # ZEO's cache also counts ZEO's own look-ups.
     return min(1.0, hits / requests) if hits is not None and requests else None

@@ -42,7 +42,7 @@ _OF_MEMORY = {
     "server_memory_bytes": "its server grows",
 }
 NOTEWORTHY_LOAD = 0.05
-"""The fraction of the processors' time above which a note mentions other programs that used it."""
+"""The fraction of processor time from which a note says that other programs used as much."""
 LISTED_STALLS = 3
 TELLING = 2.0
 """A cell is called steady only if a trend above this ratio would have been detected."""
@@ -146,7 +146,7 @@ def _digits(times: float) -> str:
 
 
 def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each row of the tables in which a contender takes longer with time."""
+    """Yield charts of the table rows in which a contender takes longer with time."""
     for row in rows_of(cell for cell in cells if cell[1].starts and cell[1].over_time is None):
         kinds = {result.trend.within_runs for _, result in row if result.trend}
         for within_runs in sorted(kinds):
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return the chart of a row's values over the time since the first run began, or each run."""
+    """Return a row's chart over the time since the first run began or, *within_runs*, each run."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:
@@ -209,7 +209,7 @@ def _key(metric: Metric) -> str:
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return tables of the cells that were measured with ``--for``, and a record of each run.
 
-    A table has about ten rows, each for several runs.
+    A table has at most ten rows, so that a row may stand for several runs.
     """
     cells = in_columns(result_sets)
     notes = list(trend_notes([cell for cell in cells if cell[1].over_time]))
@@ -280,7 +280,7 @@ def _size_of_parts(result: CellResult) -> int:
 
 
 def _in_parts(result: CellResult) -> dict[int, CellResult]:
-    """Return the runs of a result in about ten parts, by number."""
+    """Return the runs of a result in at most ten parts, by number."""
     size = _size_of_parts(result)
     return {
         number: replace(result, runs=result.runs[start : start + size])

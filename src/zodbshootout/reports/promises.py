@@ -1,4 +1,4 @@
-"""Differences between contenders that no figure shows: durability, sharing, places of servers."""
+"""What no figure shows: the contenders' durability, sharing, and places of servers."""
 
 from __future__ import annotations
 

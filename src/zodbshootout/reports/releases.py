@@ -62,7 +62,7 @@ class Releases:
         return [change for change in self.changes if change.is_significant]
 
     def title_of(self, column: str) -> str:
-        """Return the title of a column; for a release, return its contender and package."""
+        """Return the title of a column; in a series of releases, name the contender and package."""
         for results, series in self.series:
             if column in map(results.column, [series.contender, *series.releases]):
                 return f"{results.column(series.contender)} over {series.package}"

@@ -160,8 +160,8 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
         "lines on bars and bands around curves: 95 % confidence intervals": any(
             point.low is not None for _, point in drawn
         ),
-        "circle: the knee of a curve, from which on throughput rises less, or latency more; this "
-        "is the point farthest from the straight line between the ends of the curve": any(
+        "circle: the knee of a curve, after which throughput rises less, or latency more; the "
+        "knee is the point farthest from the straight line between the curve's ends": any(
             point.knee and ENOUGH not in chart.subtitle for chart, point in drawn
         ),
         f"dashed: {ceiling}": ceiling is not None,
@@ -171,7 +171,7 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
-    """Return the labels of the runs; without labels, list the files or, of one file, *columns*."""
+    """Return the labels of the runs or else their files; for only one file, list *columns*."""
     labels = [str(_first_metadata(results).get("label", "")) for results in result_sets]
     named = " and ".join(dict.fromkeys(filter(None, labels)))
     if named or not columns:
@@ -211,7 +211,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return the sentences *first*, then the verdicts; of many, the best and the worst."""
+    """Return the sentences *first*, then the verdicts: of many, only the best and the worst."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons
@@ -265,7 +265,7 @@ def _no_ratio(
     results: Mapping[tuple[str, str, Parameters], CellResult],
     footnotes: Footnotes,
 ) -> Entry:
-    """Return the entry in place of a ratio of *columns*: empty if a cell is missing, else why."""
+    """Return the entry in place of a ratio: empty if a cell is missing, else a reason or a dash."""
     for column in columns:
         result = results.get((column, first.cell.benchmark, first.cell.parameters))
         if result is None:

@@ -53,13 +53,13 @@ from zodbshootout.results.verdicts import Pair, rounds_needed
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
 VAGUE = 0.5
-"""A figure has only two digits if half of its interval is more than this fraction of it."""
+"""A figure has only two digits if half of its interval exceeds this fraction of the figure."""
 _MEANS = {"objects", "seconds"}
 """The metrics whose figures are means, so that they have intervals."""
 SLOW_HOST = 1.2
-"""A note names a host whose clients take at least this many times as long as all clients."""
+"""A note names a host whose clients take at least this many times the mean of all clients."""
 WARMING_UP = 1.2
-"""A note mentions first values of runs that are at least this many times the later values."""
+"""A note mentions runs whose first value is at least this many times the later values."""
 
 
 def tables_with_comparisons(

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from zodbshootout.model.outcome import Failed, Failure
 
 CONNECTING = 10.0
-"""Seconds to wait for another answer of a scheduler that has answered before."""
+"""Seconds to wait for a scheduler that has answered before."""
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,10 @@ class Crew(ABC):
 
     @abstractmethod
     def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
-        """Send an order to all clients, or only to the first; return a list of their reports."""
+        """Send an order to all clients, or only to the first; return reports in clients' order."""
 
     def call(self, name: str, *args: Any, first_only: bool = False) -> list[Any]:
-        """Call a method of all clients, or only of the first; return a list of the results."""
+        """Call a method of all clients, or only of the first; return results in clients' order."""
         return self.ask(Call(name, args), first_only=first_only)
 
     def leave(self) -> None:

@@ -141,7 +141,7 @@ class ClientGroup:
 
 
 class HostsCrew(Crew):
-    """Sends each order once to every host, and compares the host's clock with the clock here."""
+    """Sends each order once to every host, and compares each host's clock with the clock here."""
 
     def __init__(
         self, clock: Clock, groups: Sequence[ClientGroup], specification: Specification

@@ -176,7 +176,7 @@ class ProcessCrew(LocalCrew):
 
 
 class QueueChannel:
-    """A client's two queues: its own for orders, and the crew's for reports."""
+    """The queue of orders for one client, and the queue of reports for the crew."""
 
     def __init__(self, index: int, reports: queue.Queue[tuple[int, Any]]) -> None:
         self.orders: queue.Queue[Any] = queue.Queue()

@@ -153,7 +153,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of single iterations: of two in succession if it was the same, else of more."""
+    """The traffic of single iterations: of two successive ones if they agree, otherwise of more."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """Traffic with databases under ``False``, with servers of a cache under ``True``."""

@@ -233,7 +233,7 @@ class CopiedData:
 
 
 def exactly(number: float) -> str:
-    """Return a number with all of its digits, so that different numbers have different names."""
+    """Return a number with all of its digits, so that different numbers have different texts."""
     return repr(number).removesuffix(".0")
 
 

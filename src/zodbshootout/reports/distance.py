@@ -311,7 +311,10 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
 
 
 def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
-    """Yield the crossings with intervals in the range of the points; estimates may exceed it."""
+    """Yield the crossings whose interval is within the range of the points.
+
+    The interval of an estimated crossing may exceed the upper end of the range.
+    """
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
             continue

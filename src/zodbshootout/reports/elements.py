@@ -85,7 +85,7 @@ class Table:
 
     @property
     def has_dashes(self) -> bool:
-        """Whether a dash stands in place of a figure and has no numbered note."""
+        """Whether any figure is missing, with a dash that has no numbered note."""
         return any(
             entry.text == DASH and not entry.note and column not in self.words
             for row in self.rows
@@ -255,7 +255,7 @@ class Report:
     matrix: Table | None = None
     """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""
-    """The contender with which others are compared; several names if variants are among them."""
+    """The contender with which others are compared; if there are several, separated by commas."""
     alternatives: Sequence[Report] = ()
     """For each other baseline, the contents that depend on it, such as verdicts and matrix."""
 

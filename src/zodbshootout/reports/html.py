@@ -94,7 +94,7 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes that all baselines share and the top lacks, and a note on dashes, if any."""
+    """Return the notes that all baselines share, except those at the top; explain any dashes."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))

@@ -42,7 +42,7 @@ _OF_MEMORY = {
     "server_memory_bytes": "its server grows",
 }
 NOTEWORTHY_LOAD = 0.05
-"""The fraction of processor time from which a note says that other programs used as much."""
+"""If other programs used at least this fraction of the processors' time, a note says so."""
 LISTED_STALLS = 3
 TELLING = 2.0
 """A cell is called steady only if a trend above this ratio would have been detected."""
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return a row's chart over the time since the first run began or, *within_runs*, each run."""
+    """Return a row's chart over the time since the first run or, *within_runs*, each run began."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:

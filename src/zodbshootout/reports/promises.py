@@ -25,7 +25,7 @@ _Facts = Mapping[str, Mapping[str, Any]]
 
 
 def promises(cells: Sequence[Columned]) -> list[str]:
-    """Return a line for each kind of difference, and one about servers even if they are alike.
+    """Return a line for each kind of difference, and a line about servers, if there are any.
 
     Results of versions of zodbshootout that recorded no durability are left out.
     """

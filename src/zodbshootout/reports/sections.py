@@ -171,7 +171,10 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
-    """Return the labels of the runs or else their files; for only one file, list *columns*."""
+    """Return the labels of the runs.
+
+    Without labels, list the files or, if there is only one file, the *columns*.
+    """
     labels = [str(_first_metadata(results).get("label", "")) for results in result_sets]
     named = " and ".join(dict.fromkeys(filter(None, labels)))
     if named or not columns:

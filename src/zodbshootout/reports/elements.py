@@ -223,6 +223,7 @@ class Listing:
     caption: str
     """The line above the text."""
     text: str
+    """The lines, with line breaks between them."""
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,7 @@ def test_a_storage_without_an_iterator_cannot_be_copied() -> None:
 def test_a_storage_in_memory_cannot_be_copied() -> None:
     info = StorageInfo("MappingStorage", Sharing.VOLATILE)
     assert BENCHMARK_OF["copy"].refusal(info, OF_OBJECTS) == (
-        "MappingStorage: ZODB cannot copy transactions out of memory"
+        "MappingStorage: ZODB cannot copy transactions that are in memory"
     )
     assert BENCHMARK_OF["copy"].refusal(StorageInfo(read_only=True), OF_OBJECTS) is None
 

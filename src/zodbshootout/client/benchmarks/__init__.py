@@ -1,4 +1,4 @@
-"""The benchmarks, in the order in which they run.
+"""The benchmarks, in the order of the table.
 
 To add a benchmark, write a module in this package and name the module in ``_MODULES``, or register
 an entry point in the group ``zodbshootout.benchmarks`` in any other package.

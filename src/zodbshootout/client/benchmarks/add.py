@@ -13,7 +13,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 MAX_MAPPINGS = 128
-"""The maximum number of mappings to make in advance; a small pickle cache has room for these."""
+"""The maximum number of mappings to make in advance; even a small pickle cache holds that many."""
 MAX_OBJECTS = 50_000
 """The maximum number of objects to make in advance."""
 
@@ -30,7 +30,7 @@ class Add(Benchmark):
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if parameters.grown and parameters.crew.size > 1:
-            return "several clients that insert into one tree conflict; use -c 1 with --grown"
+            return "clients conflict if they insert into the same tree; use -c 1 with --grown"
         return super().refusal(info, parameters)
 
     @classmethod
@@ -106,7 +106,7 @@ class Add(Benchmark):
                     mapping = connection.get(oid)
                 except POSKeyError:
                     # Some in-memory storages remove unreachable objects at once, as packing does.
-                    # If a durable storage lacks an object without a pack, commits were lost.
+                    # If a durable storage that was not packed lacks an object, commits were lost.
                     if oid in referred_to or not collected:
                         raise
                     continue

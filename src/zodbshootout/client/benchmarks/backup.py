@@ -30,15 +30,15 @@ class Backup(Benchmark):
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:
         if info.sharing is Sharing.VOLATILE:
-            # Transactions of a MappingStorage lack the extension_bytes that others store.
-            return f"{info.storage_name}: ZODB cannot copy transactions out of memory"
+            # Transactions of a MappingStorage lack the extension_bytes that a FileStorage stores.
+            return f"{info.storage_name}: ZODB cannot copy transactions that are in memory"
         return super().refusal(info, parameters)
 
     def set_up(self) -> None:
         storage = self.client.database.db.storage
         self._instance: Any = None
         if IMVCCStorage.providedBy(storage):
-            # Connections may see later commits than the DB's own instance does.
+            # Connections may see later commits than the DB's storage itself does.
             self._instance = storage.new_instance()
         if not hasattr(storage, "iterator"):
             name = self.client.database.storage_name
@@ -57,7 +57,7 @@ class Backup(Benchmark):
     def check(self, done: int) -> None:  # noqa: ARG002
         """Compare the copy with the database as it was before the copying.
 
-        Objects that clients changed meanwhile may differ or be missing in the copy.
+        Revisions that clients have committed since then are not compared.
         """
         self.count(record_bytes=self.copy.getSize())
         if self._instance is not None:

@@ -68,7 +68,7 @@ class Benchmark:
     dataset: ClassVar[Dataset | None]
     """The objects that the database must contain; ``None`` if the benchmark needs none."""
     writes: ClassVar[bool] = True
-    """Whether the benchmark writes; if it does not, it may read a database with data of others."""
+    """Whether the benchmark writes; if not, the database may contain other applications' data."""
     cold: ClassVar[bool] = False
     """Whether reads must miss every cache; the run reports caches that cannot be emptied."""
     obstructs: ClassVar[bool] = False
@@ -87,8 +87,8 @@ class Benchmark:
     empties: ClassVar[bool] = False
     """Whether the benchmark destroys all data of the database, as ``--zap`` does.
 
-    Such a benchmark is measured before others.  If the database has data of others, ``--zap`` must
-    name the contender.
+    Such a benchmark is measured before others.  If the database contains other applications'
+    data, ``--zap`` must name the contender.
     """
 
     lengthy: ClassVar[bool] = False
@@ -98,8 +98,8 @@ class Benchmark:
     """
 
     assured: ClassVar[bool] = False
-    """Whether cells get enough runs for an interval, however long these take, unless the user sets
-    a limit.  This is for upkeep, which takes unknown time and may need a database to be filled."""
+    """Whether each cell gets the runs that a confidence interval needs, however long they take,
+    unless the user sets a limit.  This is for upkeep, whose duration nobody knows in advance."""
 
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number; see :attr:`first`.
@@ -108,10 +108,10 @@ class Benchmark:
     """
 
     between: Callable[[], None] | None = None
-    """A function that does short, unavoidable work between two iterations, if there is any.
+    """A function that does short, unavoidable work between two iterations, or ``None``.
 
-    The work must not affect other clients.  The run reports the time that the work takes as a
-    pause, which lowers the figure.  Work that :meth:`supply` could do does not belong here.
+    The work must not affect other clients.  The run reports the time of this work as a pause,
+    which lowers the figure.  Work that :meth:`supply` could do does not belong here.
     """
 
     def __init__(self, client: Client) -> None:
@@ -125,8 +125,8 @@ class Benchmark:
         """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""
         self.schedule: Sequence[float] = ()
-        """For each iteration of the stretch, when to begin it, in seconds after the start; empty if
-        each iteration begins when the previous one ends."""
+        """The times at which to begin iterations, in seconds after the start of the stretch; empty
+        if each iteration begins when the previous one ends."""
         self.labels: Sequence[str] = ()
         """The kind of each counted iteration of the stretch, if there are several kinds."""
         self.now: Callable[[], float] = time.perf_counter
@@ -158,8 +158,8 @@ class Benchmark:
         """Return why a storage cannot run the benchmark with these parameters, or ``None``.
 
         An override that finds no reason returns ``super().refusal(info, parameters)``.  This
-        refuses a read-only storage if the benchmark :attr:`writes`, several clients if it runs
-        :attr:`alone`, and what :meth:`rate_refusal` refuses.
+        method refuses a read-only storage for a benchmark that :attr:`writes`, several clients for
+        one that must be :attr:`alone`, and what :meth:`rate_refusal` refuses.
         """
         if cls.writes and info.read_only:
             return (
@@ -183,7 +183,7 @@ class Benchmark:
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        """Return how many objects, or other things named by :attr:`counted`, an iteration does."""
+        """Return the number of objects, or of what :attr:`counted` names, in an iteration."""
         return parameters.objects
 
     @classmethod
@@ -201,7 +201,7 @@ class Benchmark:
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
-        """Return the minimum number of iterations in a value, unless the user sets the number."""
+        """Return the minimum iterations per client in a value, unless the user sets the number."""
         alone = parameters.crew.size == 1 or cls.in_rounds(parameters)
         return cls.batch(parameters) * (1 if alone else MIN_OF_SEVERAL)
 
@@ -227,7 +227,7 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* more iterations use up; return for how many it is enough.
+        """Create what the next *iterations* iterations use up; return for how many it is enough.
 
         The session calls this again when a client that keeps up the load for others has used up
         everything.  Other clients may be measured meanwhile, so only the first call of a stretch
@@ -237,9 +237,9 @@ class Benchmark:
         return iterations
 
     def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
-        """Return the instants, in seconds, at which iterations at a *rate* should begin.
+        """Return when this client should begin iterations, in seconds after the start.
 
-        See :func:`~zodbshootout.model.arrivals.instants`.
+        *rate* is that of all clients; see :func:`~zodbshootout.model.arrivals.instants`.
         """
         own = range(self.client.index, self.client.index + 1)
         return instants(self.client.parameters, own, rate, name, continues=continues)
@@ -268,7 +268,7 @@ class Benchmark:
         return None
 
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check the work of all clients, given their accounts; :meth:`verify` came before.
+        """Check the work of all clients, given their accounts.
 
         :raises CheckFailed: if the accounts do not add up
         """
@@ -294,14 +294,14 @@ class Benchmark:
         """Count the loads that the storage's cache has served since :meth:`note_use`.
 
         Return the number of these loads, or ``None`` if the storage does not count them.  Clients
-        that share a DB share its cache: each of them gets the number for all, and one of them
-        counts it.  *openings* is the number of connections that this client has opened meanwhile.
+        that share a DB share its cache: all of them get the same number, and one of them adds it to
+        the counts.  *openings* is the number of connections that this client has opened meanwhile.
         """
         now = self.client.neighbours.together(self.client.database.cache_use)
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        # The second load of a mapping does not count, see Reading.find_mapping.
+        # The second load of a mapping does not count; see Reading.find_mapping.
         uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
         hits = max(0, use.hits - uncounted)
         if self.client.index == self.client.neighbours.first:

@@ -73,7 +73,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> None:
-        """Until ``counting`` closes, have :attr:`resolved` count what tpc_vote resolves."""
+        """Count in :attr:`resolved` what tpc_vote resolves, until ``counting`` is closed."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -204,7 +204,7 @@ class ConflictsMap(Conflicts):
 
 
 class ReadCurrentConflicts(Conflicting):
-    """Change objects, and require the objects of a neighbour to be current."""
+    """Change objects, and require another client's objects to be current."""
 
     name = "readCurrent_conflicts"
     title = "Update {objects}, readCurrent {objects} of Another"

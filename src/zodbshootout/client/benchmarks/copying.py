@@ -95,7 +95,7 @@ class Copy(Benchmark):
             raise CheckFailed(f"the database is not empty: its root contains {others[0]!r}")
         self.random = random.Random(parameters.seed)  # noqa: S311
         self.directory = ""
-        """This client's own directory; empty if all contenders share one."""
+        """The client's temporary directory; empty if there is none."""
         if parameters.copied.file:
             self.source = sources.open_users(parameters.copied)
         else:

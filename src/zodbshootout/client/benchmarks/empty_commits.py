@@ -24,7 +24,7 @@ class BareTransaction(Benchmark):
 
 
 class TwoPhaseCommit(BareTransaction):
-    """Commit nothing, directly in the two phases of the storage."""
+    """Commit nothing, by calling the storage's two-phase commit directly."""
 
     name = "tpc"
     title = "Two-Phase Commits of Nothing"
@@ -51,7 +51,7 @@ class TwoPhaseCommit(BareTransaction):
 
 
 class EmptyCommit(BareTransaction):
-    """Commits an empty transaction on an open connection."""
+    """Commit an empty transaction on an open connection."""
 
     writes = False
 

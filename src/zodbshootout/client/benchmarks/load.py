@@ -8,8 +8,8 @@ from zodbshootout.model.specification import Parameters
 class Load(ColdReading):
     """Load cold records one by one, timing each load separately.
 
-    The method is the one that connections call: ``loadBefore`` with the start of the transaction,
-    or ``load`` if the storage has its own MVCC.
+    The client calls what connections call: ``loadBefore`` with the start of the transaction, or
+    ``load`` if the storage has its own MVCC.
     """
 
     name = "load"

@@ -13,7 +13,7 @@ from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 CHANGED = 3
 """The step from one changed object to the next."""
-NOTHING_KEPT = "it has neither an index nor a persistent cache in a file, so this would equal open"
+NOTHING_KEPT = "it has neither an index nor a persistent cache in a file; measure open instead"
 
 
 class Open(Reading):
@@ -75,7 +75,7 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the first loads after opening, and whether a persistent cache served none."""
+        """Count the loads that a persistent cache may serve, and the opening if it serves none."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 
@@ -88,7 +88,7 @@ class OpenCold(Open):
     writes = True  # it removes files
 
     def prepare(self) -> None:
-        # Empty the cache, or another client that is closed later would write it again.
+        # Empty the cache, or another client that closes its DB later would write the file again.
         cleared = self.client.database.empty_caches()
         if not self.client.database.start_files():
             raise Unsupported(NOTHING_KEPT)
@@ -104,8 +104,8 @@ class OpenCold(Open):
 class OpenStale(Open):
     """Like open, after another DB has changed a third of the objects.
 
-    Meanwhile, the index or the persistent cache is set aside, so that the changes are discovered
-    only when a DB is opened with it.
+    Meanwhile, the client sets the file of the index or the persistent cache aside, and the timed
+    opening uses this old file.
     """
 
     name = "open_stale"
@@ -145,7 +145,7 @@ class OpenStale(Open):
         if not database.start_files():
             raise Unsupported(NOTHING_KEPT)
         with self.client.second_connection() as connection:
-            # The cache has what the latest iteration read; load the rest.
+            # Load all objects into the cache, so that the changes make a third of them old.
             read(connection.get(self.sets[0].mapping_oid))
         super().prepare()
         kept = [path.rename(f"{path}.kept") for path in self.start_files]

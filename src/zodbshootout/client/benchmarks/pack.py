@@ -26,7 +26,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 KEY = "garbage"
-"""The key, next to the filler's, of the garbage's OIDs: as numbers, they are not references."""
+"""The key, in zodbshootout's BTree, of the garbage's OIDs, which are numbers and not references."""
 GARBAGE_REVISION = -1
 """The revision number that stands for the content of garbage."""
 
@@ -134,7 +134,7 @@ class Pack(Benchmark):
             first += len(oids)
 
     def _garbage(self) -> list[Run]:
-        """Return the garbage that an earlier pack left behind, if packing collects no garbage."""
+        """Return the OIDs of the garbage that an earlier pack has left behind, or an empty list."""
         with self.client.second_connection() as connection:
             runs: list[Run] = top(connection.root()).get(KEY, [])
             known = sum(end - first for first, end in runs)
@@ -188,7 +188,7 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check the garbage at these places: all is gone or, unless packing collects it, none."""
+        """Check that all garbage at these places is gone or, if packing may keep it, is there."""
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0
@@ -202,7 +202,10 @@ class Pack(Benchmark):
             self.count(freed_objects=garbage_objects(self.client.parameters))
 
     def _check_objects(self, chosen: Container[int], *, every: bool) -> None:
-        """Check the *chosen* chunks, and that old revisions of *every* or some objects are gone."""
+        """Check the objects of the *chosen* chunks, whose former revisions must be gone.
+
+        If *every* is false, look for a former revision only of the first object of each chunk.
+        """
         with self.client.fresh_connection() as connection:
             storage = connection._storage
             for number, oids, contents in self._chunks(connection):

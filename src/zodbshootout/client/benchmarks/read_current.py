@@ -39,7 +39,7 @@ class ReadCurrent(Benchmark):
 
     def run(self) -> None:
         connection, transactions = self.client.connection, self.client.transactions
-        # A changed object would make its connection join; readCurrent does not.
+        # Changing an object makes the connection join the transaction; readCurrent does not.
         transactions.begin().join(connection)
         read_current = connection.readCurrent
         for item in self.items:

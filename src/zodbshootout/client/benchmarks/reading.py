@@ -43,12 +43,12 @@ def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None
 def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
     """Return the OIDs and serials of the blobs of *items*, which may have none."""
     blobs = [holder(item) for item in items if holder(item) is not item]
-    # Loading the record instead of the object does not fetch the blob's file.
+    # Load only the record, because loading the object would also fetch the blob's file.
     return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]
 
 
 class IterationSample:
-    """A random sample of iterations, with the last one: reading back all would take too long."""
+    """The last iteration, and a random sample: reading back all iterations would take too long."""
 
     def __init__(self, client: Client) -> None:
         parameters = client.parameters
@@ -59,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*; each is anything that identifies what an iteration wrote."""
+        """Add *iterations*, each given as something that identifies what the iteration wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._max_sampled:
@@ -103,7 +103,7 @@ class Reading(Benchmark):
         self.expected: Callable[[int], Sequence[bytes]] = cache(
             partial(datasets.contents, self.dataset, parameters, self.client.index, 0)
         )
-        """A function that returns the contents of the client's set with a number."""
+        """A function that returns the contents of the client's set with a given number."""
         self.mapping: Any = None
         self.contents: list[bytes] = []
         """The contents that the latest iteration read."""
@@ -126,7 +126,7 @@ class Reading(Benchmark):
         return ReadSet(number, mapping._p_oid, [item._p_oid for item in items], records, blobs)
 
     def find_mapping(self, oid: bytes) -> None:
-        """Set :attr:`mapping` to a ghost of the client's connection.
+        """Set :attr:`mapping` to the mapping with this OID, as a ghost.
 
         ``Connection.get`` loads the record to learn the class, and the first use of the object
         loads the record again.  Any other way to the object would load other objects.
@@ -147,7 +147,7 @@ class Reading(Benchmark):
 
 
 class OpeningReading(Reading):
-    """Open a connection and read a set; return the connection between iterations."""
+    """Open a connection and read a set; between iterations, return the connection to its pool."""
 
     def prepare(self) -> None:
         self.client.disconnect()

@@ -41,17 +41,17 @@ from zodbshootout.recording.chunks import Kind
 MAX_ATTEMPTS = 1000
 """The number of attempts at a transaction after which the cell fails."""
 PATIENCE = 30.0
-"""Seconds that a client waits for another one to create an object."""
+"""The maximum number of seconds that a client waits for another one to create an object."""
 POLL_INTERVAL = 0.0002
 """Seconds between two checks of whether another client has created an object."""
 WARMED = 20_000
-"""How many objects to load at most to fill caches, and how many transactions to search for them."""
+"""The maximum number of objects to load to fill caches, and of transactions to search for them."""
 SETTLED = 0.02
-"""Caches are full when the fraction of loads that they serve changes by no more than this."""
+"""Caches are full if repeating the loads changes the fraction that they serve by at most this."""
 MAX_WARMING = 5
 """The maximum number of times that a client loads the same objects to fill caches."""
 KEPT_RECORDS = 1000
-"""The maximum number of loaded records in a stretch, and of written ones, that a client checks."""
+"""A client checks at most about this many loaded records per stretch, and as many written ones."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -152,8 +152,8 @@ class Replay(Benchmark):
         """The latest known revisions, by OID, of the objects that an application would
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
-        """Objects that are ready, as pairs of a pass and the object's number: created ones exist,
-        and changing ones have records of the recorded sizes."""
+        """The objects that are ready, as pairs of a pass over the workload and the object's number.
+        Created objects exist by then, and changing ones have the recorded sizes."""
         self.awaited: set[bytes] = set()
         """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
@@ -190,7 +190,7 @@ class Replay(Benchmark):
                 if kind & CREATING_STORE:
                     self.awaited.add(self.oids.oid(number, turn))
         self.committed: bytes | None = None
-        """The revision that the latest transaction committed, until :meth:`_note_commit`."""
+        """The revision that the latest transaction committed; :meth:`_note_commit` resets it."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
         self.schedule = self.dealer.schedule(of_all, own)
         self.labels = [
@@ -201,7 +201,7 @@ class Replay(Benchmark):
         self.tpc_transaction: TransactionMetaData | None = None
         """The transaction that is between tpc_begin and its end."""
         self.sizes = array("I")
-        """The sizes in bytes of the loaded records, except for loads that were not recorded."""
+        """The sizes in bytes of the loaded records, except those of ``extra_loads``."""
         self.records: list[tuple[bytes, bytes]] = []
         """The OIDs and the records of the first loads."""
         self.numbers: Counter[str] = Counter()
@@ -465,7 +465,7 @@ class Replay(Benchmark):
         )
 
     def _settle(self, transactions: Sequence[Dealt]) -> None:
-        """Bring the objects that *transactions* use into the state that the recording found."""
+        """Bring the objects of *transactions* into the state in which the recording found them."""
         missing, sizes = self._requirements(transactions)
         self._begin()
         batch = [new_record(self.maker, kind, oid, size) for oid, (kind, size) in missing.items()]
@@ -504,9 +504,9 @@ class Replay(Benchmark):
         return missing, sizes
 
     def _warm(self) -> None:
-        """Load the most recently used objects repeatedly, until caches serve no more of the loads.
+        """Load the most recently used objects, repeatedly until the caches are full.
 
-        The order of the loads is that of the objects' last use, and decides what a cache keeps.
+        The client loads them in the order of their last use, which decides what a cache keeps.
         """
         oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:

@@ -28,8 +28,8 @@ MAX_CALLS = 10_000
 """The maximum number of calls whose results are kept until they are checked."""
 
 _OPENING = threading.Lock()
-"""A lock for opening historical connections: ZODB then asks the storage that all threads share for
-its last transaction, and RelStorage supports only one thread."""
+"""A lock for opening historical connections: ZODB then calls ``lastTransaction`` of the storage
+that all threads share, and RelStorage supports only one thread at a time."""
 
 
 class Revised(Benchmark):

@@ -8,7 +8,7 @@ from zodbshootout.model.storage_facts import StorageInfo
 
 
 class Vacuum(Pack):
-    """Have the database take back the room of what a pack has removed."""
+    """Have the database reclaim the space of what a pack has removed."""
 
     name = "vacuum"
 

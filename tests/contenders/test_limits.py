@@ -189,7 +189,7 @@ def test_a_demostorage_cannot_keep_its_changes_in_relstorage_or_zeo(tmp_path: Pa
             with closing(changes), pytest.raises(AttributeError) as caught:
                 DemoStorage(changes=changes)
             assert demo.advice_on(describe(caught.value)) == (
-                "DemoStorage cannot keep its changes in it; use a <filestorage changes>"
+                "DemoStorage cannot keep its changes in this storage; use a <filestorage changes>"
             )
 
 

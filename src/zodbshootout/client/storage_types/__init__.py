@@ -1,7 +1,7 @@
 """The types of storages: facts about a ZConfig section, and operations on an open storage.
 
 A contender is a stack of storages, such as a wrapper around another storage.  A storage without
-its own :class:`StorageType` can be measured, but its caches are not emptied.
+its own :class:`StorageType` can be measured, but its caches can be emptied only by closing it.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ class PrivateSection:
     paths: tuple[str, ...] = ()
     """The keys of files and directories, whose paths are replaced by paths below ``$scratch``."""
     left_out: tuple[str, ...] = ()
-    """The keys to remove, because they lead to other servers or data."""
+    """The keys to remove, such as those that name another server or a password."""
     values: Mapping[str, str] = field(default_factory=dict)
     """The values to set, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The values to set in addition if a certain key is present, by that key."""
+    """By key, the values to set in addition if the section has that key."""
     server: str = ""
     """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
-    """The keys that distinguish servers."""
+    """The keys that identify the original server and, without :attr:`database`, its database."""
     database: str = ""
     """The key with the database's name, if not in :attr:`location`; the default name is ``1``."""
     dsn: str = ""
-    """The key with a PostgreSQL DSN; its settings about the connection are kept."""
+    """The key with a PostgreSQL DSN, in which ``--private`` keeps settings such as timeouts."""
     becomes: str = ""
     """The type of section that replaces the original type."""
     package: str = ""
@@ -100,7 +100,7 @@ class StorageType:
     transparent: ClassVar[bool] = False
     """Whether a wrapper delegates all that it does not do itself to the one storage in it."""
     of_connection: ClassVar[bool] = False
-    """Whether the type is the part of a storage that each connection has, with its own cache.
+    """Whether each connection has its own storage of this type, with its own cache.
 
     :meth:`empty_caches` and :meth:`cache_use` are then called for each connection as well as for
     the DB's storage.
@@ -112,7 +112,7 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    A storage with its own MVCC may say ``False``, because each connection has another object.  A
+    A storage with its own MVCC may say ``False``, because each connection has its own object.  A
     storage without MVCC that says ``False`` also needs a limit with ``sharers=2``.
     """
     copies_blobs: ClassVar[bool] = True
@@ -120,7 +120,7 @@ class StorageType:
     zap_obstacle: ClassVar[str | None] = None
     """The reason why the data cannot be destroyed."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
-    """How ``--private`` changes the section and those in it; ``--private`` refuses all others."""
+    """The rules by which ``--private`` changes sections; it refuses sections without a rule."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
     """The names that :meth:`caches_left` returns; ``()`` if there are no caches, ``None`` if the
     caches are not known."""
@@ -152,7 +152,7 @@ class StorageType:
 
     @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
-        """Return which package to install if opening fails because a driver is missing."""
+        """Return a message that names the package to install if a driver is missing."""
         return None
 
     @classmethod
@@ -172,10 +172,10 @@ class StorageType:
         """Replace each address of a server in *section* by what *route* returns for it.
 
         For example, ``section.config.server = route(section.config.server)``.  An address is a pair
-        of host and port, or the path of a socket.  The run can then count round trips, unless the
-        storage also connects to other addresses, and ``--rtt`` can put a distance before the
-        server.  For a cache server such as memcached, call ``route(address, is_cache=True)``: the
-        run counts its traffic separately.
+        of host and port, or the path of a socket.  ``--rtt`` can then simulate a distance, and the
+        run can count round trips unless the storage also connects to other addresses.  For a cache
+        server such as memcached, call ``route(address, is_cache=True)``: the run counts its traffic
+        separately.
         """
 
     # Methods of the open storage that ZODB's interfaces lack.
@@ -200,7 +200,7 @@ class StorageType:
             yield from inner.stack()
 
     def written_to(self) -> Iterator[StorageType]:
-        """Yield this storage and those below it that receive what is written to it."""
+        """Yield this storage and those below it that receive what is written to this storage."""
         yield self
         for keeper in self.keepers():
             yield from keeper.written_to()
@@ -259,14 +259,14 @@ class StorageType:
         return ()
 
     def existing(self, oids: Sequence[bytes]) -> int | None:
-        """Return how many of these objects exist, or ``None`` to have each of them loaded."""
+        """Return how many of these objects exist, or ``None`` if only loading them shows it."""
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner
         return wrapped.existing(oids)
 
     def cache_use(self) -> CacheUse | None:
-        """Return the hits and misses of the cache so far; ``None`` without a cache or a count.
+        """Return the hits and misses of the cache so far; ``None`` if nothing counts them.
 
         ``cold`` checks that the cache had no hits.  For ``hot``, ``prefetch_cold`` and ``warm``, a
         line below the table says which share of the loads the cache served.
@@ -298,7 +298,7 @@ class StorageType:
         return functools.reduce(operator.add, sizes) if sizes else DiskSize()
 
     def keeps_blobs(self) -> bool:
-        """Return ``False`` if the storage is configured to keep no blobs, unlike its interfaces."""
+        """Return ``False`` if the storage cannot keep blobs as configured, but claims to."""
         return True
 
     def undoes(self) -> bool:
@@ -328,7 +328,7 @@ class StorageType:
         return False
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove the remains of earlier packs that make a pack fail; return the remains' names."""
+        """Remove data that would make the next pack fail; return the names of this data."""
         return ()
 
     def pack_flaw(self) -> str | None:
@@ -343,7 +343,7 @@ class StorageType:
         return "no way to vacuum its database is known"
 
     def vacuum(self) -> None:
-        """Have the database take back the room of rows that were removed.
+        """Have the database reclaim the space of removed rows.
 
         Exceptions of the driver may propagate.
         """

@@ -42,7 +42,7 @@ _TABLES = (
 _PRIVATE = PrivateSection(
     ("pgjsonb",),
     left_out=(
-        # The first process that closes a DB would remove the directory that others use.
+        # The first process that closes a DB would remove the directory that other processes use.
         "blob-temp-dir", "blob-cache-dir",
         # Without a bucket, all blobs are in PostgreSQL.
         "s3-bucket-name", "s3-prefix", "s3-endpoint-url", "s3-region", "s3-access-key",
@@ -101,7 +101,7 @@ class PGJsonbStorageType(StorageType):
     def empty_caches(self) -> None:
         warmer = self.storage._warmer
         if warmer is not None:
-            # Another thread waits for the time to fill the cache again.
+            # Otherwise, a thread that waits to fill the cache would still do so.
             warmer._target_count = 0
         self.storage.clear_caches()
 
@@ -174,7 +174,7 @@ class PGJsonbInstanceType(StorageType):
         self.storage._load_cache.clear()
 
     def cache_use(self) -> CacheUse:
-        # The DB's cache counts the misses of this cache.
+        # A load that misses this cache counts as a hit or a miss of the DB's cache.
         return CacheUse(self.storage._load_cache.hits, 0)
 
 

@@ -77,10 +77,10 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""By class of an adapter's section or scheme of a URI: a module for which RelStorage has two
-equally ranked drivers, one with the module's name and one for gevent."""
+"""A module for which RelStorage has two equally ranked drivers, one with the module's name and one
+for gevent, by the class of an adapter's section or the scheme of a URI."""
 _LEAKY = frozenset({"4.3.0"})
-"""Versions of RelStorage with which SQLite keeps stores beyond their transaction, as tests show.
+"""Versions of RelStorage that, on SQLite, commit what a refused transaction has stored.
 
 Client A reads object R, client B commits a change of R, then A changes object S and calls
 readCurrent on R.  A's commit is refused, but A's next transaction, on another object, commits S.
@@ -199,7 +199,7 @@ class RelStorageType(StorageType):
         settings, kind = section.config.adapter.config, _adapter_class(section)
         if kind == "MySQLAdapterFactory":
             reroute_mysql(settings, route)
-        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # Newt DB has one, too
+        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # as in Newt DB's section
             settings.dsn = in_dsn(settings.dsn or "", route)
         if getattr(section.config, "cache_servers", None):
             reroute_memcached(section.config, route)
@@ -306,13 +306,13 @@ class RelStorageType(StorageType):
     def pack_flaw(self) -> str | None:
         if not self.storage._options.pack_skip_prepack:
             return None
-        return "pack-skip-prepack: no earlier prepack has found anything to remove"
+        return "pack-skip-prepack: without a prepack, a pack has nothing to remove"
 
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:
             return ()
-        # If changed objects exceed a batch, RelStorage 4.3.0 inserts their keys before it deletes
-        # their former rows: https://github.com/zodb/relstorage/issues/482
+        # If more objects have changed than fit into a batch, RelStorage 4.3.0 inserts rows before it
+        # deletes those with the same keys: https://github.com/zodb/relstorage/issues/482
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)
 
@@ -337,13 +337,13 @@ class RelStorageType(StorageType):
 
 
 def _adapter_class(section: Any) -> str:
-    """Return RelStorage's class of an adapter's section, which a package may have extended."""
+    """Return the name of an adapter section's class or base class in RelStorage."""
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 
 
 def _known_drivers(adapter_class: str) -> dict[str, bool]:
-    """Return the drivers that an adapter knows, if known, and whether each is available."""
+    """Return an adapter's drivers, and whether each is available; empty if they are unknown."""
     database = adapter_class.removesuffix("AdapterFactory").lower().removesuffix("3")
     try:
         drivers = import_module(f"relstorage.adapters.{database}.drivers")

@@ -1,4 +1,4 @@
-"""The addresses, versions and durability of databases, and the addresses of memcached servers."""
+"""Ask databases and memcached servers for facts, vacuum databases, and replace addresses."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def driver_of(adapter: Any) -> Any:
 
 
 def product_of(adapter: Any) -> tuple[str | None, str | None]:
-    """Return the product that an open adapter connects to, and the version; ``None`` if unknown.
+    """Return the product that an open adapter connects to, and its version; ``None`` if unknown.
 
     This opens another connection to ask the server for the version.
     """
@@ -153,7 +153,7 @@ _VACUUMS: Mapping[str, Callable[[Any, Any], None]] = {
     POSTGRESQL: _vacuum_postgresql,
     "MySQL": _optimize_tables,
 }
-"""Functions that vacuum a database, given a connection and a cursor, by product."""
+"""By product, a function that vacuums a database, given a connection and a cursor."""
 
 
 def promise_of(adapter: Any) -> Promise:
@@ -164,7 +164,7 @@ def promise_of(adapter: Any) -> Promise:
 def promise_of_product(product: str | None, ask: Callable[..., list[str] | None]) -> Promise:
     """Return the durability of a commit in a database.
 
-    *ask* returns the answers to queries, on a connection that is opened like those that commit: a
+    *ask* returns the answers to queries.  It must open a connection as the storage does, because a
     DSN, a user or a pragma may change the settings of a connection.
     """
     name = product or "an unknown adapter"
@@ -191,7 +191,7 @@ def _postgresql(fsync: str, synchronous_commit: str) -> tuple[bool, str]:
 
 
 def _mysql(flush_log: str, log_bin: str, sync_binlog: str) -> tuple[bool, str]:
-    """Return whether each commit is synced by InnoDB and in the binary log, if there is one."""
+    """Return whether InnoDB and the binary log, if there is one, sync each commit."""
     settings = [("innodb_flush_log_at_trx_commit", flush_log)]
     if log_bin == "1":
         settings.append(("sync_binlog", sync_binlog))
@@ -222,7 +222,7 @@ def _answers(adapter: Any, *queries: str) -> list[str] | None:
 
     try:
         return list(adapter.connmanager.open_and_call(execute))
-    except Exception:  # noqa: BLE001 - a query may be forbidden, and drivers raise their own
+    except Exception:  # noqa: BLE001 - forbidden queries raise exceptions of drivers
         return None
 
 

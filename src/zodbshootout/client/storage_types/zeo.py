@@ -33,14 +33,14 @@ from zodbshootout.model.storage_facts import (
 )
 
 BEHIND_SERVER: Promise = (Durability.UNKNOWN, "behind a ZEO server")
-"""The promise of a ClientStorage: a server does not reveal what it keeps its data in."""
+"""The promise of a ClientStorage, to which a server does not reveal the storage behind it."""
 _PRIVATE = (
     PrivateSection(
         ("zeoclient", "clientstorage"),
         paths=("cache-path", "var", "blob-dir"),
         left_out=("username", "password", "realm"),
         values={"server": f"${{{SERVER}}}", "storage": DATABASE},
-        # The cache file is var/CLIENT-STORAGE.zec; by default, var may be a Zope instance's.
+        # The cache file is var/CLIENT-STORAGE.zec; by default, var may be Zope's.
         values_with={"client": {"var": "${scratch}", "client": CACHE}},
         server="zeoserver",
         location=("server",),
@@ -102,8 +102,8 @@ class ClientStorageType(StorageType):
         return [
             Advice(
                 "ClientDisconnected: timed out waiting for connection",
-                f"if the server is running, check that it has a storage {storage!r}, lets clients "
-                "write to it, and whether it requires ssl",
+                f"if the server is running, check whether it has a storage {storage!r}, whether it "
+                "lets clients write, and whether it requires ssl",
             )
         ]
 
@@ -111,7 +111,7 @@ class ClientStorageType(StorageType):
     def reroute(cls, section: Any, route: Route) -> None:
         encryption = getattr(section.config, "ssl", None)
         if encryption and not encryption[1]:
-            # Verification still needs the server's own name.
+            # Verifying the certificate still needs the server's own name.
             addresses = (server.address for server in section.config.server)
             hosts = (address[0] for address in addresses if isinstance(address, tuple))
             section.config.ssl = encryption[0], next(hosts, None)
@@ -175,7 +175,7 @@ class ClientStorageType(StorageType):
 
 @dataclass(frozen=True)
 class _ServerOfStorage(Requirement):
-    """A ZEO server; a client that is refused would otherwise keep trying until a timeout."""
+    """A ZEO server that must accept the client: a refused client keeps trying until a timeout."""
 
     reads_only: bool = False
     """Whether the client only reads."""

@@ -1,4 +1,4 @@
-"""The storages that ZODB contains."""
+"""The storages of ZODB and tempstorage, and the wrapper that records an application."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class DemoStorageType(StorageType):
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
         # ZEO's storages and RelStorage lack an attribute that DemoStorage needs for its changes.
-        advice = "DemoStorage cannot keep its changes in it; use a <filestorage changes>"
+        advice = "DemoStorage cannot keep its changes in this storage; use a <filestorage changes>"
         return [Advice("AttributeError: .*'_lock'", advice)]
 
     def limits(self) -> Sequence[Limit]:

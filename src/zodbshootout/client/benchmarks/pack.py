@@ -188,7 +188,7 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check that all garbage at these places is gone or, if packing may keep it, is there."""
+        """Check that all garbage at these places is gone, or all is left if packing may keep it."""
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0

@@ -153,7 +153,7 @@ class Replay(Benchmark):
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
         """The objects that are ready, as pairs of a pass over the workload and the object's number.
-        Created objects exist by then, and changing ones have the recorded sizes."""
+        A created object is ready once it exists, a changing one once it has the recorded size."""
         self.awaited: set[bytes] = set()
         """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}

@@ -112,8 +112,8 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    A storage with its own MVCC may say ``False``, because each connection has its own object.  A
-    storage without MVCC that says ``False`` also needs a limit with ``sharers=2``.
+    A storage with its own MVCC may say ``False``, because each connection has an object of its own.
+    A storage without MVCC that says ``False`` also needs a limit with ``sharers=2``.
     """
     copies_blobs: ClassVar[bool] = True
     """Whether ``copyTransactionsFrom`` copies the files of blobs."""

@@ -55,7 +55,7 @@ _ADAPTERS = {
     "MySQLAdapterFactory": ("mysql", "mysqlclient"),
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
-"""By class of section: the section's name, and the package of the preferred driver."""
+"""The name of a section and the package of its preferred driver, by the section's class."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -311,7 +311,7 @@ class RelStorageType(StorageType):
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:
             return ()
-        # If more objects have changed than fit into a batch, RelStorage 4.3.0 inserts rows before it
+        # If more objects have changed than a batch holds, RelStorage 4.3.0 inserts rows before it
         # deletes those with the same keys: https://github.com/zodb/relstorage/issues/482
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)

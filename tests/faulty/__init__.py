@@ -94,7 +94,7 @@ def _kill_command() -> None:
 def _kill_relay() -> None:
     for owner in (psutil.Process(), _ancestor(1)):
         for child in owner.children():
-            if "relay.py" in " ".join(child.cmdline()):
+            if "relay.py" in " ".join([child.name(), *child.cmdline()]):
                 child.kill()
 
 

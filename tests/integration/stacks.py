@@ -13,6 +13,8 @@ import psutil
 
 PATIENCE = 10.0
 """Seconds after which a process that does not end by itself is killed."""
+ISOLATED = {"guardian.py", "relay.py"}
+"""The names of forked processes that stand for isolated Pythons."""
 
 
 def end_with_stacks(pid: int) -> None:
@@ -38,10 +40,14 @@ def end_with_stacks(pid: int) -> None:
 
 
 def _shows_stacks(process: psutil.Process) -> bool:
-    """Return whether sitecustomize is in effect in a process: in Pythons that are not isolated."""
+    """Return whether sitecustomize is in effect in a process: in Pythons that are not isolated.
+
+    A forked guardian or relay is not either, but has the command line of the command.
+    """
     with suppress(psutil.Error):
         words = process.cmdline()
-        return "python" in next(iter(words), "") and "-I" not in words
+        isolated = "-I" in words or process.name() in ISOLATED
+        return "python" in next(iter(words), "") and not isolated
     return False
 
 

@@ -2,7 +2,7 @@
 
 ``python -m tests.integration.zygote`` with a socket as standard input: a new interpreter would
 import the same modules for a second, hundreds of times in a run of the tests.  A forked command
-forks its fork servers and ZEO servers for the same reason; see :class:`ForkedChild`.
+forks its guardian, relays, fork servers and ZEO servers for the same reason; see :data:`MODULES`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import IO, Any, NoReturn
 
 from tests.integration.stacks import end_with_stacks
 from zodbshootout import guardian
+from zodbshootout.network import relays
 
 MAX_BYTES = 2**16
 STREAMS = (("r", -1, "strict"), ("w", -1, "strict"), ("w", 1, "backslashreplace"))
@@ -134,7 +136,7 @@ def become(
     with_streams(descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    guardian.Child = ForkedChild  # type: ignore[misc]
+    subprocess.Popen._execute_child = _fork_or_execute  # type: ignore[attr-defined]
     as_if_new([str(program.__file__), *words], directory, environment)
     end_after(program.run)
 
@@ -180,38 +182,43 @@ def end_after(main: Callable[[], object]) -> NoReturn:
         os._exit(status)
 
 
-FORKED = {"zodbshootout.workers.fork_server", "ZEO.runzeo"}
+MODULES = {"zodbshootout.workers.fork_server", "ZEO.runzeo"}
 """The modules that are forked instead of being run by a new interpreter."""
+SCRIPTS = {guardian.__file__, str(relays.PROGRAM)}
+"""The scripts that are forked instead of being run by a new and isolated interpreter."""
 _PARAMETERS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
+_execute = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
 
-class ForkedChild(guardian.Child):
-    """A child process that is forked, if it would run one of the modules in this Python."""
-
-    def _execute_child(self, *values: Any) -> None:
-        how = _PARAMETERS.bind(self, *values).arguments
-        if not _can_be_forked(how["args"], how["env"]):
-            super()._execute_child(*values)  # type: ignore[misc]
-            return
-        is_set_up, setting_up = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            end_after(lambda: _be_child(how))
-        os.close(setting_up)
-        os.read(is_set_up, 1)  # until the child has its session, and has closed the other end
-        os.close(is_set_up)
-        self._child_created = True
-        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-        self._close_pipe_fds(*(how[name] for name in pipes))  # type: ignore[attr-defined]
+def _fork_or_execute(self: Any, *values: Any) -> None:
+    """Replace a method of Popen's: fork the child if it would run one of our programs."""
+    how = _PARAMETERS.bind(self, *values).arguments
+    if not (_is_script(how["args"]) or _is_module(how["args"], how["env"])):
+        _execute(self, *values)
+        return
+    is_set_up, setting_up = os.pipe()
+    self.pid = os.fork()
+    if self.pid == 0:
+        end_after(lambda: _be_child(how))
+    os.close(setting_up)
+    os.read(is_set_up, 1)  # until the child has its session, and has closed the other end
+    os.close(is_set_up)
+    self._child_created = True
+    pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+    self._close_pipe_fds(*(how[name] for name in pipes))
 
 
-def _can_be_forked(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+def _is_script(command: Sequence[str]) -> bool:
+    return [*command[:-1]] == [sys.executable, "-I", "-S"] and command[-1] in SCRIPTS
+
+
+def _is_module(command: Sequence[str], environment: Mapping[str, str] | None) -> bool:
     python, option, module, *arguments = [*command, "", ""][: max(3, len(command))]
     return (
         (python, option) == (sys.executable, "-m")
-        and module in FORKED
+        and module in MODULES
         and "--gevent" not in arguments  # patches Python before anything else is imported
-        and _is_for_this_python(environment)
+        and _is_for_this_python(environment or os.environ)
     )
 
 
@@ -224,7 +231,6 @@ def _is_for_this_python(environment: Mapping[str, str]) -> bool:
 def _be_child(how: Mapping[str, Any]) -> None:
     """Be a child that was to be executed as Popen describes it."""
     gc.collect()  # later, garbage would close descriptors of the same numbers
-    gc.unfreeze()
     if how["start_new_session"]:
         os.setsid()
     else:
@@ -236,14 +242,35 @@ def _be_child(how: Mapping[str, Any]) -> None:
     with_streams([how[name] for name in ("p2cread", "c2pwrite", "errwrite")])
     _close_all_but({0, 1, 2, *map(int, how["pass_fds"])})
     atexit._clear()
+    threading._threading_atexits.clear()  # type: ignore[attr-defined]
     for logger in (logging.root, *map(logging.getLogger, logging.root.manager.loggerDict)):
         logger.handlers.clear()
         logger.setLevel(logging.WARNING if logger is logging.root else logging.NOTSET)
-    _, _, module, *arguments = how["args"]
-    Path("/proc/self/comm").write_text(module.rpartition(".")[2], encoding="ascii")
-    program = import_module(module)
-    as_if_new([str(program.__file__), *arguments], how["cwd"] or os.getcwd(), how["env"])  # noqa: PTH109
-    sys.exit(program.main())
+    program, *arguments = [word for word in how["args"][1:] if word not in {"-m", "-I", "-S"}]
+    name = Path(program).name if program in SCRIPTS else program.rpartition(".")[2]
+    Path("/proc/self/comm").write_text(name, encoding="ascii")
+    directory = how["cwd"] or os.getcwd()  # noqa: PTH109
+    variables = dict(how["env"] or os.environ)
+    if program in SCRIPTS:
+        gc.freeze()  # a relay would pause whenever it examined the objects of the command
+        as_if_new([program, *arguments], directory, variables)
+        _run_script(program)
+    else:
+        gc.unfreeze()
+        module = import_module(program)
+        as_if_new([str(module.__file__), *arguments], directory, variables)
+        sys.exit(module.main())
+
+
+@functools.cache
+def _compiled(script: str) -> CodeType:
+    return compile(Path(script).read_text(encoding="utf-8"), script, "exec")
+
+
+def _run_script(path: str) -> None:
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    module.__file__ = path
+    exec(_compiled(path), vars(module))
 
 
 def _close_all_but(kept: Collection[int]) -> None:
@@ -269,6 +296,8 @@ def load() -> None:
     fork_server._load()
     for module in ("relstorage.storage", "ZEO.runzeo", "ZEO.ClientStorage"):
         import_module(module)
+    for script in SCRIPTS:
+        _compiled(script)
     gc.freeze()
 
 

@@ -39,9 +39,11 @@ from tests.integration.command import (
 pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB", "memcached", "MySQLdb")
 
 HOST = "127.0.0.1"
-ONCE = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "2")
+FEW = ("--object-counts", str(OBJECTS))
+ONCE = (*FEW, "--debug-single-value")
+"""Options of a run that ends.  It counts no traffic, for which it would start more processes."""
 shares_serving = pytest.mark.xdist_group("a run that serves")
-ENDLESS = (*ONCE, "-p", "500", "-c", "1", "-o", "on.json")
+ENDLESS = (*FEW, "-p", "500", "-n", "1", "-l", "2", "-c", "1", "-o", "on.json")
 """Options of a run that goes on until it is killed or interrupted."""
 
 

@@ -136,7 +136,8 @@ VOLATILE = {"blob_mapping", "demo", "demo_zeo", "foreign_memory"}
 EXCLUSIVE = {"zlib_fs", "serverzlib", "zlib_blob_fs", "demo_changes", "foreign"}
 PREFETCHING = {"zlib_sqlite", "zlib_zeo", "base_zeo"}
 OBJECTS = 2
-QUICK = ("--object-counts", str(OBJECTS), "-p", "1", "-n", "2", "-l", "2")
+QUICK = ("--object-counts", str(OBJECTS), "--debug-single-value")
+"""No traffic is counted then, for which each cell would get a relay and a client more."""
 
 
 def unsupported(
@@ -172,7 +173,6 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         },
     )  # fmt: skip
     assert rest == {}
-    iterations = 2 * 2
     for contender, cache, server in (
         ("zlib_sqlite", "RelStorage cache", "SQLite page cache"),
         ("zlib_zeo", "ZEO client cache", "ZEO server"),
@@ -181,7 +181,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         assert cold["cleared_caches"] == f"pickle cache, {cache}"
         assert cold["uncleared_caches"] == f"{server}, operating system"
         assert cold["storage_cache_hits"] == 0
-        assert int(str(hot["storage_cache_hits"])) >= iterations * OBJECTS
+        assert int(str(hot["storage_cache_hits"])) >= OBJECTS
         assert "uncleared_caches" not in hot
     left = {
         contender: metadata(tmp_path, contender, "cold")["uncleared_caches"]

@@ -225,7 +225,7 @@ def files_with_every_way(place: Path) -> tuple[Files, list[str]]:
 def test_secrets_of_every_way_are_in_no_result_and_variants_are_numbered() -> None:
     with open_directory() as place:
         files, known = files_with_every_way(place)
-        variables = {**files.variables, "PYTHONWARNINGS": "ignore"}
+        variables = files.variables
 
         def measure(values: tuple[str, ...], *words: str) -> Done:
             options = (*files.options, "--define", f"mine={','.join(values)}")

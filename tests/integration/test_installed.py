@@ -6,17 +6,20 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.documented import DOCS, ROOT, Command, commands
 from tests.integration.command import LONGEST, left_behind, open_directory
+from tests.integration.zygote import Zygote
 from tests.wheel import install_wheel
 from zodbshootout.cli.main import command_in
 from zodbshootout.client.benchmarks import benchmarks
 
+pytestmark = pytest.mark.xdist_group("the wheel")  # which each process would build again
 ASSUMED = re.compile(
     r"/srv/|(my|remote|zodb)\.conf|(main|x)\.workload|(before|monday)\.json|Data\.fs|by_oid|history"
     r"|FILE|zeo://|file://"
@@ -26,6 +29,7 @@ FETCHED = re.compile(r"--against|bisect|newt-sample|pgjsonb-sample")
 """Commands that ask an index for packages."""
 LONG = re.compile(r"website-sample|\ball\b|\bpack\b|--rate|--latency-limit|--define")
 """Commands that take long even if they are brief."""
+NEEDS_SHELL = re.compile(r"[|&;<>$*'\"]")
 BRIEF = "-p 1 -n 1 --min-time 0.001 --object-counts 2"
 
 
@@ -34,6 +38,30 @@ def programs() -> Iterator[Path]:
     """Return the directory of the programs of an environment with the wheel."""
     with open_directory() as directory:
         yield install_wheel(directory)
+
+
+@pytest.fixture(scope="module")
+def forking(programs: Path) -> Iterator[Zygote]:
+    """A process of that environment that forks commands."""
+    zygote = Zygote("", str(programs / "python"))
+    yield zygote
+    zygote.end()
+
+
+def run(line: str, place: Path, variables: Mapping[str, str], forking: Zygote | None) -> None:
+    """Run a command in a shell, or fork it if it needs none."""
+    if forking is None or NEEDS_SHELL.search(line):
+        done = subprocess.run(
+            ["bash", "-c", line],
+            check=False, capture_output=True, text=True, cwd=place, env=variables,
+            stdin=subprocess.DEVNULL, timeout=LONGEST,
+        )  # fmt: skip
+        status, out, err = done.returncode, done.stdout, done.stderr
+    else:
+        _, *words = line.split()
+        with Path(os.devnull).open() as nothing:
+            status, out, err = forking.run(words, place, variables, nothing.fileno(), LONGEST)
+    assert status == 0, f"{line}\n{out}{err}"
 
 
 def typed(command: Command) -> str:
@@ -78,21 +106,20 @@ def offered(page: str) -> Iterator[Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("page", "lines"), by_page().items(), ids=by_page())
 def test_the_commands_of_a_page_work_in_an_environment_with_the_wheel_alone(
-    page: str, lines: list[str], programs: Path, place: Path
+    page: str, lines: list[str], programs: Path, forking: Zygote, place: Path
 ) -> None:
     for path in offered(page):
         shutil.copy(path, place)
     (place / "tmp").mkdir()
-    environment = {
-        **{name: text for name, text in os.environ.items() if name != "PYTHONPATH"},
+    # With the variable that is left out, each interpreter would compile the modules of the wheel.
+    variables = {
+        **{name: os.environ[name] for name in {*os.environ} - {"PYTHONDONTWRITEBYTECODE"}},
+        "PYTHONPATH": "",
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "TMPDIR": str(place / "tmp"), "XDG_DATA_HOME": str(place / "data"),
     }  # fmt: skip
+    # Those of the first page are typed as a reader does, with the program and new interpreters.
+    is_first = page == "README.rst" or sys.platform != "linux"
     for line in lines:
-        done = subprocess.run(
-            ["bash", "-c", line],
-            check=False, capture_output=True, text=True, cwd=place, env=environment,
-            stdin=subprocess.DEVNULL, timeout=LONGEST,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        run(line, place, variables, None if is_first else forking)
     assert left_behind(place) == []

@@ -42,16 +42,16 @@ STREAMS = (("r", -1, "strict"), ("w", -1, "strict"), ("w", 1, "backslashreplace"
 class Zygote:
     """The other end of the socket."""
 
-    def __init__(self, python_path: str) -> None:
+    def __init__(self, python_path: str, python: str = sys.executable) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdin=theirs.fileno(),
+                [python, "-m", __name__], stdin=theirs.fileno(),
                 cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": python_path},
             )  # fmt: skip
-        atexit.register(self._end)
+        atexit.register(self.end)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         self._socket.close()
         self._process.wait()
 
@@ -81,7 +81,7 @@ class Zygote:
                 if pid:
                     sys.stderr.write(_printed(out) + _printed(err))
                     end_with_stacks(pid)
-                self._end()
+                self.end()
                 raise
             return status, _printed(out), _printed(err)
 

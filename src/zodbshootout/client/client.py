@@ -19,7 +19,7 @@ from zodbshootout.model.specification import Parameters
 class Neighbours:
     """The clients that share a DB, with a barrier at which one of them acts for all.
 
-    A client that has a DB to itself is its own and only neighbour.  Waiting for neighbours raises
+    A client that has a DB to itself is its own only neighbour.  Waiting for neighbours raises
     :class:`threading.BrokenBarrierError` if one of them has failed.
     """
 
@@ -42,7 +42,7 @@ class Neighbours:
         return total
 
     def abort(self) -> None:
-        """Make every present and future wait for other clients fail."""
+        """Make clients that wait for each other fail, now and in future."""
         self._barrier.abort()
 
     def _act(self) -> None:

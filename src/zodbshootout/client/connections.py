@@ -35,7 +35,7 @@ def sockets() -> frozenset[Socket]:
 
 
 def place_of(servers: Collection[Peer]) -> Place | None:
-    """Return where *servers* run: elsewhere if at least one does; ``None`` without servers."""
+    """Return where *servers* run: elsewhere if any of them does; ``None`` if there are none."""
     places = {place for _, place in servers}
     return Place.ELSEWHERE if Place.ELSEWHERE in places else next(iter(places), None)
 

@@ -61,7 +61,7 @@ def open_db(storage: Storage) -> Any:
 
 
 def open_storage(storage: Storage) -> Any:
-    """Open the storage without a DB, which would create a root in an empty database."""
+    """Open the storage; if it has no URI, without a DB, which would create a root."""
     if storage.uri:
         database = open_db(storage)
         return database.storage
@@ -144,7 +144,7 @@ def _open_uri(uri: str, route: Route) -> Any:
 
 
 def _section_of(factory: Any) -> Any:
-    """Return the section that the *factory* of a zconfig: URI opens; ``None`` for other URIs."""
+    """Return the section that the *factory* of a ``zconfig:`` URI opens; ``None`` for others."""
     return getattr(factory, "__self__", None)
 
 
@@ -249,7 +249,7 @@ class Database:
             instance.release()
 
     def _new_root(self) -> str:
-        """Return an empty root's serial if the type of the storage with the data is unknown."""
+        """Return an empty root's serial if a storage with data has an unknown type, else ``""``."""
         # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""
@@ -313,7 +313,7 @@ class Database:
 
     def pack_flaw(self) -> str | None:
         """Return why the storage cannot be packed, or ``None`` if no reason is known."""
-        if self.read_only:  # RelStorage would pack it all the same
+        if self.read_only:  # RelStorage would pack all the same
             return f"{self.storage_name} is read-only as configured here"
         return _first(layer.pack_flaw() for layer in self._written_to)
 
@@ -344,7 +344,7 @@ class Database:
             layer.vacuum()
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove the remains of earlier packs that make a pack fail; return the remains' names."""
+        """Remove remains of earlier packs if they make a pack fail; return the remains' names."""
         return tuple(name for layer in self._written_to for name in layer.forget_pack())
 
     def existing(self, oids: Sequence[bytes]) -> int:
@@ -390,7 +390,7 @@ class Database:
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
-        :raises NotZapped: if the data cannot be destroyed, or some of it is still there
+        :raises NotZapped: if the data cannot be destroyed, or some of it is left
         """
         if self.zap_obstacle:
             raise NotZapped(self.zap_obstacle)
@@ -443,7 +443,7 @@ class Database:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Have connections open with an empty pickle cache; return the name of that cache."""
+        """Empty each connection's pickle cache when it is next opened; return the cache's name."""
         resetCaches()
         return (PICKLE_CACHE,)
 
@@ -452,7 +452,7 @@ class Database:
         return (PICKLE_CACHE, *(cache for layer in self._stack for cache in layer.own_caches()))
 
     def empty_caches(self) -> tuple[str, ...]:
-        """Empty every known client-side cache of records; return the names of these caches."""
+        """Empty all known client-side caches of objects or records; return the caches' names."""
         self.forget_objects()
         for layer in (*self._stack, *self._of_connections()):
             layer.empty_caches()

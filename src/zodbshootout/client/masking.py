@@ -31,7 +31,7 @@ class Mask:
         return tuple(sorted(self._secrets))
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Replace these values as well from now on."""
+        """Replace these secrets as well from now on."""
         self._secrets.update(filter(str.strip, secrets))
         forms = {form for secret in self._secrets for form in _forms(secret) if form.strip()}
         if forms:

@@ -47,7 +47,7 @@ class TimedCall(threading.Thread):
         self.ended = time.perf_counter()
 
     def times(self) -> tuple[float, float] | None:
-        """Return when the call began and ended, or ``None`` while it runs; raise its exception."""
+        """Return when the call began and ended; ``None`` while it runs.  Raise its exception."""
         if self.is_alive():
             return None
         if self._error is not None:
@@ -71,7 +71,7 @@ class Operation:
         self._open_database = open_database
 
     def prepare_operation(self, specification: Specification) -> None:
-        """Create what the operation of a *specification* works on.
+        """Prepare the operation that *specification* describes.
 
         :raises Unsupported: if the storage cannot do the operation
         """

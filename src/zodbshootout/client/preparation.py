@@ -41,7 +41,7 @@ class Preparation:
     may_write: bool = False
     """Whether zodbshootout may write to a database with data of other applications."""
     is_swept: bool = False
-    """Whether the run measures several database sizes, so that a larger database is an error."""
+    """Whether the run measures several database sizes; too large a database is then an error."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
@@ -66,12 +66,12 @@ def inspect(storage: Storage) -> StorageInfo:
 def prepare(preparation: Preparation) -> None:
     """Bring a database into the state that a benchmark expects, before any client starts.
 
-    :raises Failed: if a database with data of others would have to be written to
+    :raises Failed: if the database has other applications' data and would have to be written to
     :raises Unsupported: if the database lacks objects but is read-only, or cannot be packed
     :raises NotZapped: if the data cannot be destroyed
     """
-    # Look for others' data here, not in inspect(): reading an empty SQLite database leaves
-    # statistics in it that later make RelStorage scan whole tables for every store.
+    # Look for other applications' data here, not in inspect(): reading an empty SQLite database
+    # leaves statistics in it, and RelStorage would later scan whole tables for every store.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:

@@ -46,7 +46,7 @@ class Prepare:
 
     iterations: int
     counts: bool = True
-    """Whether the stretch contributes to a value; if so, each client goes on until all are done."""
+    """Whether the stretch contributes to a value.  If so, clients go on until all are done."""
     first: int | None = None
     """The number of the first iteration; ``None`` to continue from the previous stretch."""
     rate: float = 0.0
@@ -54,8 +54,8 @@ class Prepare:
     empty: bool = False
     """Whether the iterations do nothing, to show the rates that the harness can reach."""
     continues: bool = False
-    """Whether the stretch goes on with the schedule of the previous stretch, without uncounted
-    iterations first and without the time between the two stretches."""
+    """Whether the stretch continues the schedule of the previous stretch as if no time lay between
+    them.  Then no uncounted iterations come first."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Pacing:
     """How a client kept to the schedule of its counted iterations; all times are in seconds."""
 
     responses: float
-    """The sum of the latencies, each from the instant at which the iteration was due."""
+    """The sum of the latencies; see :class:`.session.PacedStretchTimer`."""
     lags: Latencies
     """For each iteration, the delay from the instant at which it was due to its start."""
     lag_growth: float
@@ -124,7 +124,7 @@ class Call:
     args: tuple[Any, ...] = ()
 
     def on(self, target: object, allowed: Collection[str]) -> Any:
-        """Call the method of *target*, and return its result.
+        """Call the method of *target*; return the result.
 
         :raises ValueError: if the method's name is not in *allowed*
         """

@@ -22,13 +22,13 @@ class Recovered(NamedTuple):
     """How one client came through the restart of a server."""
 
     failed: int
-    """The number of errors that reached the application."""
+    """The number of failed attempts at iterations."""
     acknowledged: int
     """The number of commits that the storage acknowledged."""
     lost: int
     """The number of acknowledged commits that no longer exist."""
     ends: list[float]
-    """The instants at which the first iterations ended after the server was gone."""
+    """The ends of the first :data:`HUNDRED` iterations that ended after the server was gone."""
     connected: Mapping[Socket, float]
     """The instant at which the client first saw each connection of its process."""
 

@@ -46,7 +46,7 @@ def addresses(reroute: Callable[[Route], object]) -> dict[Address, bool]:
 
 
 def in_dsn(dsn: str, route: Route) -> str:
-    """Return a PostgreSQL DSN with its addresses replaced; unchanged if it names no host.
+    """Return a PostgreSQL DSN with its addresses replaced; unchanged if it names no server.
 
     The new settings are appended, because libpq and pg8000 use the last value of a setting.  An
     invalid DSN stays as it is: the driver reports the error.

@@ -195,7 +195,7 @@ class Session:
     def memory(self) -> int:
         """Collect garbage, and return the bytes of memory that the process uses now.
 
-        Garbage may be old, because the collector ignores objects that are frozen in stretches.
+        There may be much garbage: the collector ignores objects that are frozen in stretches.
         """
         gc.collect()
         return memory_now()
@@ -272,7 +272,7 @@ class StretchTimer:
         self._used_after = usage_now()
 
     def wait_until_due(self) -> bool:
-        """Wait briefly until the next uncounted iteration is due; return whether it is."""
+        """Wait, but only briefly, for the next uncounted iteration; return whether it is due."""
         return True
 
     def _without_pause(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""The maximum number of points of progress that a single client keeps."""
+"""The maximum number of points of progress that a client keeps if it is the only one."""
 MIN_POINTS = 32
 
 
@@ -61,9 +61,9 @@ def kept_indices(counted: int, total: int, clients: int) -> list[int]:
 class Total:
     """The sum of the iterations of several clients.
 
-    Iterations count when their batch ends.  If points were dropped between two others, the number
-    there is interpolated, minus half a batch: at a random time, half a batch has been done on
-    average but does not count yet.
+    Iterations count when their batch ends.  In a gap of dropped points, the number is interpolated,
+    minus half a batch: at a random time, half a batch has been done on average but does not count
+    yet.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:

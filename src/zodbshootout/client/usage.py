@@ -1,4 +1,4 @@
-"""The processor time and the memory of this process, and of the processes that it started."""
+"""What this process, and the processes that it started, use of the machine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BLOCK = 512
 _MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
 """The bytes in the unit of peak memory that ``getrusage`` uses on this system."""
 FRESH = 0.001
-"""Seconds for which threads reuse a measurement of the helpers' processor time."""
+"""Seconds for which threads reuse what :func:`helpers_now` has measured."""
 not_helpers: set[int] = set()
 """The IDs of processes that this process started for the harness, not for a storage."""
 
 
 def memory_now() -> int:
-    """Return how much memory this process uses, in bytes; its peak if the system does not say."""
+    """Return the bytes of memory that this process uses, or their peak if only that is known."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - a Path is slower
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -35,7 +35,7 @@ def memory_now() -> int:
 def usage_now(helpers: float | None = None) -> Usage:
     """Return what this process has used so far.
 
-    *helpers* is a recent result of :func:`helpers_now`, which takes long if there are helpers.
+    Pass a recent result of :func:`helpers_now` as *helpers* if calling it here takes too long.
     """
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -51,7 +51,8 @@ def usage_now(helpers: float | None = None) -> Usage:
 def helpers_now() -> float:
     """Return the seconds of processor time of all processes that this process started.
 
-    On systems other than Linux, processes that still run are left out.
+    Processes in :data:`not_helpers` are left out while they run; so is any running process on
+    systems other than Linux.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -101,7 +102,7 @@ def cpu_of(process: int) -> float:
     """Return the seconds of processor time of a process and of its ended children, on Linux."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        # This clock of clock_getcpuclockid(3) counts nanoseconds; the file counts only ticks.
+        # The process's clock, see clock_getcpuclockid(3), counts nanoseconds; the file, ticks.
         own = time.clock_gettime((~process << 3) | 2)
     except OSError:  # the process has ended
         return 0.0

@@ -29,12 +29,12 @@ __all__ = ["Limits", "record"]
 
 
 def record(storage: Any, path: str | os.PathLike[str], limits: Limits | None = None) -> Any:
-    """Return a storage that records its connections, to open instead of *storage*.
+    """Return a storage that records its connections; use it instead of *storage*.
 
     Each process writes a file into the directory *path*.  If writing fails, no exception is raised:
     the recording ends, and one line in the log says why.
     """
-    # Imported late: reports import this package, without ZODB, to describe workloads.
+    # Imported late, because reports describe workloads with this package but without ZODB.
     from zodbshootout.recording.storage import facts_of, wrap
 
     recorder = Recorder(Path(path), limits or Limits(), partial(facts_of, storage))

@@ -35,7 +35,7 @@ _CALLS: Mapping[str, tuple[Kind, _Describe]] = {
     "tpc_finish": (Kind.FINISH, lambda _, tid: (NONE, 0, tid or NONE)),
     "tpc_abort": (Kind.ABORT, lambda *_: (NONE, 0, NONE)),
 }
-"""The calls that :func:`_noted` handles, with their kinds and functions that describe them."""
+"""The calls that :func:`_noted` handles, each with its kind and a function to describe it."""
 _WHILE_RECORDING = ("load", "prefetch", "store", "storeBlob", *_CALLS)
 _ALWAYS = ("sync", "poll_invalidations", "release")
 
@@ -178,7 +178,7 @@ class RecordedConnection:
         self._thread, self._cpu = thread, cpu
 
     def _switch(self) -> None:
-        """Start or stop recording; while stopped, methods are those of the storage inside."""
+        """Start or stop recording; if it is stopped, calls go directly to the storage inside."""
         self._is_recording = not self._is_recording
         for name in _WHILE_RECORDING:
             if self._is_recording:

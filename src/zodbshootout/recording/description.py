@@ -73,7 +73,7 @@ class Description:
     loads: Distribution = field(default_factory=Distribution)
     """The number of loads per transaction."""
     stores: Distribution = field(default_factory=Distribution)
-    """The number of stores per transaction that stores anything."""
+    """The number of stores per transaction; transactions without any do not count."""
     numbers: dict[int, Distribution] = field(
         default_factory=lambda: {kind: Distribution() for kind in Kind}
     )
@@ -112,7 +112,7 @@ class Description:
         return self.ticks[step].sum() * _TICK / 1e9
 
     def percentiles_of(self, step: Step, percentages: Sequence[float]) -> list[float]:
-        """Return percentiles of the duration of a single call."""
+        """Return percentiles of the seconds that a call of this step takes."""
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:

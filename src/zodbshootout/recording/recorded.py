@@ -73,7 +73,7 @@ class Workload:
         return sum(file.stat().st_size for file in self.files)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Yield the transactions of one process after another, ordered by their ends.
+        """Yield the transactions of one process after another; those of a connection are in order.
 
         Transactions in which nothing was done are left out.
 

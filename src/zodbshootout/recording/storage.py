@@ -18,7 +18,7 @@ _DISTRIBUTIONS = ("ZODB", "ZEO", "RelStorage")
 
 
 class RecordedStorage:
-    """Provides the interfaces and attributes of a storage, and recorded connections."""
+    """Has the interfaces and attributes of a storage, but records its connections."""
 
     def __init__(self, storage: Any, adapted: Any, recorder: Recorder) -> None:
         self._recorded = storage
@@ -52,7 +52,7 @@ class RecordedStorage:
 class AdaptedStorage(RecordedStorage):
     """Wraps a storage without its own MVCC, using the adapter that ZODB would use.
 
-    IMVCCStorage requires the methods here, but ZODB calls only those of connections' instances.
+    IMVCCStorage requires these methods, but ZODB calls them only on instances for connections.
     """
 
     def sync(self, force: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Start the process that leads the clients of a Dask worker, and crews on several hosts."""
+"""Start crews on several hosts, and the processes that lead the clients of Dask workers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Agent:
                 **os.environ,
                 **equipment.variables,
                 "TMPDIR": directory,
-                # Dask may have added modules to the path that were sent to this worker.
+                # Dask may have extended the path, for modules that were sent to this worker.
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             },
             working=UNLIMITED,
@@ -92,7 +92,7 @@ class Agent:
         return SystemClock.now()
 
     async def ask(self, call: Call) -> Any:
-        """Return the worker's answer, or its failure."""
+        """Pass a call on to the worker; return the answer or the failure."""
         # This runs in the Dask worker's event loop, which must not block.
         await asyncio.to_thread(self._leader.send, self._with_names_here(call))
         while not await asyncio.to_thread(self._leader.poll, PULSE):

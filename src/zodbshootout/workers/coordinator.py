@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty files with too much output, those of the process and of all its workers."""
+        """Empty the output files of the process and of its workers if they are too large."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 
@@ -432,7 +432,7 @@ class Worker:
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
-        """Have an uncounted slice taken, for calibration."""
+        """Have the worker take an uncounted slice, for calibration."""
         taken: Slice = self.call("attempt", loops)
         return taken
 
@@ -441,7 +441,7 @@ class Worker:
         self.call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
-        """Have the prepared slice taken."""
+        """Have the worker take the prepared slice."""
         taken: Slice = self.call("take_slice", number)
         return taken
 

@@ -1,4 +1,4 @@
-"""The growth of a database on disk per stored object, slice by slice."""
+"""The growth of a database on disk per stored object, measured in some slices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHARE = 0.003
 
 
 class DiskGrowth:
-    """Asks for the size of a database before and after slices, at least the first one.
+    """Asks for the size of a database before and after slices, at least the first slice.
 
     Databases grow by pages and extents, so a single slice says little.
     """

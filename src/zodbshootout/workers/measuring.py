@@ -55,7 +55,7 @@ LISTED_CLASSES = 10
 
 @dataclass(frozen=True)
 class Measure:
-    """The task of measuring a cell in one run."""
+    """The task of measuring a cell."""
 
     specification: Specification
     metadata: Mapping[str, str | int | float]
@@ -193,7 +193,7 @@ class Measuring(Operation):
         return {**summary, **distance_metadata(crew.delivered())}
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return the arguments without an answer."""
+        """Answer calls until *name* is called; return its arguments, but do not answer it."""
         return self._next(name).args
 
     def _next(self, *names: str) -> Call:
@@ -344,7 +344,7 @@ def _slice(sample: Sample, *, goes_on: bool = False) -> Slice:
 
 
 class Growth:
-    """The growth of this process's numbers of objects beyond their peaks, by class."""
+    """Finds the classes of which this process has more objects than ever before."""
 
     def __init__(self) -> None:
         self._peaks: dict[str, int] = {}

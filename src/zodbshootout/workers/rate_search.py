@@ -18,9 +18,10 @@ STALL = 0.3
 LUCK = 0.05
 """The probability that a slice keeps the limit at a rate that the storage cannot sustain."""
 STEEPNESS = 33
-"""The exponent of rate / candidate in the probability that a slice keeps the limit: 3 % matter."""
+"""The exponent of rate / candidate in the probability that a slice keeps the limit.  It is so high
+that 3 % make a difference."""
 NARROW, SURE = 1.03, 0.6
-"""The search ends when the candidates within this ratio of the median have this probability."""
+"""The search ends when candidates within this ratio of the median have this total probability."""
 COARSE = 1.12
 """The search is coarse while candidates within this ratio of the median have less than half of the
 probability."""
@@ -38,7 +39,7 @@ class RateSearch:
     """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or below a *throughput*, which few rates exceed."""
+        """Begin at an *expected* rate, or below a *throughput*, which rates seldom exceed."""
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:

@@ -56,8 +56,8 @@ def summarize(
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by the
     duration of the iterations; ``schedule_lag`` is the delay with which iterations began.
     ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices``,
-    ``slice_starts_s``, ``slice_longest_s`` (the longest iteration) and costs, except for memory
-    (see :mod:`~zodbshootout.model.costs`), have a number for each value.
+    ``slice_starts_s``, ``slice_longest_s`` (the longest iteration), ``lag_growth_s`` and all costs
+    but memory (see :mod:`~zodbshootout.model.costs`) have a number for each value.
 
     *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
     are the means of these clients.  The hosts' clocks are known to within *clock_uncertainty*
@@ -102,7 +102,7 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
 
 
 def _costs(samples: Sequence[Sample]) -> Metadata:
-    """Return what clients used per iteration of each value, and the most memory of all values."""
+    """Return what clients used per iteration of each value, and their peak memory."""
     used = [(sample.used, sample.iterations + sample.uncounted) for sample in samples]
     return {
         "client_cpu_s": " ".join(f"{use.cpu / done:.4g}" for use, done in used),

@@ -45,8 +45,8 @@ def work(connection: Connection, runner: pyperf.Runner) -> int:
 
     The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
     :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or a function of
-    :mod:`~zodbshootout.client.preparation`.  The answer to an exception is a
-    :class:`~zodbshootout.model.outcome.Failure`.
+    :mod:`~zodbshootout.client.preparation`.  If an exception is raised, the
+    answer is a :class:`~zodbshootout.model.outcome.Failure`.
     """
     # While a client has a copy of this end, the other end does not notice that this process ended.
     os.register_at_fork(after_in_child=connection.close)
@@ -80,7 +80,7 @@ def measure(
     """Measure a cell in one run or more, with pyperf's *options*.
 
     Send ``None`` when the crew is set up; then :class:`Measuring` answers calls.  Return the last
-    run in pyperf's format, and its latencies by name.  Send the same of an earlier run when
+    run in pyperf's format, and its latencies by name.  Send those of each earlier run when
     ``finish`` is called.
     """
     with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
@@ -111,7 +111,7 @@ def lead(connection: Connection) -> None:
 def operate(
     connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> None:
-    """Answer calls to an :class:`Operation` on a storage, at the distance of clients."""
+    """Answer calls to an :class:`Operation`; its servers are as far away as from clients."""
     with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 
@@ -149,7 +149,7 @@ def _crew(
     """Return the crew of a task, here or on hosts, profiled if *profiles* is set."""
     if task.cluster is None:
         return crew_at_distance(task.specification, task.calibrations.get("", {}), profiles)
-    # Only the command's Python has Dask, and modules that start other processes.
+    # Only the command's Python has Dask and other packages that this import needs.
     from zodbshootout.workers.agent import hosts_crew
 
     variables = for_storages(os.environ, task.variables)

@@ -49,7 +49,7 @@ class Dataset(enum.Enum):
     """For each client, a BTree that refers to the mappings which the client adds; see
     :func:`add_empty_mappings`."""
     UPDATE = "update"
-    """Objects in a mapping for each client, which only that client changes.
+    """For each client, a mapping of objects that only this client changes.
 
     A change is an assignment to ``content`` or, with ``--blobs``, a call of ``rewrite(content)``.
     """
@@ -59,7 +59,7 @@ class Dataset(enum.Enum):
     These objects also have a ``count``, and resolve conflicts by adding the counts up.
     """
     NEIGHBOURS = "neighbours"
-    """Objects in a mapping for each client, which that client changes and its neighbour reads.
+    """For each client, a mapping of objects that this client changes and its neighbour reads.
 
     The objects have counts like those of :attr:`CONFLICTS`.  At least two clients have mappings.
     """
@@ -72,7 +72,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return how many clients of a crew of *clients* have mappings."""
+        """Return the number of clients with mappings in a crew of *clients*, or 2 if that is more."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
@@ -94,7 +94,7 @@ MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
 SMALL_SET = 4096
-"""The size of sets beyond which clients need only :data:`MIN_LARGE_SETS`, not :data:`MIN_SETS`."""
+"""The number of objects above which a set is large."""
 
 
 def sets_to_read(parameters: Parameters) -> int:

@@ -20,7 +20,7 @@ class Dealer:
     """Deals the transactions of a workload to the clients.
 
     A client replays the transactions of certain connections.  In each stretch, all clients get
-    equally many transactions, so some of a busy connection's go to the clients with the fewest.
+    equally many transactions, so some of a busy connection go to the clients with the fewest.
     """
 
     def __init__(self, parameters: Parameters, client: int) -> None:
@@ -39,7 +39,7 @@ class Dealer:
         self._is_own: Sequence[bool] = ()
         """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
-        """The difference between the number of a pass and that computed from an iteration."""
+        """A number to add to the number of a pass that is computed from an iteration."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""
@@ -67,7 +67,7 @@ class Dealer:
 
         The clients of a copy share its arrivals, which come in the order of the workload.  With
         separate arrivals, a client that was ahead would wait for objects that others have yet to
-        create, and so be late for its next transactions.
+        create, and would then be late for its next transactions.
         """
         first = self.copy * self._connections
         clients = range(first, first + self.members)

@@ -27,7 +27,7 @@ from zodbshootout.client.data.objects import Item, Payload, payload, pickled
 from zodbshootout.model.specification import Parameters
 
 CHUNK = 1000
-"""The maximum number of objects that one transaction writes."""
+"""The maximum number of objects in a chunk, which one transaction writes."""
 CHUNK_BYTES = 16 * 1024**2
 """The maximum number of bytes that one transaction writes, unless a single object is larger."""
 CHUNKS_AT_ONCE = 20
@@ -39,7 +39,7 @@ _REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
 _PERSISTENT_PAIR = b"\x86Q"
 """Parts of a pickle of protocol 3; see :mod:`pickletools`."""
 _NO_CLIENT = -1
-"""The client number that stands for content that no client's objects have."""
+"""The client number of filler, whose content differs from that of any client's objects."""
 
 
 class Chunk(Persistent):

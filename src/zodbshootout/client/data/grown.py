@@ -21,11 +21,11 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow, each time by other even keys."""
+"""The number of times that a tree can grow; each time adds different even keys."""
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29
-"""The number of keys of each kind: for objects that benchmarks add, and for others under test."""
+"""The number of keys for objects that benchmarks add; as many are for the others under test."""
 SCATTER = 0x1E3779B1
 """An odd factor that moves consecutive numbers far apart."""
 
@@ -62,7 +62,7 @@ class GrownTree(Persistent):
     def vacant(self, count: int, client: int, clients: int) -> Part:
         """Return a part with random keys that no other client gets.
 
-        One in millions of these keys already has an object, with the same content.
+        A few keys may already have objects, but there are :data:`ODD_KEYS` keys to draw from.
         """
         numbers = random.sample(range(ODD_KEYS // clients), count)
         return self._part(4 * (number * clients + client) + 3 for number in numbers)

@@ -22,7 +22,7 @@ from zodbshootout.model.specification import Parameters
 SHORTEST_CONTENT = 8
 """The minimum content size in bytes that distinguishes objects and their revisions."""
 CHUNK = 256
-"""Bytes of a chunk: random bytes, then blanks, so that all parts of a content compress alike."""
+"""Bytes of a chunk of content.  Each has random bytes, then blanks, so all compress alike."""
 BLOCK = 100
 """The number of objects whose random bytes are drawn at once, to save time."""
 
@@ -48,7 +48,7 @@ class Tally(Persistent):
 
 
 class Document(Persistent):
-    """A persistent object whose content is a blob: two records and a file."""
+    """A persistent object whose content is a blob; it takes two records and a file."""
 
     def __init__(self, content: bytes) -> None:
         self.blob = Blob(content)
@@ -60,7 +60,7 @@ class Document(Persistent):
         return content
 
     def rewrite(self, content: bytes) -> None:
-        """Overwrite the blob; assigning to an attribute would change this object as well."""
+        """Overwrite the blob; a new blob would change this object as well."""
         with self.blob.open("w") as file:
             file.write(content)
 

@@ -1,6 +1,6 @@
 """Records of given sizes, because a recording does not contain the application's records.
 
-Each record contains the OID of its object, so that a check notices a truncated record or that of
+Each record contains the OID of its object, so that a check notices a truncated record or one of
 another object.  The names of this module and of its classes must stay: stored records contain them.
 """
 

@@ -49,7 +49,7 @@ class Source(FileStorage):  # type: ignore[misc]
 def facts_of(path: Path, blob_dir: Path | None) -> CopiedData:
     """Describe the user's FileStorage; exceptions of FileStorage propagate.
 
-    :raises CheckFailed: if the FileStorage is empty, or has blobs without a directory of files
+    :raises CheckFailed: if the FileStorage is empty, or has blobs but no directory of their files
     """
     transactions = records = 0
     has_blobs = False

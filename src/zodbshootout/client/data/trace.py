@@ -113,7 +113,7 @@ class Trace:
         return starmap(InitialObject, rows)
 
     def stored_objects(self) -> set[int]:
-        """Return the numbers of the initial objects that the workload stores."""
+        """Return the numbers of the initial objects, except blobs, that the workload stores."""
         rows = self._database.execute("SELECT number FROM objects WHERE is_stored")
         return {number for (number,) in rows}
 
@@ -157,7 +157,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return when a transaction committed or, otherwise, the instant of the state that it saw."""
+    """Return when a transaction committed or, if it did not, the instant of the state it saw."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -224,7 +224,7 @@ class _Attempts:
             kinds = {event[0] for event in done}
             if connection in self._failed:
                 failed_at, first, loads = self._failed.pop(connection)
-                if _TPC_BEGIN in kinds:  # an attempt can fail between this and its first store
+                if _TPC_BEGIN in kinds:  # an attempt can fail before its first store
                     started, operations = first, _repeated(loads, operations)
                 else:  # the application gave up
                     yield self._row(failed_at, first, connection, loads)

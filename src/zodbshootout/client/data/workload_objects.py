@@ -54,7 +54,7 @@ class Objects(Persistent):
         self.first = 0
         """The OID of the first object that existed before the workload, as a number."""
         self.stored = 0
-        """The number of objects stored so far that existed before the workload."""
+        """The number of objects that :func:`store_objects` has stored so far."""
         self.chunks = IOBTree()
         self.run = ""
         """The run that reserved OIDs for the objects that the workload creates."""
@@ -159,7 +159,7 @@ class Oids:
 def oids_of(database: Any, parameters: Parameters, copy: int) -> Oids:
     """Wait until the first client of this run has reserved OIDs; return the OIDs of a copy.
 
-    :raises TimeoutError: if the client takes too long
+    :raises TimeoutError: if the first client takes too long
     """
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:

@@ -7,7 +7,7 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 CHECKED_AT_ONCE = 100
-"""How many of its latest commits a client looks for before new commits can hide a loss."""
+"""A client looks for this number of its latest commits before new ones can hide a loss."""
 
 
 class CommitLog:
@@ -52,7 +52,7 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for all commits, or only the *newest*, through a newly opened *connection*."""
+        """Look for all commits, or the last *newest*, through a newly opened *connection*."""
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)

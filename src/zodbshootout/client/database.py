@@ -61,7 +61,7 @@ def open_db(storage: Storage) -> Any:
 
 
 def open_storage(storage: Storage) -> Any:
-    """Open the storage; if it has no URI, without a DB, which would create a root."""
+    """Open the storage, if possible without a DB: a DB creates a root in an empty database."""
     if storage.uri:
         database = open_db(storage)
         return database.storage
@@ -239,7 +239,7 @@ class Database:
         )
 
     def _prefetches(self) -> bool:
-        """Return whether connections' storages prefetch; they may differ from the DB's storage."""
+        """Return whether the storages of connections can prefetch; the DB's storage may differ."""
         if not IMVCCStorage.providedBy(self.db.storage):
             return hasattr(self.db.storage, "prefetch")
         instance = self.db.storage.new_instance()
@@ -336,7 +336,7 @@ class Database:
         return None if None in flaws else f"{self.storage_name}: {flaws[-1]}"
 
     def vacuum(self) -> None:
-        """Have the database reclaim the space of what packing has removed.
+        """Let the database reclaim the space that packing has freed.
 
         Exceptions of the database's driver propagate.
         """
@@ -481,7 +481,7 @@ class Database:
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
     def start_files(self) -> list[Path]:
-        """Return the files that closing the DB writes, so that the DB opens faster next time."""
+        """Return the files that closing the DB writes to make the next opening faster."""
         return [path for layer in self._stack for path in layer.start_files()]
 
     def disk_size(self, *, blobs: bool) -> DiskSize:

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 STARS = "***"
 SHORT = 8
-"""Up to this number of characters, a secret is masked only if it is a whole word."""
+"""A secret of at most this number of characters is masked only if it is a whole word."""
 _BEGIN = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 """The beginning of a word, also right after an escape such as ``%20``."""
 

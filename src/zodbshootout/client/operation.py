@@ -47,7 +47,7 @@ class TimedCall(threading.Thread):
         self.ended = time.perf_counter()
 
     def times(self) -> tuple[float, float] | None:
-        """Return when the call began and ended; ``None`` while it runs.  Raise its exception."""
+        """Return when the call began and ended, or ``None`` while it runs; raise its exception."""
         if self.is_alive():
             return None
         if self._error is not None:

@@ -50,7 +50,7 @@ def inspect(storage: Storage) -> StorageInfo:
     Exceptions of ZConfig, ZODB and the storage propagate.
 
     :raises CheckFailed: if an SQL statement fails
-    :raises Unsupported: if the contender cannot be opened as configured, or by these clients
+    :raises Unsupported: if the contender cannot be opened as configured or by clients of this kind
     """
     before, others = set(sys.modules), peers()
     try:

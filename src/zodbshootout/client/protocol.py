@@ -16,7 +16,7 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.usage import Period
 
 SPIN = 0.0003
-"""Seconds for which :meth:`SystemClock.wait_until` polls the clock, as sleeping is imprecise."""
+"""Seconds for which :meth:`SystemClock.wait_until` polls the clock: a sleep is imprecise."""
 
 
 class Clock(Protocol):

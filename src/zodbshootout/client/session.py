@@ -409,7 +409,7 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds by which the previous stretch ended late: the schedule begins so much earlier."""
+        """Seconds by which the previous stretch ended late and this schedule begins early."""
         self._schedule = schedule
         self.run = benchmark.run
         """A function that does an iteration."""

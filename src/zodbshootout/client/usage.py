@@ -102,7 +102,7 @@ def cpu_of(process: int) -> float:
     """Return the seconds of processor time of a process and of its ended children, on Linux."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        # The process's clock, see clock_getcpuclockid(3), counts nanoseconds; the file, ticks.
+        # The file has ticks, but this clock has nanoseconds; see clock_getcpuclockid(3).
         own = time.clock_gettime((~process << 3) | 2)
     except OSError:  # the process has ended
         return 0.0

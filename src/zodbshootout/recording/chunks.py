@@ -86,7 +86,7 @@ class Event(NamedTuple):
     number: int
     serial: bytes
     start: int
-    """The time in nanoseconds of a monotonic clock."""
+    """The time in nanoseconds, by a monotonic clock."""
     end: int
 
 
@@ -229,7 +229,7 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Read the first and the last chunk after a file's header; yield an only chunk twice.
+    """Yield the first and the last chunk of a file after its header, even if they are the same.
 
     :raises FormatError: if the file ends inside a chunk, or one of these chunks is damaged
     """

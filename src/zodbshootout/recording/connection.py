@@ -1,4 +1,4 @@
-"""Record the calls of a connection's storage."""
+"""Record the calls to a connection's storage."""
 
 from __future__ import annotations
 

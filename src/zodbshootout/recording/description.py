@@ -73,7 +73,7 @@ class Description:
     loads: Distribution = field(default_factory=Distribution)
     """The number of loads per transaction."""
     stores: Distribution = field(default_factory=Distribution)
-    """The number of stores per transaction; transactions without any do not count."""
+    """The number of stores per transaction, of transactions that store anything."""
     numbers: dict[int, Distribution] = field(
         default_factory=lambda: {kind: Distribution() for kind in Kind}
     )
@@ -116,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the share of loads that goes to the hottest objects, for each share of objects."""
+        """Return, for each of *shares* of the objects, the share of loads that the hottest get."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]

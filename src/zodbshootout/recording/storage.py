@@ -52,7 +52,7 @@ class RecordedStorage:
 class AdaptedStorage(RecordedStorage):
     """Wraps a storage without its own MVCC, using the adapter that ZODB would use.
 
-    IMVCCStorage requires these methods, but ZODB calls them only on instances for connections.
+    IMVCCStorage requires these methods, but ZODB calls them only on connections' storages.
     """
 
     def sync(self, force: bool = True) -> None:

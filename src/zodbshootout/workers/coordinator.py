@@ -118,7 +118,7 @@ class Launcher:
                     )
                 theirs.close()
                 try:
-                    if self.affinity:  # PyPy cannot set its own
+                    if self.affinity:  # PyPy cannot set its own affinity
                         with _starting(interpreter):
                             os.sched_setaffinity(process.pid, map(int, self.affinity.split(",")))
                     yield ForkServer(self, ours, process, Output(path), interpreter)

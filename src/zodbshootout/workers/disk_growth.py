@@ -13,7 +13,7 @@ SHARE = 0.003
 
 
 class DiskGrowth:
-    """Asks for the size of a database before and after slices, at least the first slice.
+    """Asks for the size of a database before and after the first slice and some others.
 
     Databases grow by pages and extents, so a single slice says little.
     """

@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _load() -> None:
-    """Load what every worker needs; a worker itself imports what it needs of plug-ins."""
+    """Load what every worker needs; each worker itself imports plug-ins."""
     benchmarks.ours()
     storage_types.ours()
     entries(benchmarks.ENTRY_POINTS)
@@ -77,7 +77,7 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork a worker for each message with a descriptor; import modules that others name."""
+        """Fork a worker for each message with a descriptor; import the modules in other messages."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:

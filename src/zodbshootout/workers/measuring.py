@@ -46,7 +46,7 @@ SLICE_CALLS = frozenset(
 )  # fmt: skip
 """The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
 MAX_SHIFT = 1.03
-"""The maximum ratio by which a search begins above or below the result of an earlier run."""
+"""The maximum ratio between the start of a search and the result of an earlier run."""
 COARSE_PART = 0.3
 """Slices before a search, and in its coarse part, have this fraction of the usual iterations."""
 LISTED_CLASSES = 10
@@ -193,7 +193,7 @@ class Measuring(Operation):
         return {**summary, **distance_metadata(crew.delivered())}
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return its arguments, but do not answer it."""
+        """Answer calls until *name* is called; return its arguments and leave it unanswered."""
         return self._next(name).args
 
     def _next(self, *names: str) -> Call:
@@ -240,7 +240,7 @@ class Measuring(Operation):
         return value * loops
 
     def _phase(self) -> float:
-        """Take slices until ``end_phase`` is called; return their mean latency."""
+        """Take slices until ``end_phase`` is called; return the value of all of them together."""
         seconds = done = 0.0
         while (call := self._next("take_slice", "end_phase")).name == "take_slice":
             sample = self._crew.measure(*self._slice(*call.args), continues=True)
@@ -363,7 +363,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines for the classes that exceed their peaks most; ignore the samples *kept*."""
+        """Return lines about the classes that have grown most; ignore the samples *kept*."""
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         grown = self._grown(kept)[:LISTED_CLASSES]
         lines = [f"{head}{name} +{more}, now {count}" for name, count, more in grown]

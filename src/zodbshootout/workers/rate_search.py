@@ -39,7 +39,7 @@ class RateSearch:
     """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or below a *throughput*, which rates seldom exceed."""
+        """Begin at an *expected* rate, or below a *throughput*, which few storages sustain."""
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:

@@ -26,8 +26,8 @@ def worker_environment(
     """Return the environment variables of workers.
 
     With *copy_all*, these are all of *environment*.  Otherwise they are those that Python and
-    storages need, those named in *inherit* and, with *locale*, those of the locale.  Timings
-    depend on the length of the environment, so others would disturb them.
+    storages need, those named in *inherit* and, with *locale*, those of the locale.  Other
+    variables would disturb timings, which depend on the length of the environment.
     """
     if copy_all:
         return dict(environment)

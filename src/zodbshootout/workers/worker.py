@@ -43,12 +43,12 @@ PROFILE_PREFIX = "profile: "
 def work(connection: Connection, runner: pyperf.Runner) -> int:
     """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
 
-    The first message is :class:`LogSettings`, the second a call of :func:`measure`, :func:`lead`,
-    :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or a function of
-    :mod:`~zodbshootout.client.preparation`.  If an exception is raised, the
-    answer is a :class:`~zodbshootout.model.outcome.Failure`.
+    The first message is :class:`LogSettings`.  The second is a call of :func:`measure`,
+    :func:`lead`, :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or a function of
+    :mod:`~zodbshootout.client.preparation`.  If an exception is raised, the answer is a
+    :class:`~zodbshootout.model.outcome.Failure`.
     """
-    # While a client has a copy of this end, the other end does not notice that this process ended.
+    # If a client had a copy of this end, the other end would not notice that this process ends.
     os.register_at_fork(after_in_child=connection.close)
     try:
         settings: LogSettings = connection.recv()
@@ -80,7 +80,7 @@ def measure(
     """Measure a cell in one run or more, with pyperf's *options*.
 
     Send ``None`` when the crew is set up; then :class:`Measuring` answers calls.  Return the last
-    run in pyperf's format, and its latencies by name.  Send those of each earlier run when
+    run in pyperf's format, and its latencies by name.  Send the same for each earlier run when
     ``finish`` is called.
     """
     with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
@@ -111,7 +111,7 @@ def lead(connection: Connection) -> None:
 def operate(
     connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> None:
-    """Answer calls to an :class:`Operation`; its servers are as far away as from clients."""
+    """Answer calls to an :class:`Operation`, at the clients' distance from the servers."""
     with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 
@@ -146,7 +146,7 @@ def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
 def _crew(
     task: Measure, profiles: Path | None, settings: LogSettings
 ) -> AbstractContextManager[Crew]:
-    """Return the crew of a task, here or on hosts, profiled if *profiles* is set."""
+    """Return the crew of a task; on this host, profiles are written into *profiles*."""
     if task.cluster is None:
         return crew_at_distance(task.specification, task.calibrations.get("", {}), profiles)
     # Only the command's Python has Dask and other packages that this import needs.

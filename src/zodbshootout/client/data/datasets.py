@@ -3,7 +3,7 @@
 ::
 
     root["zodbshootout"]          an OOBTree
-        "marker"                               a mark that zodbshootout made this BTree
+        "marker"                               shows that zodbshootout made this BTree
         "update/IOBTree/1000/300/0.5/0/001"    a mapping for each client
         "read/PersistentMapping/1000/300/0.5/0/001/5"    one of a client's mappings to be read
         "conflicts/PersistentMapping/1000/300/0.5/0/000"    a mapping for all clients
@@ -72,7 +72,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return the number of clients with mappings in a crew of *clients*, or 2 if that is more."""
+        """Return for how many clients there are mappings if the crew has *clients* clients."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients

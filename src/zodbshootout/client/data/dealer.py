@@ -20,7 +20,7 @@ class Dealer:
     """Deals the transactions of a workload to the clients.
 
     A client replays the transactions of certain connections.  In each stretch, all clients get
-    equally many transactions, so some of a busy connection go to the clients with the fewest.
+    equally many transactions, so the clients with the fewest get some from busy connections.
     """
 
     def __init__(self, parameters: Parameters, client: int) -> None:
@@ -39,7 +39,7 @@ class Dealer:
         self._is_own: Sequence[bool] = ()
         """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
-        """A number to add to the number of a pass that is computed from an iteration."""
+        """A number to add when the number of a pass is computed from an iteration."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""

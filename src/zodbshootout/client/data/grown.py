@@ -6,7 +6,7 @@
         .tree                                 an IOBTree with all objects
 
 With ``--grown``, a mapping of a dataset is a :class:`Part`, which has some keys of this tree.  Keys
-are integers of 31 bits, as in an IOBTree, or texts with their decimal digits.  The keys of
+are integers of 31 bits in an IOBTree, or their decimal digits in an OOBTree.  The keys of
 ``--min-objects`` are even, so that a key of an object under test fits between any two of them.
 """
 

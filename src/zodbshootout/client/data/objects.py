@@ -22,7 +22,7 @@ from zodbshootout.model.specification import Parameters
 SHORTEST_CONTENT = 8
 """The minimum content size in bytes that distinguishes objects and their revisions."""
 CHUNK = 256
-"""Bytes of a chunk of content.  Each has random bytes, then blanks, so all compress alike."""
+"""Bytes of a chunk of content.  All chunks compress alike: random bytes, then blanks."""
 BLOCK = 100
 """The number of objects whose random bytes are drawn at once, to save time."""
 

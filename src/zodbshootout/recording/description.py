@@ -73,7 +73,7 @@ class Description:
     loads: Distribution = field(default_factory=Distribution)
     """The number of loads per transaction."""
     stores: Distribution = field(default_factory=Distribution)
-    """The number of stores per transaction, of transactions that store anything."""
+    """The number of stores in each transaction that stores anything."""
     numbers: dict[int, Distribution] = field(
         default_factory=lambda: {kind: Distribution() for kind in Kind}
     )

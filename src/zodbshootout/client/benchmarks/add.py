@@ -66,9 +66,7 @@ class Add(Benchmark):
             parent = datasets.find_objects(
                 root, self.dataset, self.client.parameters, self.client.index
             )
-            mappings = datasets.add_empty_mappings(
-                parent, self.client.parameters, self.client.index, count
-            )
+            mappings = datasets.add_empty_mappings(parent, self.client.parameters, count)
         self.client.catch_up()
         for mapping in mappings:
             mapping._p_activate()

@@ -221,15 +221,14 @@ def grown_tree(root: Root, parameters: Parameters) -> GrownTree:
     return grown
 
 
-def add_empty_mappings(parent: Any, parameters: Parameters, client: int, count: int) -> list[Any]:
+def add_empty_mappings(parent: Any, parameters: Parameters, count: int) -> list[Any]:
     """Replace the mappings in a client's BTree *parent* by *count* new ones; return the new ones.
 
     The caller commits.
     """
     if parameters.grown:
         tree = grown_tree(parent._p_jar.root(), parameters)
-        clients = parameters.crew.size
-        mappings = [tree.vacant(parameters.objects, client, clients) for _ in range(count)]
+        mappings = [tree.vacant(parameters.objects) for _ in range(count)]
     else:
         mappings = [new_mapping(parameters) for _ in range(count)]
     parent.clear()

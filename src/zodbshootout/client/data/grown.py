@@ -12,7 +12,6 @@ are integers of 31 bits in an IOBTree, or their decimal digits in an OOBTree.  T
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Iterator
 from typing import Any, Union
 
@@ -41,6 +40,8 @@ class GrownTree(Persistent):
         """The number of objects of ``--min-objects``."""
         self.placed = 0
         """The number of objects under test, not counting those that benchmarks added."""
+        self.added = 0
+        """The number of keys for objects that benchmarks add."""
 
     def next_layer(self, count: int) -> Iterator[Key]:
         """Yield the keys of *count* more objects in ascending order, evenly spread.
@@ -59,13 +60,12 @@ class GrownTree(Persistent):
         numbers = range(first, self.placed)
         return self._part(4 * (number * SCATTER % ODD_KEYS) + 1 for number in numbers)
 
-    def vacant(self, count: int, client: int, clients: int) -> Part:
-        """Return a part with random keys that no other client gets.
-
-        A few keys may already have objects, but there are :data:`ODD_KEYS` keys to draw from.
-        """
-        numbers = random.sample(range(ODD_KEYS // clients), count)
-        return self._part(4 * (number * clients + client) + 3 for number in numbers)
+    def vacant(self, count: int) -> Part:
+        """Return a part with *count* keys, far from each other, that no part has had before."""
+        first = self.added
+        self.added += count
+        numbers = range(first, self.added)
+        return self._part(4 * (number * SCATTER % ODD_KEYS) + 3 for number in numbers)
 
     def _part(self, keys: Iterable[int]) -> Part:
         return Part(self.tree, list(map(self._key, keys)))

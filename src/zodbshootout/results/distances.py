@@ -13,7 +13,7 @@ def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
     """Move round-trip times from contenders' names to the parameters of their cells.
 
     A contender without a server is measured once, and is as fast at every distance, so its result
-    is repeated for each.  If no names contain times, the results are unchanged.
+    is repeated for each time.  If no names contain times, the results are unchanged.
     """
     split = [(result, *without_rtt(result.cell.contender)) for result in results]
     rtts: list[float | None] = [*sorted({rtt for _, _, rtt in split if rtt is not None})]

@@ -53,7 +53,7 @@ def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
 
 
 def _statistics(numbers: Any) -> Any:
-    """Return Student's t between the numbers before and after each place, for each row."""
+    """Return, for each row and place, Student's t of the numbers before and after the place."""
     import numpy as np
 
     count = numbers.shape[1]

@@ -42,7 +42,7 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """The probability of a mean at least as far from 0 as this, if the true mean is 0."""
+        """The probability of a mean at least as far from 0 as this mean, if the true mean is 0."""
         if self.df <= 0:
             return 1.0
         if not self.variance:
@@ -122,7 +122,7 @@ def _squared_deviations(numbers: Sequence[float]) -> float:
 
 
 def _sum(mean: float, parts: Sequence[Estimate]) -> Estimate:
-    """Return an estimate with the variance of independent *parts* (Welch and Satterthwaite)."""
+    """Return an estimate with the sum of the *parts*' variances (Welch and Satterthwaite)."""
     variance = sum(part.variance for part in parts)
     df = min(part.df for part in parts)
     if df > 0 and variance:

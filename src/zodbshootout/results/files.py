@@ -36,7 +36,7 @@ MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
 """Metadata in which the runs of a cell may differ: words that only describe the cell."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
-"""The beginning of every file that pyperf writes, because it sorts keys."""
+"""The beginning of every file that pyperf writes, because pyperf sorts keys."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ResultFiles:
     def appending(self) -> ResultFiles:
         """Return the same files, prepared to append to the results in the files.
 
-        :raises UserError: if zodbshootout did not write one of the files
+        :raises UserError: if one of the files was not written by zodbshootout
         """
         self._check_paths()
         exist = self.combined.exists() or self.cells.exists()
@@ -88,8 +88,8 @@ class ResultFiles:
     def check(self, contenders: Iterable[str]) -> None:
         """Check that the names of all files can be used.
 
-        :raises UserError: if a name is too long, or something other than a file has the name
-        :raises OSError: if the system refuses a name for another reason
+        :raises UserError, OSError: if a name is too long, or belongs to something that a file
+            cannot replace
         """
         self._check_paths()
         if os.path.lexists(self.directory) and not self.directory.is_dir():
@@ -170,7 +170,7 @@ def _file_name(contender: str) -> str:
 
 
 def _check_path(path: Path) -> None:
-    """Check that the system accepts a name, which must not belong to a pipe or a device."""
+    """Check that the system accepts a path, and that it is not the path of a pipe or a device."""
     if to_be_replaced(path) is None:
         raise UserError(f"{path} is not a regular file; name another one")
 
@@ -219,7 +219,7 @@ def read_results(path: Path) -> list[CellResult]:
 
 @contextmanager
 def damage_of(*paths: Path) -> Iterator[None]:
-    """Turn an exception while files are read or shown into a message that a file is damaged.
+    """Turn an exception in the context into a message that one of the files is damaged.
 
     :raises UserError: instead of all exceptions but ``BrokenPlugin`` and ``OSError``
     """
@@ -263,7 +263,7 @@ def holds_results(path: Path) -> bool:
 
 
 def _begins_as_results(path: Path) -> bool:
-    """Return whether a file begins like one of pyperf; the whole file may be a large database."""
+    """Return whether a file, which may be a large database, begins like a file of pyperf."""
     opened = gzip.open if path.name.endswith(".gz") else open
     with opened(path, "rb") as file:
         return _BEGINNING.match(file.read(1024)) is not None

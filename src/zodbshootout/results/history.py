@@ -71,13 +71,13 @@ class PointCell:
     """A cell of a point: one benchmark of one contender."""
 
     name: str
-    """The name of the cell in any file, followed by the percentile if the figure is a latency."""
+    """The long name of the cell, followed by the percentile if the figure is a latency."""
     benchmark: str
     contender: str
     measure: str
     """The percentile that is compared, such as ``p99``; empty for the speed."""
     parameters: Mapping[str, Plain]
-    """The parameters that differ from their defaults, so that a new parameter ends no series."""
+    """The parameters that differ from their defaults: a new parameter must not end a series."""
     code: str
     """A hash of the benchmark's code."""
     durability: str
@@ -137,7 +137,7 @@ class Point:
 
 
 def machine_facts() -> dict[str, Plain]:
-    """Return what is known of this machine.
+    """Return facts about this machine, and a name.
 
     Machines of one kind share a name, because every run in CI may be on another host.  A shared
     name does no harm: ratios compare contenders on the same host at the same time.

@@ -1,4 +1,4 @@
-"""The names of cells in any file and in the file of a contender, and of files about cells."""
+"""The long and the short names of cells, and the names of files about a cell."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def long_name(cell: Cell) -> str:
 
 
 def arrivals_of(parameters: Parameters) -> list[str]:
-    """Describe the rate or the limit in *parameters*, which may have neither."""
+    """Return words for the rate or the limit in *parameters*; empty if there is neither."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
         during = [parameters.during] if parameters.during else []
@@ -83,5 +83,5 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:
 
 
 def _has(parameters: Parameters, one: Parameter) -> bool:
-    """Return whether a parameter applies: a benchmark may have no objects with a size."""
+    """Return whether a parameter applies: not every benchmark has objects."""
     return parameters.objects > 0 or one not in {OBJECTS, SIZE}

@@ -13,12 +13,12 @@ from statistics import NormalDist
 
 _PRECISION = 1e-14
 _LAST_STEP = 1e-8
-"""The relative size of a last step of Newton's method; the error is about the step's square."""
+"""The largest relative size of the last step of Newton's method; the error is about its square."""
 _GAMMA_LIMIT = 300
 """The df up to which :func:`math.gamma` does not overflow, and above which a series is exact."""
 _NEWTON_LIMIT = 1e5
-"""The largest df for Newton's method: above, its steps may never become small, due to rounding
-errors of :func:`t_tail`, but the expansion of a quantile is exact."""
+"""The largest df for Newton's method.  Above it, rounding errors of :func:`t_tail` may keep the
+steps from becoming small, but the expansion of a quantile is exact."""
 
 
 def t_tail(df: float, t: float) -> float:
@@ -37,11 +37,11 @@ def t_tail(df: float, t: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def t_quantile(df: float, tail: float) -> float:
-    """Return the t that is exceeded with the probability *tail*, between 0 and one half.
+    """Return the t that is exceeded with the probability *tail*.
 
-    The logarithm of *tail* is a concave function of the logarithm of t.  So Newton's method
-    converges from any start; it starts from the quantile of the normal distribution.  For many
-    degrees of freedom, t is expanded around that quantile (Abramowitz and Stegun 26.7.5).
+    *tail* is between 0 and one half.  Its logarithm is a concave function of the logarithm of t, so
+    Newton's method converges from any start.  The start is the quantile of the normal distribution.
+    For many degrees of freedom, t is expanded around the start (Abramowitz and Stegun 26.7.5).
     """
     z = t = -NormalDist().inv_cdf(tail)
     if df > _NEWTON_LIMIT:

@@ -1,4 +1,4 @@
-"""The releases and commits of a package in which ``--against`` measured a contender."""
+"""Contenders that ``--against`` measured in several releases or commits of a package."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Series:
     """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases by contenders' names: first versions in order, then commits as in results."""
+    """The releases by contenders' names: sorted versions, then commits in the order of results."""
 
 
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release is one of these releases, if runs recorded its version.
+    The installed release counts if runs recorded its version, unless all others are commits.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
@@ -76,7 +76,7 @@ def _versions(result: CellResult) -> Iterator[tuple[str, str]]:
 
 
 def place(release: str) -> tuple[bool, Version]:
-    """Return a key that orders releases by version, followed by commits."""
+    """Return a key that sorts releases by version, and commits last."""
     try:
         return False, Version(release.partition(" ")[0])
     except InvalidVersion:

@@ -18,8 +18,8 @@ _STREAMS = (1, 2)
 def to_be_replaced(path: Path) -> Path | None:
     """Return *path* with links resolved, if a regular file or nothing is there.
 
-    The result is ``None`` for a pipe, a device such as ``/dev/null``, or standard output, which can
-    be written to but not replaced.
+    The result is ``None`` for what can be written to but not replaced: a pipe, a device such as
+    ``/dev/null``, standard output and standard error.
 
     :raises OSError: if *path* leads to anything else, such as a directory, or is invalid
     """
@@ -37,7 +37,7 @@ def to_be_replaced(path: Path) -> Path | None:
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Replace a file atomically with a file that *write* makes; keep the old one if that fails.
 
-    If *path* leads to a pipe, a device or standard output, the content is written there.
+    A pipe, a device, standard output or standard error is not replaced but written to.
 
     :raises OSError: if the file cannot be written
     """
@@ -69,7 +69,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _stream(path: Path) -> int | None:
-    """Return the descriptor of the standard output or error to which *path* leads, if any."""
+    """Return the descriptor of standard output or standard error, if *path* leads there."""
     for descriptor in _STREAMS:
         with suppress(OSError):  # the stream may be closed
             if os.path.samestat(path.stat(), os.fstat(descriptor)):

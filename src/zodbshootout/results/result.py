@@ -29,14 +29,14 @@ IMPRECISE = 0.1
 """If no precision was requested, a figure is imprecise if the half width of its interval exceeds
 this fraction of the mean."""
 NEARLY = 0.9
-"""The minimum fraction of the requested time for a result to count as complete."""
+"""The minimum fraction of the requested time that a complete result has lasted."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
 """The percentiles shown for iterations at a rate, and the minimum of iterations for each."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
-"""The measures of iterations at a rate that are compared, and have to be precise."""
+"""The measures that are compared, and have to be precise, if iterations come at a rate."""
 _NAME = "cell"
 """The name of all runs until they are written, because pyperf joins only runs of the same name."""
 
@@ -82,7 +82,8 @@ class OverTime:
     """The metadata key and the bytes per hour of each memory that grows steadily."""
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
-    """The part of the processors' time that others used, in the busiest tenth of the runs."""
+    """The part of the processors' time that other programs and machines used: the median of the
+    busiest tenth of the runs."""
     loaded: bool = False
     """Whether a change of such load may be why the cell takes more or less time at the end."""
 
@@ -112,7 +113,7 @@ class CellResult:
     """Further findings, if runs share their clients, servers and databases."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
-        """Return the result with the run of a worker, or the runs in a file, added."""
+        """Return the result with added runs: a worker's run, or the runs in a file."""
         benchmark.update_metadata({"name": _NAME})
         runs = map(_compact, benchmark.get_runs())
         return replace(self, state=State.MEASURED, runs=(*self.runs, *runs))
@@ -186,9 +187,8 @@ class CellResult:
     def keeps_up(self) -> bool:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
-        Iterations were late if they took much longer than their schedule, or if they started later
-        and later: then the mean lag grew from the first to the second half of slices, significantly
-        and by more than a limit.
+        Iterations were late if they took much longer than their schedule, or if the mean lag grew
+        from the first half of slices to the second, significantly and by more than a limit.
         """
         if not self.cell.parameters.rate:
             return True  # slices at the recorded speed are too short to show a growing lag
@@ -218,8 +218,8 @@ class CellResult:
     def with_measure(self, name: str) -> CellResult:
         """Return the result with the measure *name* as the only value of each run.
 
-        A measure is a percentile of latencies (``p99``) or the ``longest`` one, in seconds, or the
-        fraction of the rate that was ``reached``.
+        A measure is a percentile of latencies (``p99``) or the ``longest`` latency, in seconds, or
+        the fraction of the rate that was ``reached``.
         """
         figures = tuple((_measure(name, one),) for one in self.facts)
         return replace(self, figures=figures, measure=name)
@@ -291,7 +291,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The first value of a run divided by the median of the run's later values; a median.
+        """The median over runs of the first value divided by the median of the later values.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
@@ -339,7 +339,7 @@ class CellResult:
 
     @cached_property
     def values(self) -> list[float]:
-        """The values of all runs: seconds per iteration, bytes, or the unit of the cost."""
+        """The values of all runs, in seconds per iteration, bytes, or the unit of the figures."""
         return [value for values in self.values_by_run for value in values]
 
     @cached_property
@@ -405,13 +405,13 @@ class CellResult:
 
     @cached_property
     def usual_latencies(self) -> dict[float, float]:
-        """The percentiles in :data:`USUAL`, computed once."""
+        """The latencies in seconds at the percentiles :data:`USUAL`."""
         return self.latencies_at(USUAL)
 
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
-        """Return percentiles of the latencies of iterations, or of a *kind* of iterations.
+        """Return percentiles of the latencies of all iterations, or of iterations of a *kind*.
 
-        The percentiles are in seconds.  The result is empty if the runs recorded no latencies.
+        The latencies are in seconds.  The result is empty if the runs recorded no latencies.
         """
         histogram = self._latencies_of(kind) if kind else self.latencies
         if histogram is None:
@@ -486,7 +486,7 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
-    """Return, for each run, the geometric mean of the measures of a cell."""
+    """Return the geometric mean of *results*, measures of the same cell, for each run."""
     measures = zip(*(result.values for result in results), strict=True)
     return replace(
         results[0], figures=tuple((statistics.geometric_mean(values),) for values in measures)

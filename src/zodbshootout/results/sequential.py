@@ -1,8 +1,8 @@
 """Sequential decisions: whether a contender is like the good or the bad side of a change.
 
 Results are looked at after fixed numbers of runs.  Each look gets an equal part of the allowed
-probability of a wrong decision.  So the sum is limited, although looks are not independent
-(Bonferroni).
+probability of a wrong decision.  So the probability for all looks together is limited, although
+looks are not independent (Bonferroni).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rule:
     looks: Sequence[int] = LOOKS
 
     def is_changed(self, ratio: Ratio) -> bool | None:
-        """Return whether a ratio is farther from 1 than the boundary; ``None`` if undecided.
+        """Return whether a ratio is beyond the boundary, seen from 1; ``None`` if undecided.
 
         Call this only once per look.
         """

@@ -83,7 +83,7 @@ def _steps(
 def _neighbours(
     results: Iterable[CellResult], series: Series
 ) -> Iterator[tuple[CellResult, CellResult]]:
-    """Yield the results of each cell in consecutive releases that were measured."""
+    """Yield, for each cell, the results in any two successive releases that were measured."""
     cells: dict[object, dict[str, CellResult]] = {}
     for result in results:
         if result.timed and result.cell.contender in series.releases:

@@ -52,14 +52,14 @@ STEPS_OF_LEVELS = 1.5
 """The factor for the variance of a mean step between the levels of batches.  In a random walk, half
 of each such step is also in the next step."""
 FEWEST_SHARED = 2 * BATCHES
-"""The minimum number of runs with shared clients, after the first run, to find a trend in."""
+"""The same number for runs that share their clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
 """An exponent that enlarges the factor that load explains, because noise may enlarge a step."""
 GROWTH = 0.01
 """The fraction by which memory has to grow in all runs together to be reported."""
 SETTLING = 4
-"""The number of parts of the time; memory is not tested in the first part, when caches fill."""
+"""Memory is not tested in the first of this many parts of the time, when caches fill."""
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
 STALL = 0.1
 STALL_TIMES = 10
@@ -77,7 +77,7 @@ class _Run:
     level: float
     """The mean of the logarithms."""
     change: float | None
-    """The rise from the second logarithm to the last; ``None`` if there are too few."""
+    """The rise of a line from the second logarithm to the last; ``None`` if there are too few."""
 
 
 def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> list[CellResult]:
@@ -108,7 +108,7 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
 
 
 def _can_be_tested(result: CellResult) -> bool:
-    """Return whether all runs of a result do the same.
+    """Return whether the runs of a result were timed, keep up, and all do the same.
 
     Runs of a replay do different transactions, and a run that searches for the highest rate starts
     near the previous run's result.
@@ -156,7 +156,7 @@ def _over_time(
 
 
 def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
-    """Return whether another contender replays the same transactions in the same slices."""
+    """Return whether a result keeps up, and another contender does the same in the same slices."""
     row = (result.cell.benchmark, result.cell.parameters)
     same = [other for other in others if (other.cell.benchmark, other.cell.parameters) == row]
     return result.keeps_up and len(same) > 1
@@ -203,7 +203,7 @@ class _Course:
 def find_shared_trends(
     rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
 ) -> list[dict[int, Change]]:
-    """Return the changes in each row with enough runs, by the keys of the row's cells.
+    """Return the changes of the cells with enough runs, for each row, by the keys of the cells.
 
     All runs of a cell share their clients.
     """
@@ -281,8 +281,8 @@ def _relative_course(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | No
 def _lone_course(cell: Rounds) -> _Course | None:
     """Return the course of a cell without others, ``None`` if there are too few runs.
 
-    What changes may be the machine, in a random walk.  The steps of a random walk are independent,
-    so the steps are tested instead of the slope.
+    The cause may be a random walk of the machine.  The steps of a random walk are independent, so
+    the steps are tested instead of the slope.
     """
     runs = [_run_of(logs) for logs in cell.values() if logs][1:]
     if len(runs) < FEWEST_SHARED:
@@ -410,9 +410,9 @@ def _tested(cell: Rounds, others: Sequence[Rounds]) -> Trend | None:
 def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
     """Return the runs of a cell relative to the runs of other contenders, by round.
 
-    A run is a median over all contenders that have most rounds; contenders with fewer rounds are
-    left out.  Only rounds with runs of all these contenders count: otherwise, what the machine did
-    in some rounds would look like a change.  The result is empty if there are too few rounds.
+    Each run is a median over those contenders that have the most rounds; the others are left out.
+    Only rounds with runs of all these contenders count: otherwise, what the machine did in some
+    rounds would look like a change.  The result is empty if there are too few rounds.
     """
     ratios = [_ratios(cell, other) for other in others]
     most = max(map(len, ratios), default=0)
@@ -433,7 +433,7 @@ def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
 
 
 def _ratios(cell: Rounds, other: Rounds) -> dict[str, _Run]:
-    """Return, by round, the run with the ratios of two contenders' values in the same slices."""
+    """Return, by round, a summary of the ratios of two contenders' values in the same slices."""
     ratios = {
         name: {number: log - other[name][number] for number, log in logs.items()
                if number in other[name]}
@@ -473,8 +473,8 @@ def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
 def _across_runs_alone(own: Sequence[_Run]) -> Trend:
     """Test whether the time rises from run to run by more than in a random walk.
 
-    Without another contender, what changes may be the machine, in a random walk.  Then runs are not
-    independent, but the differences between successive runs are independent.
+    Without another contender, the cause may be a random walk of the machine.  Then runs are not
+    independent, but the differences between successive runs are.
     """
     times = _times(own)
     steps = mean_of([later - former for former, later in pairwise(times)])
@@ -482,9 +482,9 @@ def _across_runs_alone(own: Sequence[_Run]) -> Trend:
 
 
 def _within_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> list[Trend]:
-    """Test whether values rise within runs, both by themselves and relative to others.
+    """Test whether values rise within runs, both by themselves and relative to other contenders.
 
-    If others become faster within a run, a contender only looks slower.
+    If the others become faster within a run, a contender only looks slower.
     """
     changes = [[run.change for run in runs if run.change is not None] for runs in (own, relative)]
     estimates = [mean_of(known) for known in changes if len(known) >= FEWEST_RUNS]

@@ -42,9 +42,9 @@ class Ratio:
     """The speed of a new cell as a multiple of the speed of the cell's base."""
 
     log: Estimate
-    """The logarithm of the ratio: a ratio and its inverse have the same distance from 0."""
+    """The logarithm of the ratio; the logarithm of the inverse is as far from 0."""
     runs: int
-    """The number of runs of each cell that were compared; the smaller number of both cells."""
+    """The number of runs of each cell that were compared; the smaller number if the two differ."""
     paired: bool = False
     """Whether both cells were measured in turn, and values of the same slices were compared."""
     left_out: int = 0
@@ -129,8 +129,8 @@ class Comparison:
     overloaded: Sequence[CellResult]
     """Results of both sides that do not keep up with their rate, and so have no latencies."""
     lost: Sequence[CellResult]
-    """The new results of cells of which only the base has a figure: the new cell failed, does not
-    keep up, or is missing; then its state is ``NOT_RUN``."""
+    """The new results of cells whose base has a figure, if the new cell failed, does not keep up or
+    is missing.  The state of a missing cell is ``NOT_RUN``."""
     differences: Sequence[str]
     """The facts that differ, followed by the contenders' settings that differ."""
 
@@ -167,9 +167,9 @@ def pairs_to_compare(
 ) -> list[tuple[str, str]]:
     """Return the pairs of contenders to compare, the base of each comparison first.
 
-    *originals* has the measured contenders in order, and the base of each; an empty string stands
-    for the first contender or, if this is a variant, for its original.  If the user named a
-    *baseline*, it is the base of all others.
+    *originals* has the measured contenders in order, and the base of each.  An empty base stands
+    for the first contender or, if that is a variant, for the variant's original.  If the user named
+    a *baseline*, it is the base of all others.
     """
     first = next(iter(originals), "")
     first = originals.get(first) or first
@@ -212,7 +212,7 @@ def compare(
 
 
 def figures_of(result: CellResult) -> list[CellResult]:
-    """Return the figures to compare; at a rate, two percentiles if the result keeps up."""
+    """Return the figures to compare; at a rate, two percentiles, or none if it is not kept up."""
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -306,9 +306,9 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     after the other cell failed, are left out, because the machine may have been faster or slower
     meanwhile.
 
-    Pairs are not used if no round has any, or if at least :data:`MIN_RUNS` rounds are common but
-    fewer have pairs.  Then a run counts as the mean of the logarithms of its values.  The interval
-    is unknown if one run of the command measured both cells, but in no common round.
+    Pairs are not used if there are none, or if only a few rounds have pairs although at least
+    :data:`MIN_RUNS` rounds have both cells.  Then a run counts as the mean of the logarithms of its
+    values.  The interval is unknown if one command measured both cells, but never in one round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -344,8 +344,8 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs if each side has the same amount in all of its runs.
 
     Numbers are counted, so one run suffices.  Other amounts need :data:`MIN_RUNS` runs to show
-    that they do not vary.  The ratio is unknown if amounts vary and one has no logarithm, because
-    it is 0 or less.
+    that they do not vary.  The ratio is unknown if amounts vary and one of them is 0 or less,
+    and so has no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))

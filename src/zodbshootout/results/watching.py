@@ -48,14 +48,14 @@ class Finding:
     amounts: tuple[float, float] = (0.0, 0.0)
     """The candidate's and the base's amount of the counted cost."""
     accepted: str = ""
-    """The reason for accepting the change, which is then not reported; empty if it is reported."""
+    """The reason why the change was accepted and is not reported; empty if it is reported."""
 
     @property
     def is_better(self) -> bool:
         return self.ratio.value > 1
 
     def is_beyond(self, limit: float) -> bool:
-        """Return whether the candidate certainly takes more than the base by a fraction *limit*."""
+        """Return whether the candidate certainly takes over 1 + *limit* times the base's amount."""
         return self.ratio.interval[1] < 1 / (1 + limit)
 
 
@@ -121,7 +121,7 @@ def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str,
     """Return the reason why a finding is not to be reported; empty if it is to be reported.
 
     An accepted change is not reported at its own point.  At later points, the difference from the
-    anchor is not reported unless the difference has become greater.
+    same anchor is not reported unless the difference has become greater.
     """
     for change in accepted:
         if not change.covers(finding.cell) or change.point > finding.point:
@@ -159,7 +159,7 @@ def canary_differs(point: Point) -> bool:
 
 
 def smallest_change(ratio: Ratio, tested: int) -> float | None:
-    """Return the smallest change that is detected in 95 of 100 cases, as a multiple of the time.
+    """Return the smallest ratio of new to old time that is detected in 95 of 100 cases.
 
     *tested* is the number of ratios that share the limit of false discoveries.  The result is
     ``None`` if there were too few runs.
@@ -207,8 +207,8 @@ class MachineHistory:
     def series(self) -> dict[str, list[list[Position]]]:
         """The series of each cell of the newest point, the latest series last.
 
-        A series ends if the code or the parameters of its benchmark change, or if another anchor
-        comes without a link to the former anchor.
+        A series ends if the code or the parameters of its benchmark change, or if a new anchor has
+        no link to the former anchor, or a chain that does not close.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
@@ -239,9 +239,9 @@ class MachineHistory:
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
         """The cells whose chain of anchors does not close, by point and name, with both ratios.
 
-        The ratio of a candidate to an anchor is measured at the candidate's point.  If the anchor
-        is replaced at the next point, the ratio of that candidate, now the previous one, to the
-        former anchor is measured again.  The chain closes unless the two differ significantly.
+        The ratio of a candidate to an anchor is measured at the candidate's point.  If the next
+        point replaces the anchor, it measures the ratio of the same candidate to the former anchor
+        again.  The chain closes unless the two ratios differ significantly.
         """
         return {point.name: self._open_chains_at(point) for point in self.points}
 
@@ -286,7 +286,7 @@ class MachineHistory:
 
     @cached_property
     def hints(self) -> list[Hint]:
-        """Slow drift of the newest point's cells, each since its last significant change."""
+        """Slow drift of the newest point's cells since each cell's last significant change."""
         stretches = {
             name: stretch
             for name, series in self.series.items()
@@ -303,7 +303,7 @@ class MachineHistory:
 
     @cached_property
     def steps(self) -> set[tuple[str, str]]:
-        """The point and the cell, by name, of each significant change of speed between points."""
+        """The names of the points and cells at which speed changed since the previous point."""
         return {
             (one.point, one.cell.name)
             for findings in self.findings.values()
@@ -349,7 +349,7 @@ def machine_histories(
 
 
 def changed_packages(point: Point, before: Point | None) -> list[str]:
-    """Return what is new in a point's candidate, such as ``RelStorage 4.2.0 → 4.3.0``."""
+    """Return the changes of packages, Python and servers, such as ``RelStorage 4.2.0 → 4.3.0``."""
     if before is None:
         return []
     facts = [_facts(before), _facts(point)]

@@ -306,9 +306,9 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     after the other cell failed, are left out, because the machine may have been faster or slower
     meanwhile.
 
-    Pairs are not used if there are none, or if only a few rounds have pairs although at least
-    :data:`MIN_RUNS` rounds have both cells.  Then a run counts as the mean of the logarithms of its
-    values.  The interval is unknown if one command measured both cells, but never in one round.
+    Pairs are not used if there are none, or if fewer than :data:`MIN_RUNS` rounds have pairs
+    although that many rounds have both cells.  Then a run counts as the mean of the logarithms of
+    its values.  The interval is unknown if one command measured both cells, but never in one round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):

@@ -12,14 +12,14 @@ import tokenize
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 
 _hashes: dict[type[Benchmark], str] = {}
-"""The hashes so far, because reading a source can take as long as a short run of a cell."""
+"""The hashes so far, kept because reading a source can take as long as a short run."""
 
 
 def code_hash(benchmark: type[Benchmark]) -> str:
     """Return a hash of the source of a benchmark and of the benchmarks that it inherits from.
 
-    The hash does not depend on comments, docstrings, blank lines or the Python.  The result is
-    empty if a source is not available.
+    The hash does not depend on comments, docstrings, blank lines or the version of Python.  The
+    result is empty if a source is not available.
     """
     if benchmark not in _hashes:
         _hashes[benchmark] = _hash_of(benchmark)

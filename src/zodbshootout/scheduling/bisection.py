@@ -24,7 +24,8 @@ class Search:
 
     suspects: Suspects
     measure: Callable[[str, Rule, Step | None], Step]
-    """A function that measures a commit by a rule; after the first step, only the step's figure."""
+    """A function that measures a commit by a rule.  If it gets the first step, it compares only the
+    figure that decided in that step."""
     keep: Callable[[Sequence[Step]], None]
     """A function that stores all steps; called after each step."""
     looks: Sequence[int]
@@ -88,7 +89,7 @@ class Decision:
     """Whether the candidate has the change; ``None`` while that is undecided."""
 
     def rounds(self, results: Sequence[CellResult], rows: int) -> int:
-        """Decide if possible; return the total number of rounds for a row with these *results*."""
+        """Decide if possible; return how many rounds the row of *results* needs in all."""
         sides = self.sides(results)
         if self.is_changed is not None or not all(sides):
             return 0

@@ -1,9 +1,10 @@
 """Calibration: the number of iterations in a slice, and of slices in a run.
 
 pyperf calibrates each benchmark separately.  Contenders that are compared should instead do the
-same number of iterations, so that their databases grow equally and meet equally many pauses.  So
-all contenders do the same number, unless a slow contender would take too long.  All contenders
-should also get equal parts of a run's time, so a slow contender takes fewer slices.
+same number of iterations, so that their databases grow equally, and equally many pauses fall
+into their slices.  So all contenders do the same number, unless a slow contender would take too
+long.  All contenders should also get equal parts of a run's time, so a slow contender takes fewer
+slices.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Effort:
     """A row ends when the half width of intervals is this fraction of the figure; 0 for a fixed
     number of runs."""
     limit: float = 0.0
-    """With a :attr:`precision`, the maximum seconds of all rows; 0 for :attr:`cell_limit`."""
+    """With a :attr:`precision`, the maximum seconds of all rows; 0 to use :attr:`cell_limit`."""
     cell_limit: float = 0.0
     """With a :attr:`precision`, the maximum average seconds per cell."""
     duration: float = 0.0
@@ -83,7 +84,7 @@ class Effort:
     databases; 0 for separate processes in each run."""
 
     def lasting(self, contenders: int) -> Effort:
-        """Return the effort of each run if *contenders* make runs for the :attr:`duration`.
+        """Return the effort of each run of this many *contenders* during the :attr:`duration`.
 
         Slices are long, so that little time is off the clock.
         """
@@ -135,7 +136,7 @@ class RowCalibration(Generic[C]):
 
 
 def loops_at_rate(parameters: Parameters) -> int:
-    """Return the loops of iterations at a rate, 0 without a rate.
+    """Return the loops of a slice; 0 if there is neither a rate nor a latency limit.
 
     The loops suffice to show the tail of the latencies, and to give each client a schedule.
     """
@@ -149,7 +150,7 @@ def loops_at_rate(parameters: Parameters) -> int:
 def min_seconds(parameters: Parameters) -> float:
     """Return how many seconds of slices a cell needs, in all runs together, for an interval.
 
-    The result is 0 without a rate and a latency limit.
+    The result is 0 if there is neither a rate nor a latency limit.
     """
     if parameters.limit.percentile:
         return SEARCH_TIME

@@ -20,7 +20,7 @@ from zodbshootout.workers.measuring import Calibrations
 def calibrations_for(plan: Plan, cluster: Cluster | None, observer: Observer) -> Calibrations:
     """Calibrate relays once for each round-trip time of a plan's contenders.
 
-    The *observer* shows a line for each time that a machine cannot deliver.
+    The *observer* shows a line for each round-trip time that a machine cannot deliver.
 
     :raises UserError: if a relay does not work, or a host is lost
     """

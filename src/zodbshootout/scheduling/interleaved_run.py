@@ -76,7 +76,7 @@ class InterleavedRun(Generic[C]):
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
     """A function that takes a prepared slice of a contender by calling the given function once."""
     is_last: Callable[[], bool] = lambda: True
-    """A function that is called after the slices of a run; if false, workers make another run."""
+    """A function that is called after the slices of a run; returns whether it is the last run."""
     run_time: Callable[[], float] | None = None
     """A function that returns the seconds of slices in a run, per contender; ``None`` for the
     run time of the effort."""
@@ -84,7 +84,7 @@ class InterleavedRun(Generic[C]):
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
     def calibrate(self, calibration: RowCalibration[C]) -> None:
-        """Let each contender do its first iterations, and choose loops and turns; only once."""
+        """Let contenders do their first iterations, and choose loops and turns, if not yet done."""
         if not self._is_decided:
             self._decide(calibration, self._first_iterations(calibration))
             self._is_decided = True

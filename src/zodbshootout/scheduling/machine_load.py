@@ -22,7 +22,7 @@ class MachineLoad:
     """Seconds of this process and its descendants."""
 
     def since(self, before: MachineLoad) -> dict[str, float]:
-        """Return the fractions of the processors' time since *before*, as metadata of a run.
+        """Return the fractions of processor time that others used since *before*, as metadata.
 
         ``other_load`` is the fraction of programs other than this process and its descendants,
         ``steal`` the fraction of other virtual machines.

@@ -34,7 +34,7 @@ def open_all(
 ) -> tuple[Plan, RunningServers]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
-    Return the servers and the plan, with opened contenders and the failures of other contenders.
+    Return the plan with the opened contenders and the failures of the others, and the servers.
 
     :raises UserError: if the Python of an environment rejects a section
     """
@@ -169,5 +169,5 @@ def _in_environment(info: StorageInfo, environment: Environment) -> StorageInfo:
 
 
 def _is_in_memory(info: StorageInfo, storage: Storage, fork_server: ForkServer) -> bool:
-    """Return whether another process does not see the root object that a process has created."""
+    """Return whether a process does not see the root object that another process has created."""
     return bool(info.new_root) and fork_server.inspect(storage).new_root not in {"", info.new_root}

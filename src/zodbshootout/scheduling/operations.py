@@ -174,7 +174,7 @@ class Phases:
 
     worker: Worker
     operator: Operator
-    """The object that carries out the operation; it may be the same worker."""
+    """The object that carries out the operation; may be the :attr:`worker`."""
     operation: Specification | None
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices until a p99 is at most *usual*; return the seconds since *ended*."""
+        """Take slices until a p99 is at most *usual*; return the seconds this took, as metadata."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

@@ -66,8 +66,8 @@ class Tasks:
     def preparation(self, cell: Cell) -> Preparation | None:
         """Return the task to prepare the database of a *cell*, ``None`` if there is nothing to do.
 
-        The process that measures makes data in memory itself.  With ``--zap``, a contender is
-        zapped before each run of ``add``, so that each run finds an empty database even if
+        If data are in memory, the measuring process makes them itself.  With ``--zap``, a contender
+        is zapped before each run of ``add``, so that each run finds an empty database even if
         contenders share a database.
         """
         if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:

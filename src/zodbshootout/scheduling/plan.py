@@ -143,9 +143,10 @@ class Plan:
         )
 
     def assured_runs(self, cells: Sequence[Cell]) -> int:
-        """Return the number of assured runs of each cell of a row, however long these take.
+        """Return how many runs each cell of a row is assured of, however long these runs take.
 
-        The limit does not include assured runs.  If the user has set a limit, no runs are assured.
+        The limit does not include assured runs.  Without a precision, or if the user has set a
+        limit, no runs are assured.
         """
         has_limit = self.effort.limit or not self.effort.precision
         is_assured = benchmarks()[cells[0].benchmark].assured and not has_limit
@@ -171,7 +172,7 @@ class Plan:
         return 1.0 + (slices if effort.values else effort.run_time)
 
     def estimated_seconds(self) -> float:
-        """Return a rough estimate of the seconds; with a precision, it includes the whole limit."""
+        """Return roughly how many seconds the run takes; with a precision, at least the limit."""
         effort = self.effort
         if effort.precision:
             return self.limit + self.assured_seconds

@@ -74,7 +74,7 @@ class Launcher(Protocol):
 
     @property
     def opening(self) -> TimeLimit:
-        """The limit of a worker that inspects a contender."""
+        """The time limit of a worker that inspects a contender."""
 
     def fork_server(
         self, interpreter: Interpreter | None = None

@@ -51,7 +51,7 @@ class Observer:
         """Show the final results of a row."""
 
     def relay(self, line: str) -> None:
-        """Show a line that a worker has printed."""
+        """Show a line, for instance one that a worker has printed."""
 
     def paused(self) -> AbstractContextManager[None]:
         """Leave the screen to a question as long as the context lasts."""

@@ -23,7 +23,7 @@ class MeteredServers(Protocol):
         """Return the use so far of each server that a contender needs, by server name."""
 
     def memory(self, contender: str) -> dict[str, int]:
-        """Return the bytes of memory now of each server that a contender needs, by server name."""
+        """Return the bytes of memory of each server that a contender needs, by server name."""
 
 
 @dataclass

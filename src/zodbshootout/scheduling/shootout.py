@@ -119,7 +119,7 @@ class Shootout:
         self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
         """The metadata on traffic, by cells with one client; see :func:`_alone`."""
         self._partly_near: set[str] = set()
-        """The contenders for which the observer has shown a line on servers at another distance."""
+        """The contenders for which :meth:`_report_near_servers` has shown a line."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
         self._left = 0.0
@@ -368,7 +368,7 @@ class Shootout:
         return prepared
 
     def _measure_phases(self, row: Row, cells: Sequence[Cell], number: int) -> None:
-        """Measure a contender before, during and after an operation, in one run each."""
+        """Measure a contender before, during and after an operation, with a run for each phase."""
         by_phase = {cell.parameters.phase: cell for cell in cells}
         cell = cells[0]
         if not self._prepared(row, [cell], number):

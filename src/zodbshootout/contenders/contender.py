@@ -92,14 +92,14 @@ class Contender:
     """Whether the storage connects to a server whose distance ``--rtt`` determines."""
     section: Section = NO_SECTION
     environment: Environment | None = None
-    """The environment in which clients open the storage; ``None``: the command's own Python."""
+    """The environment in which clients open the storage; ``None`` for the command's own Python."""
     server_environments: Mapping[str, Environment] = field(default_factory=dict)
     """The environments in which private servers run, by the servers' names.  All other servers run
     in the command's own Python, or need no Python."""
     variant: str = ""
     """The variant whose ``$scratch`` and servers are used, if there are several variants."""
     variant_of: str = ""
-    """The name of the variant to compare this to; empty if others are compared to this variant."""
+    """The name of the original to compare this variant to; empty for the original itself."""
     definitions: Mapping[str, str] = field(default_factory=dict)
     """The values of ``--define`` and ``--rtt`` that distinguish this variant from others."""
     text: str = ""
@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender in an environment, which servers without an environment share."""
+        """Return the contender, and its servers without an environment, in an environment."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -318,7 +318,7 @@ def _distances(
 ) -> Iterator[Distance]:
     """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
 
-    A server with another address is behind a server, unless no address at all is known.
+    A server with another address is behind another server.  If no address is known, yield all.
     """
     for server in servers:
         if server.rtt is not None:

@@ -185,7 +185,7 @@ def uv_program() -> str:
 
 
 def carry_to(directory: Path) -> Path:
-    """Copy the modules that workers need to a new *directory* for ``sys.path``; return its path."""
+    """Copy the modules for workers to a new *directory*, for ``sys.path``; return *directory*."""
     ignored = shutil.ignore_patterns("__pycache__", "tests")
     package, target = Path(__file__).parents[1], directory / "zodbshootout"
     target.mkdir(parents=True)

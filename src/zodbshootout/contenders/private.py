@@ -2,7 +2,7 @@
 
 The tree of a configuration is changed before anything is opened.  Paths of files are replaced by
 paths below ``$scratch``, and databases by databases of private servers, whose sections are added.
-No section is measured that may open the original's data after these changes.
+A section that may still open the original's data is not measured.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NO_PLACES = frozenset({"driver"})
 def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
     """Return a tree whose storages have new data.
 
-    A storage that cannot have new data is left out if the words of ``--only`` name others.
+    A storage that cannot have new data is left out if ``--only`` names other storages.
 
     :raises UserError: if a storage that is to be measured cannot have new data
     """
@@ -245,7 +245,7 @@ class _Change:
         return server, database
 
     def _cache(self, section: Section) -> str:
-        """Return a new name for a ZEO client's cache, a file in the directory of the key var."""
+        """Return a new name for the cache file of a ZEO client; ``var`` names the directory."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
         return self._path("/".join(names)).rpartition("/")[2] if names else ""
 

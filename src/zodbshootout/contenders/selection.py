@@ -107,8 +107,8 @@ def to_be_zapped(
 ) -> frozenset[str]:
     """Return the names of the contenders whose data ``--zap`` destroys.
 
-    If there are *words*, they name the contenders.  Otherwise all contenders are meant that can be
-    zapped and are not *unavailable*; unless *force* is set, *ask* lets the user decide about each
+    If there are *words*, they name the contenders.  Otherwise, all that can be zapped and are
+    not *unavailable* are candidates.  Unless *force* is set, *ask* lets the user decide about each
     database.  *ask* is ``None`` if nobody can answer.
     """
     names = _names(contenders)

@@ -35,7 +35,7 @@ def storages_of(server: ServerSection) -> dict[str, Any]:
 
 
 def _texts_of(server: ServerSection) -> dict[str, Section]:
-    """Return the storages of a ZEO server as they are in the file, by name."""
+    """Return the sections of a ZEO server's storages, as written in the file, by name."""
     storages = (section for section in server.text.sections if section.type != "settings")
     return {section.name or _DEFAULT: section for section in storages}
 

@@ -1,4 +1,4 @@
-"""The commits between a good and a bad commit, of which git chooses the next to measure.
+"""The commits between a good and a bad commit; git chooses which one to measure next.
 
 ``git bisect`` runs in a bare clone that shares the checkout's objects, so that nothing is ever
 written to the checkout.

@@ -362,7 +362,7 @@ def _read_file(
 def _shown(
     values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
 ) -> dict[str, str]:
-    """Return the values of names with several values; if any value of a name is secret, numbers."""
+    """Return the values of names with several values; if one of them is secret, numbers instead."""
     shown = {}
     for name, all_values in definitions.items():
         if len(all_values) > 1:
@@ -379,7 +379,7 @@ def _check_places(variants: Sequence[Variant], option: str) -> None:
         if any(place in places for places in others):
             raise UserError(
                 f"{option}: server {server} keeps its data in {place}, but each variant needs its "
-                "own server and data; remove the directory, or put it below $scratch"
+                "own server and data; name a place below $scratch instead"
             )
 
 

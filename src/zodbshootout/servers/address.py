@@ -93,7 +93,7 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     loopback interface.
     """
     directory = scratch / "files"
-    # Root lets other users enter the scratch directory.
+    # If root starts a server, other users may enter scratch; they must not enter this directory.
     directory.mkdir(mode=0o700, exist_ok=True)
     names = {SCRATCH: str(directory)}
     with ExitStack() as stack:
@@ -137,7 +137,7 @@ def _listen(server: Section) -> str:
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers of *names*, and the servers that these servers need, in file order."""
+    """Return the servers to which *names* belong, and those that they need, in file order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)

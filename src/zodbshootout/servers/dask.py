@@ -161,7 +161,7 @@ def fixed_addresses() -> Sequence[str]:
 
 
 def _scheduler_of_file(path: Path, stack: ExitStack) -> _Scheduler:
-    """Return the scheduler that Dask's configuration file, or Dask's scheduler file, names."""
+    """Return the scheduler that a configuration file or a scheduler file of Dask names."""
     import dask
 
     content = _content(path)

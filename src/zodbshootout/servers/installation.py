@@ -1,7 +1,7 @@
 """The programs of a server, the user that runs them, and the directory of its files.
 
-Database servers refuse to run as root, or are less safe then.  Therefore root runs them as another
-user; other users run them as themselves.
+Database servers refuse to run as root, or are less safe then.  Therefore, if root starts a server,
+it runs as another user; otherwise it runs as the user who starts it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _DATA = "data"
 """The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""How to end programs that prepare a server: killing PostgreSQL's would leave shared memory."""
+"""How to end programs that prepare a server: a killed ``postgres`` would leave shared memory."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server running as another user may see."""
@@ -157,7 +157,7 @@ class Server(ABC):
         """
 
     def environment(self) -> dict[str, str]:
-        """Return the server's environment variables; another user than the run's gets fewer."""
+        """Return the server's environment variables; a server of another user gets fewer."""
         return dict(os.environ)
 
     @cached_property
@@ -191,7 +191,7 @@ class Server(ABC):
         self._stop(_BY_FORCE)
 
     def resume(self) -> None:
-        """Start the server on the data from when it was halted or killed."""
+        """Start a halted or killed server again, with its data."""
         with self._named_in_failures("started again"):
             self._launch()
 
@@ -212,12 +212,12 @@ class Server(ABC):
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return its output."""
         self._log_start = self.directory.log_size
-        # Not a pipe: if an interrupted run left its end open, the program would wait forever.
+        # Not a pipe: if an interrupted run left the pipe open, the program would wait forever.
         with TemporaryFile(dir=self.context.directory) as file:
             file.write(standard_input.encode())
             file.seek(0)
             process = self._spawn(command, _NO_SIGNAL, file)
-        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # an interrupt leaves it to the guardian
+        exit_code = process.exit_code(PREPARATION_TIMEOUT)  # on interrupt, the guardian ends it
         process.end(GENTLE)
         if exit_code != 0:
             outcome = "failed" if exit_code else f"took longer than {PREPARATION_TIMEOUT:.0f} s"

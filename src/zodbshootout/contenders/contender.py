@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender, and its servers without an environment, in an environment."""
+        """Return the contender with an environment, also for the servers that name none."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )

@@ -29,7 +29,7 @@ class Suspects:
     def of(cls, checkout: Path, good: str, bad: str, directory: Path) -> Suspects:
         """Clone a *checkout* into *directory*; return the commits between *good* and *bad*.
 
-        :raises UserError: if there is no git checkout, or *bad* has no ancestor that *good* lacks
+        :raises UserError: if there is no git checkout, or no commit after *good* up to *bad*
         """
         top, clone = git(checkout, "rev-parse", "--show-toplevel"), directory / "clone"
         copied = ["clone", "--quiet", "--bare", "--shared", "--", top or "", str(clone)]

@@ -27,7 +27,7 @@ class Anchor:
     """The packages with which every point is compared."""
 
     word: str
-    """The value of ``--against`` that named the anchor; empty for the first point's candidate."""
+    """The word of ``--against`` for the anchor; empty if the anchor is the first candidate."""
     requirements: Sequence[str]
     """The requirements by which uv installs the anchor again."""
     point: str
@@ -45,7 +45,10 @@ class Accepted:
     reason: str
 
     def covers(self, cell: PointCell) -> bool:
-        """Return whether the change is about a cell; a name without a percentile stands for all."""
+        """Return whether the change is about a cell.
+
+        A name without a percentile stands for all percentiles of the cell.
+        """
         name = cell.name.removesuffix(f" {cell.measure}") if cell.measure else cell.name
         return self.benchmark == cell.benchmark or self.cell in {cell.name, name}
 

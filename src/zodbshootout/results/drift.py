@@ -1,7 +1,7 @@
 """Slow drift over many points: a scan for the place where the level of a series changes.
 
 The scan detects what no single point shows.  The threshold is simulated for independent points.
-Other points exceed the threshold more often, so the scan gives hints, not verdicts.
+Dependent points exceed the threshold more often, so the scan gives hints, not verdicts.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class ResultFiles:
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
-        """Write the *results* so far, with existing ones.
+        """Write the *results* so far, added to the existing results.
 
         :raises UserError: if a file cannot be written; the old content of the file is kept
         """

@@ -137,7 +137,7 @@ class Point:
 
 
 def machine_facts() -> dict[str, Plain]:
-    """Return facts about this machine, and a name.
+    """Return facts about this machine, including a name.
 
     Machines of one kind share a name, because every run in CI may be on another host.  A shared
     name does no harm: ratios compare contenders on the same host at the same time.

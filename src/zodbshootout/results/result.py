@@ -305,7 +305,7 @@ class CellResult:
 
     @property
     def slowest_host(self) -> tuple[float, str] | None:
-        """The greatest ratio of a host's time to the mean of all clients, with the host's name.
+        """The greatest ratio of a host's time to the mean time of all clients, and the host's name.
 
         The ratio is a mean over runs.  ``None`` if there is only one host.
         """
@@ -486,7 +486,10 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
-    """Return the geometric mean of *results*, measures of the same cell, for each run."""
+    """Return a result whose figures are, for each run, the geometric mean of all *results*.
+
+    *results* are the measures of one cell.
+    """
     measures = zip(*(result.values for result in results), strict=True)
     return replace(
         results[0], figures=tuple((statistics.geometric_mean(values),) for values in measures)

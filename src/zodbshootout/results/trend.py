@@ -7,11 +7,11 @@ values are divided by the values of the other contenders.
 
 Runs that share their clients are not independent: what was slow in one run may still be slow in the
 next.  So these runs are joined into batches, each so long that such noise rarely spans two batches.
-A batch counts as the median of its runs, which a single slow run does not change.  Noise is
-estimated from the differences between successive batches, without the largest difference, so that
-trends may be straight, bent or a step.  A step counts only with at least two batches before and two
-after the step, because a single batch at an end may be a disturbance.  A contender is compared with
-the contender whose times follow its own times most closely.
+A batch counts as the median of its runs, which a single slow run does not change.  A trend
+may be straight, bent or a step: noise is estimated from the differences between successive batches
+without the largest difference.  A step counts only with at least two batches before and two after
+the step, because a single batch at an end may be a disturbance.  A contender is compared with the
+contender whose times follow its own times most closely.
 
 If the ratio of two contenders changes, either one contender takes longer or the other takes less.
 The times of each contender show which is true, unless the machine has changed too much.  Then it is
@@ -52,7 +52,7 @@ STEPS_OF_LEVELS = 1.5
 """The factor for the variance of a mean step between the levels of batches.  In a random walk, half
 of each such step is also in the next step."""
 FEWEST_SHARED = 2 * BATCHES
-"""The same number for runs that share their clients; the first run does not count."""
+"""The minimum number of runs that share clients, without the first, to find a trend."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
 """An exponent that enlarges the factor that load explains, because noise may enlarge a step."""

@@ -42,7 +42,7 @@ class Ratio:
     """The speed of a new cell as a multiple of the speed of the cell's base."""
 
     log: Estimate
-    """The logarithm of the ratio; the logarithm of the inverse is as far from 0."""
+    """The logarithm of the ratio; that of the inverse ratio is equally far from 0."""
     runs: int
     """The number of runs of each cell that were compared; the smaller number if the two differ."""
     paired: bool = False

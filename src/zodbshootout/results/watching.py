@@ -303,7 +303,7 @@ class MachineHistory:
 
     @cached_property
     def steps(self) -> set[tuple[str, str]]:
-        """The names of the points and cells at which speed changed since the previous point."""
+        """The names of point and cell of each significant change of speed between points."""
         return {
             (one.point, one.cell.name)
             for findings in self.findings.values()

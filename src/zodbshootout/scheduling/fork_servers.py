@@ -30,8 +30,8 @@ class ForkServers:
     ) -> ForkServer:
         """Return the fork server of a Python in a round, and let it import *modules*.
 
-        All work of one Python in a round shares a fork server, unless this has failed.  Each round
-        has new fork servers, so that every run of a cell has another process and hash seed.
+        All work of one Python in a round shares a fork server, unless the fork server fails.  Each
+        round has new fork servers, so that every run of a cell has another process and hash seed.
 
         :raises Failed: if the fork server cannot be started, or ends
         """

@@ -34,8 +34,8 @@ def ordered(
     """Return the order in which *keys* take their slices of a turn.
 
     The machine may be in another state for the first slice in a turn than for the last.  So
-    contenders with the same stride are shuffled in one turn and reversed in the next: then any two
-    of them are in either order equally often.  *orders* holds the orders to reverse, by stride; the
+    contenders with the same stride are shuffled in one turn and reversed in the next: then of any
+    two, each comes first equally often.  *orders* holds the orders to reverse, by stride; the
     caller passes the same dictionary for each turn.
     """
     by_stride: dict[int, list[C]] = {}

@@ -110,7 +110,7 @@ class RestartableServers(Protocol):
     """Servers that can be stopped and started again."""
 
     def halt_for(self, contender: str, *, by_force: bool) -> None:
-        """Stop or kill the servers of a contender, which :meth:`resume_for` starts again."""
+        """Stop the servers of a contender, or kill them *by_force*."""
 
     def resume_for(self, contender: str) -> None:
         """Start the servers of a contender again.

@@ -54,7 +54,7 @@ class Tasks:
         self._sizes = len({cell.parameters.min_objects for cell in self.plan.cells})
 
     def modules(self, interpreter: Interpreter | None) -> list[str]:
-        """Return the modules to import when the contenders of a Python are opened."""
+        """Return the modules that a Python has to import for its contenders."""
         contenders = (
             contender
             for contender in self.plan.contenders

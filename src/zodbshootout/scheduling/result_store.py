@@ -65,7 +65,7 @@ class ResultStore:
     plan: Plan
     observer: Observer
     write: Callable[[Sequence[CellResult]], None]
-    """A function that writes all results; called after changes, unless that takes much time."""
+    """A function that writes all results; called after changes, less often if it is slow."""
     fail_fast: bool = False
     mask: Mask = field(default_factory=Mask)
     """The mask that hides secrets in the causes of failures."""
@@ -95,7 +95,7 @@ class ResultStore:
 
     @property
     def results(self) -> list[CellResult]:
-        """All results; an unchanged result is the same object, and keeps what it has computed."""
+        """All results; an unchanged result stays the same object, with its cached properties."""
         return list(self._results.values())
 
     def unsettled(self, cells: Sequence[Cell]) -> list[Cell]:

@@ -59,9 +59,8 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
     """Reserve a free port of this *host* as long as the context lasts.
 
     On Linux, a bound socket that does not listen keeps the port from outgoing connections and from
-    other programs that ask for any free port, but not from a server that asks for this very port
-    with ``SO_REUSEADDR``, as servers do.  On other systems the port is not reserved; it was free a
-    moment ago.
+    programs that ask for any free port.  The server can still bind the port, because servers set
+    ``SO_REUSEADDR``.  On other systems the port is not reserved; it was free a moment ago.
 
     :raises OSError: if *host* is not an address of this host
     :raises UnicodeError: if *host* cannot be a host name

@@ -1,4 +1,4 @@
-"""The programs of a server, the user that runs them, and the directory of its files.
+"""The programs and the directory of a server, and the user that runs the server.
 
 Database servers refuse to run as root, or are less safe then.  Therefore, if root starts a server,
 it runs as another user; otherwise it runs as the user who starts it.

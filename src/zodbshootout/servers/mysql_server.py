@@ -115,7 +115,7 @@ def _identifier(name: str) -> str:
 
 
 def _pattern(database: str) -> str:
-    """Return a database's name for GRANT, in which ``_`` and ``%`` are wildcards."""
+    """Quote a database's name for GRANT, which would take ``_`` and ``%`` for wildcards."""
     return _identifier(database.replace("_", r"\_").replace("%", r"\%"))
 
 

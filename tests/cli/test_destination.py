@@ -58,7 +58,7 @@ def test_names_that_files_cannot_have_are_refused_before_measuring(
             with pytest.raises(UserError) as caught:
                 result_files(parse(words), plan_of(name))
             assert str(caught.value) == (
-                f"{name}: the name is too long for a file of results, whose name would have "
+                f"{name}: the name is too long: the file of its results would have a name of "
                 f"{length} characters; shorten it"
             )
     for name in ("存" * 27, "a" * 250):

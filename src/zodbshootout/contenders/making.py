@@ -88,7 +88,7 @@ class Maker:
 
         *modules* is the directory to which :func:`carry_to` has copied our modules.
 
-        :raises UserError: if uv cannot create it, or its Python is too old or lacks ZODB
+        :raises UserError: if uv fails, or the Python is too old or lacks ZODB
         """
         python, path = _base(environment), str(modules)
         if environment.requirements:

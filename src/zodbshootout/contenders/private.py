@@ -81,7 +81,7 @@ class _Irreplaceable(Exception):  # noqa: N818
 
 @dataclass
 class _Server:
-    """A private server, and what its section needs."""
+    """A private server, and what its section has to contain."""
 
     type: str
     name: str
@@ -100,7 +100,7 @@ class _Change:
     """The names of the private servers that the configuration already has."""
     _paths: dict[str, str] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The numbers of databases or ZEO servers, by the settings that locate the original ones."""
+    """The numbers of new databases or ZEO servers, by the settings that locate the originals."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FALSE_HINTS = 0.01
-"""The probability of a hint among the series that are scanned together, if no series changes."""
+"""The probability of any hint for the series that are scanned together, if none changes."""
 FEWEST_POINTS = 8
 LATEST = 100
 """The number of the latest points that are scanned."""

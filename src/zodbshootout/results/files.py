@@ -104,8 +104,8 @@ class ResultFiles:
                 if error.errno != errno.ENAMETOOLONG:
                     raise
                 raise UserError(
-                    f"{contender}: the name is too long for a file of results, whose name would "
-                    f"have {len(name)} characters; shorten it"
+                    f"{contender}: the name is too long: the file of its results would have a name "
+                    f"of {len(name)} characters; shorten it"
                 ) from None
 
     def _check_paths(self) -> None:

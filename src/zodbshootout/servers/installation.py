@@ -48,7 +48,7 @@ class Installation:
             raise ServerFailed(f"has no program {wanted} in {given}; see its key programs")
         raise ServerFailed(
             f"has no program {wanted} in PATH or in {', '.join(self.places)}; install it (on "
-            f"Debian: apt-get install {self.packages}), or name its directory by the key programs"
+            f"Debian: apt-get install {self.packages}), or set the key programs to its directory"
         )
 
     def _default_directories(self) -> Iterator[str | Path]:

@@ -289,7 +289,7 @@ class VariantOptions:
     rtts: Sequence[float] = ()
     """The round-trip times between clients and servers, in seconds; all are measured."""
     base: Environment = field(default_factory=lambda: Environment(INSTALLED))
-    """The environment in which each contender is measured first, if there are others."""
+    """The environment in which each contender is measured before those of :attr:`against`."""
 
 
 def read_variants(

@@ -27,8 +27,8 @@ class Rule:
     error: float
     """The maximum probability of a wrong decision."""
     boundary: float | None = None
-    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured change;
-    such a change can be confirmed but not refuted."""
+    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured change:
+    then a change can be confirmed but not refuted."""
     looks: Sequence[int] = LOOKS
 
     def is_changed(self, ratio: Ratio) -> bool | None:

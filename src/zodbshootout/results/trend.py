@@ -46,8 +46,8 @@ LARGEST_LEFT_OUT = 1.38
 
 This number and the two above are from simulations; :mod:`benchmarks.trends` has the error rates."""
 DRIFT = 3.0
-"""The change of the machine, in standard deviations of a random walk, that may hide which contender
-has changed."""
+"""The number of standard deviations of a random walk up to which a change of the machine may hide
+which contender has changed."""
 STEPS_OF_LEVELS = 1.5
 """The factor for the variance of a mean step between the levels of batches.  In a random walk, half
 of each such step is also in the next step."""

@@ -1,4 +1,4 @@
-"""A hash of the code of a benchmark, which tells results of different code apart."""
+"""A hash of a benchmark's code, by which results of different code are told apart."""
 
 from __future__ import annotations
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class ServerFailed(Exception):  # noqa: N818
-    """A server did not start, so its contenders cannot be measured; others can."""
+    """A server did not start, so the contenders that need it cannot be measured."""

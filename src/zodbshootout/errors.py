@@ -17,7 +17,7 @@ SLOWDOWN = 1
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70
-"""An unexpected exception: ``EX_SOFTWARE`` of BSD's sysexits.h."""
+"""The status after an unexpected exception: ``EX_SOFTWARE`` of BSD's sysexits.h."""
 INTERRUPTED = 130
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
@@ -62,7 +62,7 @@ def _advice(error: OSError, message: str) -> str:
 
 
 def suggestion(wrong: str, allowed: Sequence[str]) -> str:
-    """Suggest the allowed words that are similar to a *wrong* one; if none is similar, list all."""
+    """Suggest the words in *allowed* that resemble *wrong*; if none does, list all of them."""
     close = close_to(wrong, allowed)
     if close:
         return f"did you mean {' or '.join(close)}?"
@@ -70,7 +70,7 @@ def suggestion(wrong: str, allowed: Sequence[str]) -> str:
 
 
 def close_to(wrong: str, allowed: Iterable[str]) -> list[str]:
-    """Return the allowed words that are similar to a *wrong* one, the most similar first."""
+    """Return the words in *allowed* that resemble *wrong*, the most similar first."""
     by_lower = {word.lower(): word for word in allowed}
     if wrong.lower() in by_lower:
         return [by_lower[wrong.lower()]]

@@ -1,8 +1,8 @@
 """Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
-A run that is killed cannot stop its servers and clients.  The guardian can: through a pipe, the run
-names the process groups to end and the directories to remove.  When the run ends, for whatever
-reason, the pipe is closed; the guardian then ends these groups and removes these directories.
+A run that is killed cannot stop its servers and clients, so the guardian does.  The run writes into
+a pipe which process groups to end and which directories to remove.  However the run ends, the pipe
+is closed then, and the guardian ends these groups and removes these directories.
 
 The guardian process runs this module as a script, so it imports only the standard library.
 """
@@ -31,7 +31,7 @@ END_TIMEOUT = 5.0
 CHECK_INTERVAL = 0.02
 """Seconds between two checks of whether a group has ended."""
 TAIL_SIZE = 65536
-"""The number of bytes at the end of an output that are searched for the last lines."""
+"""Bytes at the end of an output in which :func:`last_lines` looks for lines."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Ending:
     """How to end a process group."""
 
     signal: int = signal.SIGTERM
-    """The signal that asks the group to end; 0 sends none, and the group ends by itself."""
+    """The signal that asks the group to end; 0 if the group ends without a signal."""
     grace: float = GRACE
     """Seconds after which the group is killed if it has not ended."""
 
@@ -60,7 +60,7 @@ class Process(subprocess.Popen[bytes]):
         return None
 
     def describe_exit(self, seconds: float = 0.0) -> str:
-        """Wait up to *seconds* for the process to end; describe how, as :func:`describe_exit`."""
+        """Wait up to *seconds* for the process to end; return a description of its end."""
         return describe_exit(self.exit_code(seconds))
 
 
@@ -71,7 +71,7 @@ class Child(Process):
     ending: Ending = GENTLE
 
     def end(self, ending: Ending | None = None) -> None:
-        """End the process's group by *ending* or :attr:`ending`; stop watching the group."""
+        """End the process's group as *ending* says, by default :attr:`ending`; stop watching it."""
         end_group(self.pid, ending or self.ending, reap=self.poll)
         self.wait()
         self.guardian.release_group(self.pid)
@@ -97,8 +97,8 @@ def last_lines(
 ) -> list[str]:
     """Return the last non-blank lines of an output, at most *count*.
 
-    If some lines match the regular expression *errors*, only these count.  Bytes before *start*,
-    and before the last :data:`TAIL_SIZE`, are ignored.  An output that cannot be read has no lines.
+    If lines match the regular expression *errors*, return only such lines.  Ignore bytes before
+    *start* and before the last :data:`TAIL_SIZE` bytes.  An unreadable output has no lines.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -150,11 +150,11 @@ class Guardian:
     ) -> Child:
         """Start a process in its own group, and watch the group as :meth:`watch_group` does.
 
-        With *session*, the group also has its own session, because Linux divides processor time
+        If *session*, the group also gets its own session, because Linux divides processor time
         first among sessions, then within each.  *options* are those of :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run
-        :raises GuardianLost: if the guardian process has ended; the new process is ended, too
+        :raises GuardianLost: if the guardian process has ended; the new process has ended, too
         """
         # An interrupt between starting and watching would leave a process that nothing ends.
         with _signals_deferred():
@@ -221,7 +221,7 @@ def end_group(
 ) -> None:
     """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called meanwhile, for the parent to collect the exit status of a group's leader.
+    *reap* is called repeatedly, so that the parent can collect the exit status of the leader.
     """
     end_groups({group: ending}, reap)
 
@@ -233,7 +233,7 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
         group: ending for group, ending in endings.items() if _signal_group(group, ending.signal)
     }
     for group in running:
-        _signal_group(group, signal.SIGCONT)  # a stopped process handles no other signal
+        _signal_group(group, signal.SIGCONT)  # a stopped process does not handle the first signal
     while running:
         time.sleep(CHECK_INTERVAL)
         reap()
@@ -285,7 +285,7 @@ def _clean_up_after(lines: Iterable[str]) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    # Together, because each group takes seconds to end if orphans are collected late.
+    # At the same time, because a group takes seconds to end if orphans are collected late.
     end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

@@ -34,7 +34,7 @@ def _installed(path: tuple[str, ...]) -> Any:  # noqa: ARG001
 
 
 def plugins(group: str) -> list[Any]:
-    """Return the objects that all entry points of a group refer to.
+    """Return the objects that the entry points of a group refer to.
 
     :raises BrokenPlugin: if an object cannot be imported
     """

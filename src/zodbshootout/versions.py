@@ -37,7 +37,7 @@ class Origin:
     """A repository, a directory or an archive, without credentials.  If the package is not at the
     top of its repository, ``#subdirectory=`` and a path follow."""
     commit: str = ""
-    """The commit that is installed; empty if it is not known, or there is none."""
+    """The installed commit; empty if there is none, or it is unknown."""
     modified: bool = False
     """Whether files differ from the commit."""
     editable: bool = False
@@ -49,7 +49,7 @@ class Origin:
 
 
 def origin_of(name: str) -> Origin | None:
-    """Return the origin of a distribution; ``None`` for a package index, or if not installed."""
+    """Return the origin of a distribution; ``None`` if there is none, or it is not installed."""
     try:
         return _origin(distribution(name))
     except PackageNotFoundError:

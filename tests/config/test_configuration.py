@@ -600,13 +600,13 @@ def test_an_import_of_a_module_is_reported_with_its_place(tmp_path: Path) -> Non
 def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no such file: nowhere\.conf; .*: zodbshootout sample$"):
         read_source(Path("nowhere.conf"))
-    here = r"no such file: nowhere/sample\.conf; that sample is installed: zodbshootout sample -c"
+    here = r"no such file: nowhere/sample\.conf; to measure the installed sample: zodbshootout sample"
     with pytest.raises(UserError, match=here):
         read_source(Path("nowhere/sample.conf"))
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         read_source(tmp_path)
     (tmp_path / "nul").write_text("<zodb a>\n\0")
-    with pytest.raises(UserError, match=r"nul:2: a configuration has no NUL characters"):
+    with pytest.raises(UserError, match=r"nul:2: the NUL character is not allowed; delete it"):
         read_source(tmp_path / "nul")
     (tmp_path / "a binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"cannot read .*: it is not UTF-8 .* file:///.*/a binary"):

@@ -1,4 +1,4 @@
-"""The names that a benchmark needs, in any Python that a client runs in."""
+"""The names that a benchmark needs.  Every Python in which clients run can import them."""
 
 from zodbshootout.client.benchmarks.benchmark import (
     BARE,

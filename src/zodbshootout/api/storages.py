@@ -1,4 +1,4 @@
-"""The names that a type of storage needs, in any Python that a client runs in."""
+"""The names that a type of storage needs.  Every Python in which clients run can import them."""
 
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.client.storage_types import PrivateSection, StorageType

@@ -25,9 +25,9 @@ __all__ = ["Sample", "measured", "opened", "started"]
 def measured(
     benchmark: type[Benchmark], iterations: int, *, threads: int = 1, **parameters: Any
 ) -> Sample:
-    """Measure and verify a benchmark on a MappingStorage that some *threads* share.
+    """Measure and verify a benchmark on a MappingStorage that *threads* threads share.
 
-    Each thread does this number of *iterations*; *parameters* are attributes of
+    Each thread does *iterations* iterations.  *parameters* are attributes of
     :class:`~zodbshootout.api.benchmarks.Parameters`, such as ``objects=10``.
 
     :raises Failed: if a client or a check fails
@@ -44,8 +44,8 @@ def measured(
 def opened(text: str) -> Database:
     """Open the contender that a configuration describes; use the result as a context manager.
 
-    *text* has one section such as ``<zodb>``, after an ``%import`` for each package that defines
-    types in it.  These packages have to be installed.
+    *text* has one section such as ``<zodb>``, after an ``%import`` of each package whose types
+    the section needs.  These packages have to be installed.
 
     :raises BadSection: if the configuration is wrong
     """

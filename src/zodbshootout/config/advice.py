@@ -76,9 +76,9 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
     "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""For each package that ``%import`` takes, its name on PyPI and the section types that files often
-contain without the import.  For other packages no name is suggested: the user may have misspelt
-one, and somebody may have uploaded something under the misspelt name."""
+"""For each known package of ``%import``, its name on PyPI, and section types that files often use
+without the import.  For another package no name is suggested: the user may have misspelt it, and
+somebody may have uploaded something under the misspelt name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -132,7 +132,7 @@ def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
-    """Return a line's key (``%define NAME`` in a definition) and value; "" for a missing part."""
+    """Return the key and the value in a line, or ""; a definition's key is ``%define NAME``."""
     words = line.split(None, 2)
     if not words or words[0].startswith("<"):
         return "", ""
@@ -147,7 +147,7 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return the flaw of a value without quoting it; "" if ZConfig's message shows no secret."""
+    """Return a flaw without quoting the *value*; "" if ZConfig's message shows no secret."""
     unusable = "invalid value; write a literal $ as $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
@@ -245,7 +245,7 @@ def _undefined(name: str, source: Source, schema: Any, names: Iterable[str]) -> 
 
 
 def _unset_variables(source: Source, schema: Any) -> list[str]:
-    """Return the unset environment variables of a file, except those that only Zope needs."""
+    """Return the unset variables that a file refers to, except those that only Zope needs."""
     known = {ZOPE_DATABASE, *schema.gettypenames()}
     values = (
         key.value

@@ -1,7 +1,7 @@
 """Read the contenders, servers and environments of a configuration file.
 
 The run defines names that the file can use.  ``$scratch`` is a directory that is removed when the
-run ends.  Each server section has several names, such as one for the server's address.
+run ends.  Several names belong to each server, one of them for the server's address.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ SCRATCH = "scratch"
 """The name by which a file refers to the run's temporary directory."""
 
 EMBEDDED = samples()["embedded"]
-"""The default configuration."""
+"""The file of the default configuration."""
 NO_SECTION = Section("", "", Position(Path(), 0))
 _KEYS_OF_ZOPE = frozenset({"class-factory", "connection-class", "container-class", "mount-point"})
-"""Keys of Zope's databases that concern the application, not the storage; they are skipped."""
+"""Keys of a ``<zodb_db>`` that concern Zope, not the storage; the reader skips them."""
 _WORD = re.compile(r"\w[\w.-]*")
 """The name of a key."""
 
@@ -59,11 +59,11 @@ class ServerSection:
         self.directory: str | None = getattr(section, "directory", None)
         """The directory in which the server's data stay after the run; ``None`` if none stay."""
         self.listen: str | None = getattr(section, "listen", None)
-        """The address of this host on which the server listens."""
+        """The local address on which the server listens; ``None`` for the default."""
         self.run_as: str | None = getattr(section, "run_as", None)
         """The user whose rights the server gets if root starts it."""
         self.rtt: float | None = getattr(section, "rtt", None)
-        """Seconds of a round trip between clients and the server; ``None`` if none are set."""
+        """Seconds of a round trip between clients and the server; ``None`` if not set."""
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -84,8 +84,8 @@ class Configuration:
     """The sections of a file."""
 
     contenders: Sequence[tuple[Section, Any]]
-    """The sections of contenders, in file order, each with ZConfig's object, or with ``None`` if
-    another Python should read the section."""
+    """Each contender's section and the object that ZConfig made of it, in file order; instead of
+    the object, ``None`` if another Python should read the section."""
     servers: Sequence[ServerSection]
     environments: Mapping[str, Environment]
     names: Mapping[str, str]
@@ -102,9 +102,9 @@ class Configuration:
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Turn a configuration into sections, with *names* defined; open no storage.
+    """Return the sections of a configuration that may refer to *names*; open no storage.
 
-    :raises UserError: if the configuration is wrong; the message has the line, and what is allowed
+    :raises UserError: if the configuration is wrong; the message names the line
     """
     schema = ZConfig.loadSchema(str(Path(__file__).with_name("schema.xml")))
     reader = _Reader(schema, names, of_zope=source.is_of_zope)
@@ -134,22 +134,22 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     _check_sections_of_others([section for section, _ in contenders])
     for server in parsed.servers:
         server.text = reader.sections[server.config.getSectionMatcher()]
-    # The environment's secrets are left out, so that a file has the same text everywhere.
+    # The mask ignores the environment's other secrets, so that masked text is the same everywhere.
     mask = Mask(of_configuration(source.tree.keys, names, {}))
     return Configuration(contenders, parsed.servers, environments, names, reader.sections, mask)
 
 
 class _Reader(ConfigLoader):  # type: ignore[misc]
-    """A loader that passes a tree to ZConfig, which checks it and makes objects of sections."""
+    """A loader that passes a tree to ZConfig, which checks it and makes objects of its sections."""
 
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
-        """Define the run's *names*; with *of_zope*, skip what only Zope knows."""
+        """Define the run's *names*; if *of_zope*, skip what only Zope knows."""
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
         """The sections by their matchers, which ZConfig's objects know."""
         self.outermost: list[tuple[Section, Any]] = []
-        """The outermost sections, with their matchers; ``None`` if another Python reads one."""
+        """Each outermost section with its matcher, or with ``None`` if another Python reads it."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
         """An error for each imported package that this Python does not have."""
         self._names = names
@@ -221,7 +221,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     def _keep_for_other_python(self, section: Section) -> None:
         database = self._as_database(section)
-        # An import that only servers use may be of a package that only this Python has.
+        # The other Python may lack packages whose types this section does not use.
         unused = {*self._imported_by.values()} - self._imports_of(database)
         imports = tuple(item for item in self._imports if item not in unused)
         database = replace(database, imports=imports)
@@ -300,7 +300,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """Set a missing place of a ZConfig error: that of the section at fault, or else *place*."""
+        """If a ZConfig error lacks a place, set that of the section at fault, or else *place*."""
         try:
             yield
         except ZConfig.ConfigurationError as error:
@@ -326,7 +326,7 @@ def _error(message: str, place: Position) -> ZConfig.ConfigurationError:
 
 
 def _check_sections_of_others(contenders: Sequence[Section]) -> None:
-    """Check the sections for other Pythons, which ZConfig does not check here."""
+    """Check the sections that other Pythons will read, because ZConfig has not read them here."""
     names = [section.name for section in contenders]
     for section in contenders:
         if not section.environment:
@@ -343,7 +343,7 @@ def _check_sections_of_others(contenders: Sequence[Section]) -> None:
 
 
 def _check_uri(section: Section) -> None:
-    """Check a ``<zodburi>`` section; ZConfig in another Python does not know this type."""
+    """Check a ``<zodburi>`` section, because ZConfig in another Python does not know this type."""
     for key in section.keys:
         if key.name.lower() != "uri":
             raise UserError(

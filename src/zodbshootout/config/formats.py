@@ -29,7 +29,7 @@ _FORMATS: Mapping[str, str] = {
         "this is YAML; use the ZConfig file generated from it, such as etc/zope.conf"
     ),
 }
-"""Descriptions of formats, with advice, by patterns of the first line that is not a comment."""
+"""Descriptions of formats, with advice; each key is a pattern of what follows initial comments."""
 _INI = re.compile(r"\[[^\]\n]+\]\s*\n")
 _COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")
@@ -48,7 +48,7 @@ OF_ZEO_SERVER = (
 
 
 def other_kind(source: Source) -> str | None:
-    """Return what a file is, and what to do, if it does not configure databases; else ``None``."""
+    """If a file does not configure databases, return what it is and what to do; else ``None``."""
     path, text, root = source.path, source.text, source.tree.root
     start = _COMMENTS.match(text)
     first = start.end() if start else 0
@@ -76,7 +76,7 @@ def other_kind(source: Source) -> str | None:
 
 
 def flaw_of_line(line: str, place: Position, source: Source) -> str | None:
-    """Return the flaw of a line outside of sections if no ZConfig file can contain it."""
+    """Return the flaw of a line outside of sections; ``None`` if ZConfig allows such a line."""
     where = place if place.number > 0 else place.path
     if _ZCONFIG_LINE.match(line) and not line.lstrip().startswith(("<?", "<!")):
         return None

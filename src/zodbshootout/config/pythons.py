@@ -25,7 +25,7 @@ from zodbshootout.model.specification import INSTALLED
 from zodbshootout.versions import LOGIN
 
 MAX_NAME = 100
-"""The maximum length of an environment's name, because files are named after the environment."""
+"""The maximum length of an environment's name, which also becomes part of file names."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
@@ -47,7 +47,7 @@ class Environment:
     keeps_installed: bool = False
     """Whether the environment also has the packages of the command's own Python."""
     one_of_several: bool = False
-    """Whether this is one of several releases or commits for which one word stands."""
+    """Whether one word stands for several releases or commits, and this is one of them."""
 
     @property
     def description(self) -> str:
@@ -88,7 +88,7 @@ def environment_of_section(section: Any) -> Environment:
 
 
 def requirement(text: str) -> str:
-    """Return a requirement of a section, with a path made absolute.
+    """Return a requirement of a section; if it is a path, make the path absolute.
 
     :raises ValueError: if the path is a directory that cannot be installed
     """
@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word.  A requirement may contain spaces, so take the longest."""
+    """Yield the requirements in a word, each as long as possible, since it may contain spaces."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):
@@ -238,7 +238,7 @@ def _with_hash(requirement: str) -> str:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout that git does not ignore; without git, call :func:`_walk`."""
+    """Return the files of a checkout that git does not ignore; if git fails, use :func:`_walk`."""
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout

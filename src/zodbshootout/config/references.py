@@ -22,7 +22,8 @@ BEGIN, END = "\ue000", "\ue001"
 def replaced(text: str, values: Mapping[str, str]) -> str:
     """Return *text* with *values* in place of references.
 
-    Its keys are names in lower case, ``(NAME)`` for an environment variable, and ``$`` for ``$$``.
+    The keys of *values* are names in lower case, ``(NAME)`` for an environment variable, and ``$``
+    for ``$$``.
     A name without a value becomes ``${name}``; other references without a value are unchanged.
     """
 

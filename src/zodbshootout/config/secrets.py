@@ -41,7 +41,7 @@ _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
 _SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Prefixes of the environment variables of database clients, whose passwords may be short."""
+"""Prefixes of database clients' environment variables, in which even a short password counts."""
 
 
 def of_configuration(
@@ -68,7 +68,7 @@ def of_configuration(
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a *value* with marks, and the value of each reference in a secret."""
+    """Yield the secrets in a marked *value*, and the value of each reference in a secret."""
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):
@@ -88,9 +88,9 @@ def _parts(secret: str) -> Iterator[str]:
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
     """Yield every possible password in a URI, and in URIs nested in it.
 
-    An unquoted password may contain characters at which some parsers end it.  Its beginning up to
-    such a character is secret, and so is each piece between two of them, because an error may quote
-    a piece.  With *follow*, the secrets in files that ``zconfig:`` URIs name are included.
+    Some parsers end an unquoted password at certain characters.  The password up to such a
+    character is secret, and so is each piece between two of these characters, because an error
+    may quote a piece.  If *follow*, also yield the secrets in files that ``zconfig:`` URIs name.
     """
     for start in _AUTHORITY.finditer(uri):
         yield from _of_authority(uri, start)
@@ -128,7 +128,7 @@ def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
         if colon and not ENVIRONMENT_REFERENCE.fullmatch(password):
             yield from (password, unquote(password), *_pieces(password))
         elif uri[: start.start()].endswith(("http", "https")):
-            yield from (user, unquote(user))  # the user may be a token, as in a requirement
+            yield from (user, unquote(user))  # in a requirement, the user name may be a token
 
 
 def of_dsn(dsn: str) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
         is_long = len(value) >= _SHORTEST_PIECE and not _SMALL_NUMBER.fullmatch(value)
         if is_long or name.startswith(_PREFIXES):
             is_a_file = os.path.exists(value)  # noqa: PTH110 - a Path raises if it is too long
-            if not is_a_file:  # such as PGPASSFILE's
+            if not is_a_file:  # the name of a file, as in PGPASSFILE, is not secret
                 yield value
 
 

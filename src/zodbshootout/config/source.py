@@ -33,7 +33,7 @@ class Source:
     """Values that replace the file's own definitions, by name."""
 
     change: Callable[[Tree], Tree] | None = None
-    """A function that changes the file's tree before anything uses the tree; ``None`` for none."""
+    """A function that changes the file's tree before anything uses the tree, if any."""
 
     @cached_property
     def original(self) -> Tree:
@@ -81,7 +81,7 @@ def read_source(path: Path) -> Source:
         text = _beginning(path)
     except FileNotFoundError:
         advice = (
-            f"that sample is installed: zodbshootout {path.stem} -c 2"
+            f"to measure the installed sample: zodbshootout {path.stem} -c 2"
             if path.stem in samples()
             else "to list the samples that are installed: zodbshootout sample"
         )
@@ -100,7 +100,7 @@ def read_source(path: Path) -> Source:
         )
     if "\0" in text:
         number = text.count("\n", 0, text.index("\0")) + 1
-        raise UserError(f"{path}:{number}: a configuration has no NUL characters; delete this one")
+        raise UserError(f"{path}:{number}: the NUL character is not allowed; delete it")
     return Source(path, text)
 
 

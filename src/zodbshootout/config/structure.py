@@ -1,4 +1,4 @@
-"""Find sections that lack something, or that are in a place that does not allow them."""
+"""Find sections that lack something, and sections in a place where they are not allowed."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 ZConfig itself needs the packages that define a file's section types, and the values of all names.
 The tree needs neither, and shows which servers a file has, which names the file refers to and which
-values are secret.  Afterwards the run passes the sections of the tree to ZConfig here, or as text
-to another Python.
+values are secret.  Afterwards the run passes each section of the tree either to ZConfig or, as
+text, to another Python.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Section:
     end: list[Position] = field(default_factory=list)
     """The place of the section's end, if there is an end."""
     imports: tuple[Import, ...] = ()
-    """The imports, outside of the section, of packages that define types in it."""
+    """The imports outside of the section that the section needs."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
@@ -250,7 +250,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         self.fixed = frozenset(definitions)
         """The names whose definitions in the file are ignored."""
         self._values: dict[str, str] = {}
-        """The definitions, with marks, by name."""
+        """The marked values of the definitions, by name."""
         self._open: list[str] = []
         """The URLs of the file being read and of the files that include it."""
         for name, value in definitions.items():
@@ -261,7 +261,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         return self.tree
 
     def shown(self, url: str) -> Path:
-        """Return the path of a file as the user would write it."""
+        """Return the path of a file; it is relative if the user gave a relative path."""
         if url == self.path.absolute().as_uri():
             return self.path
         path = path_of(url)
@@ -353,7 +353,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         type_ = rest.strip().lower()
         opened = [type_ for type_, _, _ in self.stack]
         if type_ not in opened:
-            self.error(f"</{type_}> closes nothing: no <{type_}> is open; write it above")
+            self.error(f"</{type_}> closes nothing: no <{type_}> is open; write <{type_}> above")
         if type_ != section.type:
             self.error(
                 f"</{type_}> cannot close {section.start}, which begins on line "

@@ -60,7 +60,7 @@ def scheme_of(uri: str) -> str:
 
 
 def source_of(uri: str) -> Source:
-    """Return a configuration whose only contender is that of *uri*, named after the scheme."""
+    """Return a configuration with one contender: the database of *uri*, named after the scheme."""
     try:
         checked(uri)
     except ValueError as error:
@@ -87,7 +87,7 @@ class URISection:
         own = {"uri": section.uri, "parameters": _query(section.uri), "storage": storages}
         name, matcher = section.getSectionName(), section.getSectionMatcher()
         self.config = SectionValue({**own, **options}, name, matcher)
-        """The section's settings; those called ``storage`` are sections equivalent to the URI."""
+        """The section's settings; ``storage`` is a list of sections equivalent to the URI."""
 
 
 def _described(uri: str) -> tuple[list[Any], dict[str, Any]]:
@@ -213,7 +213,7 @@ def _settings(**values: Any) -> SectionValue:
 
 
 def _stand_ins(uri: str) -> list[Any]:
-    """Return sections that show which servers must run, and what to install for a driver."""
+    """Return sections that show which servers must run and which driver must be installed."""
     scheme = scheme_of(uri)
     if scheme == "demo":
         base, changes = (_described(part)[0] for part in _parts_of_demo(uri))

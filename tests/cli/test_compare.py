@@ -294,8 +294,8 @@ def test_a_name_without_values_cannot_be_compared(caches: Path, both: Path) -> N
     assert (status, "no values of 'cach' in" in error, "did you mean cache?" in error) == (
         2, True, True,
     )  # fmt: skip
-    assert "the run has none (--define)" in run(both, "--define", "cache")[2]
-    assert "the values of one file" in run(caches, caches, "--define", "cache")[2]
+    assert "the run was without --define" in run(both, "--define", "cache")[2]
+    assert "compares values within one file" in run(caches, caches, "--define", "cache")[2]
 
 
 @pytest.fixture

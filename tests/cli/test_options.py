@@ -115,7 +115,7 @@ def test_define_gives_a_name_one_or_more_values() -> None:
         (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
         (["--define", "cache=1\n</zodb>"], "is not a value: it has to be one line of text"),
         (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),
-        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; with --against"),
+        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; with"),
     ],
 )
 def test_an_invalid_definition_is_refused(words: list[str], message: str) -> None:
@@ -454,7 +454,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["--worker"], "--worker is not available"),
         (["-add", "add"], "no benchmark is left to measure"),
         (["all", "-nimble"], "unknown benchmark 'nimble' in '-nimble'; there are add, update"),
-        (["--benchmarks", "add"], "unknown option --benchmarks; name benchmarks without an option"),
+        (["--benchmarks", "add"], "unknown option --benchmarks; name benchmarks without it"),
         (["run", "x.conf"], "there is no command 'run'; type: zodbshootout x.conf"),
         (["last"], "last stands for results; to print them: zodbshootout show last"),
         (

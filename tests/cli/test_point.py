@@ -274,7 +274,7 @@ def test_an_anchor_is_read_as_it_was_written(directory: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "reason"),
-    [(["--fail-above", "5%"], "--fail-above cannot be combined with --history; its gate is"),
+    [(["--fail-above", "5%"], "--fail-above cannot be combined with --history; run zod"),
      (["--for", "5"], "--for cannot be combined with --history: each point is one"),
      (["--append", "x.json"], "--append cannot be combined with --history: each point is one"),
      (["--track-memory", "--threads"], "leave it out with --history"),

@@ -55,7 +55,7 @@ _LEFT_OUT = (
 """Options of a run that ``bisect`` does not accept: it sets them itself, or has no use for them."""
 _WITHOUT = (State.FAILED, State.UNSUPPORTED)
 _NO_LIMIT = 1e9
-"""The time limit of a step in seconds, never reached: a number of runs ends a step."""
+"""The time limit of a step, in seconds; never reached, because a number of runs ends a step."""
 
 
 def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:
@@ -91,7 +91,7 @@ def _options(given: argparse.Namespace, words: Sequence[str]) -> Options:
         *(["--rtt"] if len(variants.rtts) > 1 else []),
     ]
     if several:
-        raise UserError(f"{several[0]} has several values, but a search follows one; give one")
+        raise UserError(f"{several[0]} has several values; with bisect it can have only one")
     return options
 
 
@@ -276,7 +276,7 @@ def add_arguments(parser: Parser) -> None:
     search.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",
         help="search for a change of this cost instead of the speed (zodbshootout compare --help "
-        "lists them); trips are exact, so that one run decides",
+        "lists the costs); trips are exact, so that one run decides",
     )  # fmt: skip
     search.add_argument(
         "-p", "--processes", type=count, default=LOOKS[-1],

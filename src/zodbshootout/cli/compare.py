@@ -78,9 +78,9 @@ def _compare_values(
     name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
     write: Write, streams: Streams,
 ) -> int:  # fmt: skip
-    """Compare the values of *name* with the first of them; return the exit status."""
+    """Compare the first value of *name* with each of the others; return the exit status."""
     if len(results) > 1:
-        raise UserError("compare: --define compares the values of one file")
+        raise UserError("compare: --define compares values within one file; give one file")
     by_value = grouped(
         (result.definitions[name], _without(name, result))
         for result in results[0]
@@ -89,7 +89,7 @@ def _compare_values(
     first, *others = by_value or [""]
     if not others:
         names = dict.fromkeys(known for result in results[0] for known in result.definitions)
-        advice = suggestion(name, list(names)) if names else "the run has none (--define)"
+        advice = suggestion(name, list(names)) if names else "the run was without --define"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
     compared = [
         ColumnComparison(
@@ -111,14 +111,14 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Leave the value of *name* out of the name of a result's contender."""
+    """Return a result whose contender has a name without the value of *name*."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results; with a *metric*, their figures are that cost, which some may lack."""
+    """Read results.  With a *metric*, figures are that cost; results without it have no runs."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
@@ -144,7 +144,7 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the two contenders to compare by default, ``None`` to pair equal names."""
+    """Return the two contenders to compare by default, or ``None`` to pair those of equal names."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
@@ -165,7 +165,7 @@ def _of_environment(
     environment: str, results: Sequence[CellResult], path: Path
 ) -> list[CellResult]:
     """Return the results of an environment, under the names of the original contenders."""
-    # A cell that was not measured has no metadata, but other cells of its contender do.
+    # A cell that was not measured has no metadata, but other cells of its contender may have.
     facts = {result.cell.contender: result for result in results if result.measured}
     known = list(dict.fromkeys(result.environment for result in facts.values()))
     _check_known("--environment", environment, known, path)
@@ -241,12 +241,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
         help="compare each contender in environment B with itself in environment A; the names are "
-        f"those of --against, and {INSTALLED!r} for the environment without it",
+        f"those of --against, and {INSTALLED!r} for the packages without --against",
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,
-        help="for each contender, compare the other values that the run's --define gave to NAME "
-        "with the first",
+        help="compare the first value of NAME in the run's --define with each of the other values, "
+        "for each contender",
     )  # fmt: skip
     parser.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",
@@ -261,7 +261,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
         help="exit with status 1 if NEW takes more than PERCENT longer (significantly, and with "
-        "the whole interval above PERCENT), or lacks a figure that BASE has, because its cell is "
+        "the whole interval above PERCENT), or lacks a figure that BASE has, because the cell is "
         "missing, failed or cannot keep up",
     )  # fmt: skip
     parser.add_argument(

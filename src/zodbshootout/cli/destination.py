@@ -127,7 +127,7 @@ def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """Check that files can be created in the directory of *path* and, for a link, of the target."""
+    """Check that files can be created beside *path* and, if it is a link, beside its target."""
     target = to_be_replaced(path)
     if target is not None:
         for directory in dict.fromkeys([path.parent, target.parent]):

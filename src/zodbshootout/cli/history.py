@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 def read_histories(directory: Path) -> list[MachineHistory]:
     """Return the history of each machine in a directory; the most recent history comes first.
 
-    :raises UserError: if there are no points
+    :raises UserError: if there are no points, or accepted.toml names an unknown one
     """
     points = read_points(directory)
     if not points:
@@ -79,7 +79,7 @@ def gate(history: MachineHistory, limit: float | None, streams: Streams) -> int:
 
 
 def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Streams) -> None:
-    """Write the report of a history and, if the report is a page, a feed beside the page.
+    """Write the report of *histories* and, if the report is a page, a feed beside the page.
 
     :raises UserError: if a file cannot be written
     """

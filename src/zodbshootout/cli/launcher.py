@@ -21,7 +21,7 @@ from zodbshootout.workers.worker import PROFILE_PREFIX
 
 
 def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
-    """Return a launcher of workers that masks secrets in their output and their logs.
+    """Return a launcher, which masks secrets in the output and the logs of its workers.
 
     :raises UserError: if the directories of workers cannot be made
     """

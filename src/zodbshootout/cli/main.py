@@ -87,7 +87,7 @@ def _module_of(command: str) -> Any:
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the name of a command, ``run`` if none is named, and the arguments after it."""
+    """Return the name of the command, by default ``run``, and the arguments of the command."""
     for length in (2, 1):  # ``workload make`` before ``workload``
         name = " ".join(arguments[:length])
         if name in _COMMANDS and not _is_of_run(arguments):

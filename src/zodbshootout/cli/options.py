@@ -1,4 +1,4 @@
-"""The options of a run, checked."""
+"""The checked options of a run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Options, the options of which they need at least one, and the rest of the error message."""
+"""Options, other options of which each needs at least one, and the rest of the error message."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -91,7 +91,7 @@ _CONTRADICTIONS = (
      "cannot be combined with --for, which measures a steady load over time"),
     ("--during", "--for --hosts --grown -n -w", "cannot be combined with --during"),
     ("--history", "--fail-above",
-     "cannot be combined with --history; its gate is zodbshootout history DIR --fail-above"),
+     "cannot be combined with --history; run zodbshootout history DIR --fail-above later"),
     ("--history", "--append --resume --for --hosts",
      "cannot be combined with --history: each point is one complete run"),
     ("--against", _OF_THIS_PYTHON, "applies to this Python only; leave it out with --against"),
@@ -100,7 +100,7 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""An option, others that contradict it, and the rest of the error message about one of these."""
+"""An option, others that contradict it, and what the error says after the name of the other."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -127,7 +127,7 @@ class Options:
     """The value of ``--hosts``, which says where the clients run."""
     sweep: Sweep
     default_concurrency: bool
-    """Whether the number of clients is the default, for lack of ``-c``."""
+    """Whether the number of clients is the default, because ``-c`` is not given."""
     effort: Effort
     run: RunOptions
     zap: str | None
@@ -169,7 +169,7 @@ class Options:
 
     @property
     def stem(self) -> str:
-        """A stem for result files: that of the first configuration file, or the URI's scheme."""
+        """A stem for result files: that of the first file or, if it is a URI, the scheme."""
         first = self.files[0]
         return first.stem if isinstance(first, Path) else scheme_of(first)
 
@@ -245,7 +245,7 @@ def _check_combinations(given: argparse.Namespace) -> None:
         if option in options:
             _refuse(options, others, reason)
     if given.hosts is not None and given.log and given.log not in LEVELS:
-        raise UserError("--log: other hosts lack the file; name a level with --hosts")
+        raise UserError("--log: with --hosts, name a level; other hosts lack the file")
 
 
 def _refuse(options: Collection[str], refused: str, reason: str) -> None:
@@ -393,7 +393,7 @@ def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> Non
             raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
         if one.metric == OBJECTS.name and (given.rate or given.speed):
             raise UserError(
-                f"--require: {one.text}: at a rate, latencies are measured; limit one, such as p99"
+                f"--require: {one.text}: a run at a rate measures latencies; limit p99, for example"
             )
 
 
@@ -462,7 +462,10 @@ def _rtts(given: argparse.Namespace) -> Sequence[float]:
 
 
 def _effort(given: argparse.Namespace) -> Effort:
-    """Return the effort.  As in pyperf, ``--rigorous`` and the like override ``-p``."""
+    """Return the effort.
+
+    As in pyperf, ``--rigorous`` and ``--debug-single-value`` override ``-p``.
+    """
     # Calibration needs times, which a run that measures memory lacks.
     loops = given.loops or (1 if given.memory else 0)
     runs = given.processes or PROCESSES

@@ -110,8 +110,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         several(
             "--rate RATE", type=values.rates,
-            help="start RATE iterations (of replay: transactions) per second, at random times and "
-            "by all clients together, instead of one right after another; the figures are "
+            help="let all clients together start RATE iterations (of replay: transactions) per "
+            "second, at random times, instead of one right after another; the figures are "
             "latencies, measured from an iteration's scheduled start; several as RATE,RATE,... or "
             "by repeating the option; 20..200 is 20,40,80,160,200",
         ),
@@ -260,7 +260,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--precision PERCENT", type=values.percentage,
             help="measure until half of the 95%% confidence interval of each figure, and of its "
-            f"ratio to the baseline, is at most PERCENT of it (default: {100 * PRECISION:g}%%)",
+            f"ratio to the baseline, is at most PERCENT (default: {100 * PRECISION:g}%%)",
         ),
         option(
             "--at-most MINUTES", type=values.minutes,
@@ -371,8 +371,9 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "-n --values", type=values.count, default=0,
-            help="values of a run, which the contenders take in turn (default: 3 to 100, as many "
-            f"as fit into {SHORT_RUN_TIME:g} seconds for each contender, or {RUN_TIME:g} with -p)",
+            help="values of a run; after each value, the next contender takes its turn (default: 3 "
+            f"to 100, as many as fit into {SHORT_RUN_TIME:g} seconds for each contender, or "
+            f"{RUN_TIME:g} with -p)",
         ),
         option(
             "-w --warmups", type=values.count_or_zero, default=0,
@@ -435,12 +436,12 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag(
             "--tracemalloc", dest="memory", default=[],
             action="append_const", const="--tracemalloc",
-            help="measure the memory that Python allocates instead of time (threads only)",
+            help="measure the memory that Python allocates, not time (threads only)",
         ),
         flag(
             "--track-memory", dest="memory", default=[],
             action="append_const", const="--track-memory",
-            help="measure the memory of the worker instead of time (threads only)",
+            help="measure the memory of the worker, not time (threads only)",
         ),
         flag(
             "--version", action="version", version=f"zodbshootout {version('zodbshootout')}",
@@ -487,7 +488,7 @@ def _description() -> str:
 
 
 COMMANDS = ("show", "compare", "report", "bisect", "sample", "workload", "help")
-"""The first words that are commands.  ``history`` is missing, because it is a benchmark, too."""
+"""Words that name a command if they come first; not ``history``, which is a benchmark, too."""
 
 
 def completion_parser() -> Parser:

@@ -75,7 +75,7 @@ def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
     """
     named = environments_of_words(words, releases_and_commits)
     if len(named) > 1:
-        raise UserError("--against: with --history, it names the one anchor; give one value")
+        raise UserError("--against: with --history, the value is the anchor; give only one value")
     machine, known = machine_facts(), read_anchor(directory)
     points = by_machine(read_points(directory)).get(str(machine["name"]), [])
     candidate = installed_packages(named)
@@ -100,7 +100,7 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
 
 
 def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
-    """Add the *last* point as the previous one, to be measured unless a role has its packages."""
+    """Plan the *last* point as the previous; measure it unless another role has its packages."""
     previous = last.packages[CANDIDATE]
     packages = {**planned.packages, PREVIOUS: previous}
     planned = replace(planned, packages=packages, previous=last.name)
@@ -273,7 +273,7 @@ def _roles(original: Contender, contenders: Sequence[Contender]) -> dict[str, st
 
 
 def _reason(results: Sequence[CellResult]) -> str:
-    """Return why nothing was measured in a role, empty if something was."""
+    """Return why nothing was measured in a role; "" if something was measured."""
     if any(result.measured for result in results):
         return ""
     return next((result.reason for result in results if result.reason), "")

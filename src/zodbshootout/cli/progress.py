@@ -30,7 +30,7 @@ WORTH_SHOWING = 30.0
 PAUSE = 1.0
 """The minimum time between two updates of the live table, in seconds."""
 PENDING = "…"
-"""The entry of a cell without a run in the live table."""
+"""The live table's entry for a cell without a run."""
 
 
 @contextmanager
@@ -119,7 +119,7 @@ class LiveTable(_Printed):
         self._baseline = baseline
         self._clock = clock
         self._lock = threading.RLock()
-        """Held by the thread that renders the table: the refreshing thread or another one."""
+        """A lock that a thread holds while it renders the table."""
         self._results: Sequence[CellResult] = ()
         self._table = Segments([])
         self._is_current = True
@@ -169,7 +169,7 @@ class LiveTable(_Printed):
         """Render changed results, unless the last rendering was a moment ago.
 
         Rendering does not disturb measuring, because :meth:`note` is called before the clients of a
-        step start.  Only a change too soon after the last rendering waits for the next refresh.
+        step start.  Only changes too soon after the last rendering wait for the next refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:

@@ -148,7 +148,7 @@ def _sources(options: Options) -> list[Source]:
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Spell names in ``--baseline`` and ``--may-write`` as contenders do; check other names."""
+    """Replace names in ``--baseline`` and ``--may-write`` by contenders'; check other names."""
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
@@ -166,7 +166,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
 
 
 def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Plan, Sequence[str]]:
-    """Return the plan for the contenders as they were opened, and notes about it."""
+    """Return the plan after all contenders were opened, and notes for the user."""
     if cluster is not None:
         check_hosts(cluster, plan)
     sweep, contenders = options.sweep, plan.contenders
@@ -325,7 +325,7 @@ def _show_plan(plan: Plan, streams: Streams) -> int:
 def _report(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> int:
-    """Print the table, write the page of ``--report``, and return the exit status of the output."""
+    """Print the table, write the page of ``--report``, and return the status of pyperf's output."""
     if options.run.log == "DEBUG":
         for result in results:
             if result.detail:
@@ -352,7 +352,7 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Apply ``--require`` to the first of *runs*, ``--fail-above`` to both; return the status."""
+    """Apply ``--require`` to the first run and ``--fail-above`` to both; return the exit status."""
     if status == INTERRUPTED:
         return status
     required = status_of_requirements(options.requirements, runs[0], streams)
@@ -382,7 +382,7 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Measure the rows of findings again; return the message of an interrupt, and the results."""
+    """Repeat the rows with findings; return an interrupt's message, if any, and the results."""
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:

@@ -19,7 +19,7 @@ TITLES = {
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
-    """Print the list, or the file that has the name; return the exit status.
+    """Print the list, or the sample that the user names; return the exit status.
 
     :raises UserError: if there is no such file, or it cannot be printed on a terminal
     """

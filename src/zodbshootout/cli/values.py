@@ -4,7 +4,7 @@
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
 reports their errors with the option.
 
-Commands that read results must not import ZODB, so functions import the modules that need ZODB.
+Commands that read results must not import ZODB, so modules that need it are imported in functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PYTHON_TIMEOUT = 60.0
 MAX_PERCENTILE = 99.9
 """The highest percentile of a limit: a higher one needs over ten thousand iterations per slice."""
 MAX_LOG_SIZE = 2**20
-"""The maximum size of a logging file, in bytes."""
+"""The maximum size of a file that configures logging, in bytes."""
 LAST = "last"
 """The word for the newest results."""
 ASK, FORCE = "ask", "force"
@@ -85,7 +85,7 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that reads ``90``, ``30s`` or ``2min``, in units of *unit* seconds."""
+    """Return a function that converts ``90``, ``30s`` or ``2min`` to units of *unit* seconds."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())
@@ -286,7 +286,7 @@ def result_to_read(text: str) -> Path:
 
 
 def is_last(path: PurePath) -> bool:
-    """Return whether a file has its default name and is what ``last`` stands for."""
+    """Return whether ``last`` stands for a file that is in the default directory."""
     with suppress(RuntimeError, ArgumentTypeError):
         return path.parent == default_directory() and result_to_read(LAST) == path
     return False
@@ -433,7 +433,7 @@ OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
-"""Options with an optional value: a test whether a word is the value, and the default."""
+"""For each option with an optional value, a function that recognizes it, and the default."""
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:
@@ -462,7 +462,7 @@ def _check_option(word: str) -> None:
     if option in NOT_AVAILABLE:
         raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
     if option.startswith("--benchmark"):
-        raise UserError(f"unknown option {option}; name benchmarks without an option: add cold")
+        raise UserError(f"unknown option {option}; name benchmarks without it, as in 'add cold'")
     if re.fullmatch(r"-[a-z][a-zA-Z_]{2,}", word):
         close = difflib.get_close_matches(word[1:], benchmarks())
         if close or word[:2] in _NUMERIC:

@@ -127,7 +127,7 @@ def test_it_names_the_commit_with_its_change(runs: Runs) -> None:
     assert printed[-4:] == [
         f"first bad commit: {commit} 6",
         f"  {sentence}",
-        "this is wrong with a probability of at most 3.8%",
+        "the probability that this is wrong is at most 3.8%",
         "Steps: s.json",
     ]
 

@@ -151,7 +151,7 @@ class _Bisection:
             listed = f"{names[commit]}: " if len(left) > 1 else ""
             self.streams.say(f"  {listed}{step.sentence if step else 'not measured'}")
         if error := sum(step.error for step in steps):
-            self.streams.say(f"this is wrong with a probability of at most {error:.1%}")
+            self.streams.say(f"the probability that this is wrong is at most {error:.1%}")
         self.streams.say(f"Steps: {self.file}")
         return ALL_MEASURED if len(left) == 1 else SOME_FAILED
 

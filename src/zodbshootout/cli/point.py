@@ -100,7 +100,7 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
 
 
 def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
-    """Plan the *last* point as the previous; measure it unless another role has its packages."""
+    """Plan to measure the *last* point as the previous, unless another role has its packages."""
     previous = last.packages[CANDIDATE]
     packages = {**planned.packages, PREVIOUS: previous}
     planned = replace(planned, packages=packages, previous=last.name)

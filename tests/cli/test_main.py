@@ -388,7 +388,7 @@ def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> Non
     assert "ImportError: broken" in done.stderr
 
 
-@pytest.mark.parametrize(("name", "line"), [("remote", 35), ("oracle", 22)])
+@pytest.mark.parametrize(("name", "line"), [("remote", 35), ("oracle", 21)])
 def test_an_unset_environment_variable_is_named_with_its_line(
     name: str, line: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,7 @@ def test_against_names_the_anchor(directory: Path) -> None:
     planned = plan_point(directory, ["RelStorage==4.0.0"])
     assert planned.environments[ANCHOR].requirements == ("RelStorage==4.0.0",)
     assert planned.environments[TWIN].name == TWIN
-    with pytest.raises(UserError, match="one anchor"):
+    with pytest.raises(UserError, match="give only one"):
         plan_point(directory, ["RelStorage==4.0.0", "RelStorage==4.1.0"])
 
 

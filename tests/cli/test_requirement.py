@@ -138,7 +138,7 @@ def test_a_limit_that_cannot_be_read_is_refused_in_one_line(text: str, message: 
         (["update", "--require", "cold p99 <= 1s"], "--require: cold is not measured; add it"),
         (["update", "--require", "updat p99 <= 1s"], "'updat'; did you mean update?"),
         (["update", "--rate", "20", "--require", "update objects >= 5"],
-         "--require: update objects >= 5: at a rate, latencies are measured"),
+         "--require: update objects >= 5: a run at a rate measures latencies"),
         (["update", "--threads", "--tracemalloc", "--require", "update p99 <= 1s"],
          "--tracemalloc cannot be combined with --require"),
     ],

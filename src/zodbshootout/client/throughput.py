@@ -48,7 +48,7 @@ class Progress:
 
 
 def kept_indices(counted: int, total: int, clients: int) -> list[int]:
-    """Return the indices of the points that each of *clients* clients keeps of its *total* points.
+    """Return which of its *total* points a client keeps, by index, if there are *clients* clients.
 
     The first *counted* points are the ends of counted iterations.  The last counted point and the
     very last point are always kept.  So are the first two points, because all clients end their

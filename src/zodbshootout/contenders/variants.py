@@ -71,7 +71,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The name that distinguishes the variants of a file; empty for a single variant."""
+        """The name that distinguishes this variant of a file; empty for a single variant."""
         if self.environment:
             return self.environment.name
         return variant_name("", self.definitions).strip()

@@ -205,7 +205,7 @@ class Sample:
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
     """The latencies by kind of iteration, if there are several kinds."""
     lags: Latencies | None = None
-    """How long after their scheduled starts iterations began; ``None`` without a rate."""
+    """The delays of counted iterations after their scheduled start; ``None`` if not scheduled."""
     lag_growth: float = 0.0
     """Seconds by which the mean lag of later iterations exceeds the mean lag of earlier ones."""
     scheduled: float = 0.0

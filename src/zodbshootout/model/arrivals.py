@@ -33,8 +33,8 @@ def instants(
     arrival rate of all clients of the crew together, in iterations a second.  Interarrival times
     are exponentially distributed, so that the arrivals of all clients form a Poisson process.  With
     ``even_arrivals``, interarrival times are constant, both per client and overall.  The same seed,
-    name and clients give the same instants.  A schedule that *continues* an earlier one starts at
-    the latest instant of the earlier one.
+    name and clients give the same instants.  The start of a schedule that *continues* another is
+    the last instant that was taken from the other.
     """
     own_rate = rate * len(clients) / parameters.crew.size
     if parameters.even_arrivals:

@@ -253,7 +253,7 @@ def _read(path: Path, listed: Path) -> list[CellResult]:
 
 
 def holds_results(path: Path) -> bool:
-    """Return whether pyperf or zodbshootout wrote a file."""
+    """Return whether *path* is a file of results that pyperf or zodbshootout wrote."""
     if path.name.endswith(".cells.jsonl"):
         return path.exists()
     try:

@@ -367,8 +367,8 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
 
     Both the figure of each contender and the ratio of each pair to compare have to reach the
     *precision*: half the width of a confidence interval, as a fraction of the figure.  *results*
-    are the measured cells of the row.  At a rate, the figures are two percentiles of latencies, and
-    a contender that cannot keep up has no figure.
+    are the measured cells of the row.  With ``--rate``, the figures are two percentiles of
+    latencies, and a contender that cannot keep up has no figure.
     """
     there = at_distances(list(results))
     rows = grouped((one.cell.parameters.rtt, (one.cell.contender, one)) for one in there).values()

@@ -13,7 +13,7 @@ SHARE = 0.003
 
 
 class DiskGrowth:
-    """Asks for the size of a database before and after the first slice and some others.
+    """Asks for the size of a database before and after some slices, of which one is the first.
 
     Databases grow by pages and extents, so a single slice says little.
     """

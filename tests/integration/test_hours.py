@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from pathlib import Path
@@ -32,8 +33,9 @@ def test_one_that_slows_down_while_its_clients_stay_is_told_from_a_steady_one(pl
     done = run(place, "x.conf", *EFFORT, "--for", "60s")
     assert done.status == 0, done.err
     lines = done.out.splitlines()
-    assert [line for line in lines if line.startswith("growing: gets slower: ")], done.out
-    assert not [line for line in lines if line.startswith("steady: gets slower")], done.out
+    slower = re.compile("(growing|steady): (it or the machine )?gets slower")
+    # On a busy machine, the trend may be the machine's.
+    assert [match[1] for match in map(slower.match, lines) if match] == ["growing"], done.out
     # On a busy machine it may change too much to be called steady.
     (line,) = [line for line in lines if line.startswith("steady: ")]
     assert "would have been seen" in line or "changes too much" in line

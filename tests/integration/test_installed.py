@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def run(line: str, place: Path, variables: Mapping[str, str], forking: Zygote | 
         )  # fmt: skip
         status, out, err = done.returncode, done.stdout, done.stderr
     else:
-        _, *words = line.split()
+        _, *words = shlex.split(line, comments=True)
         with Path(os.devnull).open() as nothing:
             status, out, err = forking.run(words, place, variables, nothing.fileno(), LONGEST)
     assert status == 0, f"{line}\n{out}{err}"

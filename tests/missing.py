@@ -1,4 +1,4 @@
-"""What a test needs and the machine lacks."""
+"""Servers, programs and packages that a test needs and the machine lacks."""
 
 from __future__ import annotations
 

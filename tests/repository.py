@@ -1,4 +1,4 @@
-"""What the files of the repository say that are outside the package."""
+"""Facts from the files of the repository that are outside the package."""
 
 from __future__ import annotations
 

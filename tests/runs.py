@@ -136,11 +136,11 @@ def measured_for(
     target: Cell,
     runs: Sequence[Sequence[float]],
     every: float = 45.0,
-    each: Callable[[int], Mapping[str, Any]] = lambda _: {},
+    more: Callable[[int], Mapping[str, Any]] = lambda _: {},
 ) -> CellResult:
     """Return a result of ``--for``: a run with these values *every* so many seconds.
 
-    *each* returns further metadata of the run with a number.
+    *more* returns further metadata of the run with a number.
     """
     result = CellResult(target)
     for number, values in enumerate(runs):
@@ -154,7 +154,7 @@ def measured_for(
             key: " ".join(map(repr, listed)) for key, listed in numbers.items()
         }
         metadata |= {"for_s": every * len(runs), "duration": every, "round": f"x-{number}"}
-        result = result.with_run(run(*values, **{**metadata, **each(number)}))
+        result = result.with_run(run(*values, **{**metadata, **more(number)}))
     return result
 
 

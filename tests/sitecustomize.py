@@ -1,4 +1,4 @@
-"""What every Python of a tested command imports at its start."""
+"""The module that every Python of a tested command imports at its start."""
 
 import faulthandler
 

@@ -1,4 +1,4 @@
-"""What plug-ins import is documented, and our own examples import nothing else."""
+"""The names that plug-ins import are documented, and our own examples import no others."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 
 @dataclass
 class Image:
-    """What the steps so far have made."""
+    """The result of the steps so far."""
 
     place: Path
     """The directory of the stages."""

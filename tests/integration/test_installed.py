@@ -25,7 +25,7 @@ ASSUMED = re.compile(
     r"/srv/|(my|remote|zodb)\.conf|(main|x)\.workload|(before|monday)\.json|Data\.fs|by_oid|history"
     r"|FILE|zeo://|file://"
 )
-"""What only the reader of a page has."""
+"""Files and addresses that only the reader of a page has."""
 FETCHED = re.compile(r"--against|bisect|newt-sample|pgjsonb-sample")
 """Commands that ask an index for packages."""
 LONG = re.compile(r"website-sample|\ball\b|\bpack\b|--rate|--latency-limit|--define")

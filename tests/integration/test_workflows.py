@@ -32,7 +32,7 @@ BRIEFLY = {
     "add update cold hot": "update",
     "5%": "10000%",  # the noise of three short runs cannot exceed it
 }
-"""What is replaced in steps and inputs, so that they take seconds and rest on no clock."""
+"""Replacements in steps and inputs, so that steps take seconds and depend on no clock."""
 BACKEND = f"""
 import pathlib, zipfile
 def build_wheel(directory, *_, **__):

@@ -38,7 +38,7 @@ def costs(number: int) -> dict[str, Any]:
     }
 
 
-STEADY = for_a_time("fs", seed=2, each=costs)
+STEADY = for_a_time("fs", seed=2, more=costs)
 SLOW = for_a_time("slow", 1.5)
 
 
@@ -58,7 +58,7 @@ def test_a_trend_is_told_with_its_interval_and_time() -> None:
 
 def loaded(contender: str, times: float, load: Callable[[float], float]) -> CellResult:
     """Return a result that takes longer or less with time while others used the processors."""
-    return for_a_time(contender, times, each=lambda n: {"other_load": load(n / (RUNS - 1))})
+    return for_a_time(contender, times, more=lambda n: {"other_load": load(n / (RUNS - 1))})
 
 
 def test_a_trend_that_the_machine_may_have_is_ascribed_to_either() -> None:
@@ -90,11 +90,11 @@ def test_growth_is_told_and_what_would_have_been_seen() -> None:
 
 
 def test_stalls_are_told_with_their_instants_the_longest_ones_only() -> None:
-    def each(number: int) -> dict[str, str]:
+    def more(number: int) -> dict[str, str]:
         stalled = {8: 1.5, 16: 2.0, 24: 0.8, 32: 3.0}
         return {"slice_longest_s": f"0.02 {stalled.get(number, 0.02)} 0.02 0.02"}
 
-    quick = measured_for(cell("update", "a"), [[0.01] * 4] * RUNS, each=each)
+    quick = measured_for(cell("update", "a"), [[0.01] * 4] * RUNS, more=more)
     assert note("a", quick).startswith(
         "a: stalls for 1.5 s after 6.19 minutes, 2 s after 12.2 minutes, 3 s after 24.2 minutes, "
         "and 1 more times; "
@@ -106,7 +106,7 @@ def test_what_cannot_be_told_is_not_called_steady() -> None:
     assert note("a", few) == "a: too few runs to tell whether it gets slower"
     noisy = note("a", for_a_time("a", noise=0.5), for_a_time("b", seed=5, noise=0.5))
     assert noisy == "a: changes too much in 29.8 minutes to tell whether it gets slower"
-    busy = for_a_time("a", noise=0.5, each=lambda _: {"other_load": 0.9, "steal": 0.06})
+    busy = for_a_time("a", noise=0.5, more=lambda _: {"other_load": 0.9, "steal": 0.06})
     noisy = note("a", busy, for_a_time("b", seed=5, noise=0.5))
     assert noisy.endswith(
         " whether it gets slower (other programs used up to 96 % of the processors)"
@@ -127,7 +127,7 @@ def test_each_distance_has_its_line_and_its_tables() -> None:
 
 
 def test_a_result_that_ended_early_says_so() -> None:
-    half = measured_for(cell("update", "a"), [[0.01] * 4] * 20, each=lambda _: {"for_s": 1800.0})
+    half = measured_for(cell("update", "a"), [[0.01] * 4] * 20, more=lambda _: {"for_s": 1800.0})
     assert half.with_warnings(1).reason == "incomplete: 15 of 30 minutes"
     assert SLOW.with_warnings(1).reason == ""
 
@@ -152,7 +152,7 @@ def test_tables_have_ten_rows_of_time_and_a_column_for_each_contender() -> None:
     assert first / last == pytest.approx(1.46, rel=0.05)
     size = by_caption["Size of the database"]
     assert [entry.text for entry in size.rows[0].entries] == ["12.5 MB", "-"]
-    assert tables(for_a_time("a", each=lambda _: {"for_s": 0})) == []
+    assert tables(for_a_time("a", more=lambda _: {"for_s": 0})) == []
 
 
 def charts(*results: CellResult) -> list[Chart]:

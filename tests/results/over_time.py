@@ -33,7 +33,7 @@ def for_a_time(
     rise: float = 1.0,
     seed: int = 1,
     noise: float = 0.01,
-    each: Callable[[int], Mapping[str, Any]] = lambda _: {},
+    more: Callable[[int], Mapping[str, Any]] = lambda _: {},
 ) -> CellResult:
     """Return a result whose runs share their clients, at the end *rise* times as long.
 
@@ -44,4 +44,4 @@ def for_a_time(
         log = log / 2 + chance.gauss(0, noise)
         mean = math.exp(log) * (1 + (rise - 1) * number / (RUNS - 1))
         runs.append([mean * math.exp(chance.gauss(0, noise)) for _ in range(4)])
-    return measured_for(cell("update", contender), runs, each=each)
+    return measured_for(cell("update", contender), runs, more=more)

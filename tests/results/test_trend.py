@@ -307,7 +307,7 @@ def under_load(contender: str, factors: Sequence[float], loads: Sequence[float])
     return measured_for(
         exact.cell,
         runs,
-        each=lambda number: {"other_load": loads[number] / 2, "steal": loads[number] / 2},
+        more=lambda number: {"other_load": loads[number] / 2, "steal": loads[number] / 2},
     )
 
 
@@ -440,7 +440,7 @@ def test_a_replay_is_compared_with_that_of_another_contender_alone() -> None:
 
 def test_latencies_of_one_that_cannot_keep_up_are_not_tested() -> None:
     def at_a_rate(contender: str, rise: float, part: float) -> CellResult:
-        result = for_a_time(contender, rise, each=lambda _: {"part_of_schedule": part})
+        result = for_a_time(contender, rise, more=lambda _: {"part_of_schedule": part})
         parameters = replace(result.cell.parameters, rate=20.0)
         return replace(result, cell=replace(result.cell, parameters=parameters))
 
@@ -463,10 +463,10 @@ def test_memory_that_grows_to_the_end_grows_and_caches_that_fill_do_not() -> Non
     noisy = {"server_memory_bytes": lambda n: 9e7 + 10 * noise[n]}
 
     def growths(sizes: Mapping[str, Callable[[int], float]]) -> tuple[tuple[str, float], ...]:
-        def each(number: int) -> dict[str, float]:
+        def more(number: int) -> dict[str, float]:
             return {key: size(number) for key, size in sizes.items()}
 
-        return over_time(judged(for_a_time("a", each=each))["a"]).growths
+        return over_time(judged(for_a_time("a", more=more))["a"]).growths
 
     ((key, rate),) = growths(leaking)
     assert key == "client_memory_now_bytes"
@@ -485,21 +485,21 @@ def test_memory_that_wanders_at_random_seldom_grows() -> None:
         chance, sizes = random.Random(seed), [5e7]
         for _ in range(RUNS):
             sizes.append(sizes[-1] + chance.gauss(0, 1e6))
-        return for_a_time("a", each=lambda n: {"server_memory_bytes": sizes[n]})
+        return for_a_time("a", more=lambda n: {"server_memory_bytes": sizes[n]})
 
     grown = [over_time(judged(wandering(seed))["a"]).growths for seed in range(100)]
     assert sum(map(bool, grown)) <= 1
 
 
 def test_an_iteration_far_beyond_the_others_is_a_stall_with_its_instant() -> None:
-    def each(number: int) -> dict[str, str]:
+    def more(number: int) -> dict[str, str]:
         return {"slice_longest_s": "0.02 0.02 1.0 0.02"} if number == 8 else {}
 
     quick = [[0.01] * 4 for _ in range(RUNS)]
-    result = judged(measured_for(cell("update", "fs"), quick, each=each))["fs"]
+    result = judged(measured_for(cell("update", "fs"), quick, more=more))["fs"]
     assert over_time(result).stalls == (Stall(45 * 8.5, 1.0),)
     assert over_time(judged(measured_for(cell("update", "fs"), quick))["fs"]).stalls == ()
-    unknown = measured_for(cell("update", "fs"), quick, each=lambda _: {"slice_longest_s": "9"})
+    unknown = measured_for(cell("update", "fs"), quick, more=lambda _: {"slice_longest_s": "9"})
     assert over_time(judged(unknown)["fs"]).stalls == ()
 
 
@@ -510,16 +510,16 @@ def test_an_iteration_far_beyond_the_others_is_a_stall_with_its_instant() -> Non
 def test_a_stall_takes_a_tenth_of_a_second_and_ten_times_what_is_usual(
     usual: float, longest: float, stalls: int
 ) -> None:
-    def each(number: int) -> dict[str, str]:
+    def more(number: int) -> dict[str, str]:
         return {"slice_longest_s": f"{usual} {longest if number == 8 else usual} {usual} {usual}"}
 
-    result = measured_for(cell("update", "fs"), [[usual] * 4] * RUNS, each=each)
+    result = measured_for(cell("update", "fs"), [[usual] * 4] * RUNS, more=more)
     assert len(over_time(judged(result)["fs"]).stalls) == stalls
 
 
 def test_runs_that_share_clients_are_no_independent_ones_in_the_interval() -> None:
     waves = [[1.0 + 0.1 * math.sin(number / 3)] for number in range(RUNS)]
     shared = measured_for(cell("update", "a"), waves)
-    alone = measured_for(cell("update", "a"), waves, each=lambda _: {"for_s": 0})
+    alone = measured_for(cell("update", "a"), waves, more=lambda _: {"for_s": 0})
     assert shared.estimate.half_width > 1.3 * alone.estimate.half_width
     assert shared.mean == alone.mean

@@ -91,7 +91,7 @@ class Pacing:
 
 @dataclass(frozen=True)
 class Stretch:
-    """What a client measured between a start and a stop."""
+    """The measurements of a client between a start and a stop."""
 
     progress: Progress
     latencies: Latencies
@@ -113,7 +113,7 @@ class Stretch:
     pacing: Pacing | None = None
     """``None`` if the iterations had no schedule."""
     period: Period = field(default_factory=Period)
-    """What the client's process had used of the machine at the start and at the stop."""
+    """The resources that the client's process had used at the start and at the stop."""
 
 
 @dataclass(frozen=True)

@@ -416,7 +416,7 @@ class PacedStretchTimer(StretchTimer):
         self._lead = lead
         self._next: float | None = None
         """The instant at which the next iteration is due; ``None`` until it is computed."""
-        self._due = array("d")
+        self._scheduled = array("d")
         self._lags = array("d")
 
     def run_counted(self) -> None:
@@ -426,9 +426,9 @@ class PacedStretchTimer(StretchTimer):
             instant, began = self._run_when_due()
             self._ends.append(self._clock.now())
             self._starts.append(max(instant, self._benchmark.waited_until))
-            self._due.append(instant)
+            self._scheduled.append(instant)
             self._lags.append(began - instant)
-        self.behind = self._ends[-1] - self._due[-1]
+        self.behind = self._ends[-1] - self._scheduled[-1]
 
     def _run_when_due(self) -> tuple[float, float]:
         """Do the next iteration; return when it was due and when it began."""
@@ -472,7 +472,7 @@ class PacedStretchTimer(StretchTimer):
             responses=sum(self._durations()),
             lags=lags,
             lag_growth=growth,
-            scheduled=self._due[-1] - self._due[0],
+            scheduled=self._scheduled[-1] - self._scheduled[0],
             taken=self._ends[-1] - self._ends[0],
         )
 

@@ -1,4 +1,4 @@
-"""What this process, and the processes that it started, use of the machine."""
+"""The use of the machine by this process and by the processes that it started."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ from zodbshootout.results.watching import (
 SINCE = {PREVIOUS: "the previous point", ANCHOR: "the anchor"}
 """Names of the roles that a candidate is compared with."""
 TO_ANCHOR, TO_PREVIOUS, LEFT_OUT = "to the anchor", "to the previous point", "left out"
-COLUMNS = (TO_ANCHOR, TO_PREVIOUS, LEFT_OUT)
 ATOM = "http://www.w3.org/2005/Atom"
 
 
@@ -194,11 +193,11 @@ def _remarks(history: MachineHistory) -> Iterator[str]:
         yield f"{newest.name}: no ratio to {SINCE.get(role, f'the {role}')}: {reason}"
     yield from history.new_series
     for point in history.points:
-        for name, (direct, chain) in history.open_chains[point.name].items():
+        for name, (once, again) in history.open_chains[point.name].items():
             yield (
                 f"{point.name}: the chain of anchors does not close for {name}: "
-                f"the ratio to the former anchor is {multiple(chain.value)} now, but was "
-                f"{multiple(direct.value)} at the point before; a new series begins"
+                f"the ratio to the former anchor is {multiple(again.value)} now, but was "
+                f"{multiple(once.value)} at the point before; a new series begins"
             )
     if history.left_out:
         names = ", ".join(history.left_out)
@@ -250,7 +249,7 @@ def _charts(history: MachineHistory, histories: Sequence[MachineHistory]) -> Ite
                 y_title="speed as a multiple of the anchor's or the previous point's "
                 "(more is better)",
                 points=points,
-                columns=COLUMNS,
+                columns=[TO_ANCHOR, TO_PREVIOUS, *[LEFT_OUT] * bool(history.left_out)],
             )
 
 

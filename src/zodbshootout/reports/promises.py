@@ -1,4 +1,4 @@
-"""What no figure shows: the contenders' durability, sharing, and places of servers."""
+"""Notes on durability, sharing and places of servers, which no figure shows."""
 
 from __future__ import annotations
 

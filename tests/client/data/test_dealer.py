@@ -107,13 +107,15 @@ def test_transactions_are_due_at_their_recorded_times_but_not_before_their_prede
 def test_transactions_at_a_rate_are_due_in_the_order_of_the_workload() -> None:
     connections = [0] * 5 + [1] * 5 + [0, 1] * 20
     trace: Any = FakeTrace(connections)
-    due: dict[int, float] = {}
+    arrivals: dict[int, float] = {}
     for dealer in dealers(connections, 2):
         _, own = dealer.deal(trace, 0, 25)
         instants = dealer.arrivals(10, "replay", continues=False)
-        due |= {transaction.started: at for (_, transaction), at in zip(own, instants, strict=True)}
-    assert len(due) == 50
-    in_order = [due[place] for place in range(50)]
+        arrivals |= {
+            transaction.started: at for (_, transaction), at in zip(own, instants, strict=True)
+        }
+    assert len(arrivals) == 50
+    in_order = [arrivals[place] for place in range(50)]
     assert in_order == sorted(in_order)
 
 

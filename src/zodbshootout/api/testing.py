@@ -56,7 +56,7 @@ def opened(text: str) -> Database:
 def started(server: type[Server], text: str, directory: Path) -> Iterator[Server]:
     """Start the server that a configuration describes, and stop it when the context ends.
 
-    *text* has the server's ``%import`` and section; *directory* is an empty directory for files.
+    *text* has an ``%import`` and the server's section; *directory* is an empty directory for files.
 
     :raises ServerFailed: if the server does not start
     """

@@ -55,7 +55,7 @@ _LEFT_OUT = (
 """Options of a run that ``bisect`` does not accept: it sets them itself, or has no use for them."""
 _WITHOUT = (State.FAILED, State.UNSUPPORTED)
 _NO_LIMIT = 1e9
-"""The time limit of a step, in seconds; never reached, because a number of runs ends a step."""
+"""The time limit of a step, in seconds; a step ends earlier, after a number of runs."""
 
 
 def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:
@@ -163,7 +163,7 @@ class _Bisection:
         self.streams.say(f"[{len(steps)}] {step.finding.value}: {name}: {step.sentence}")
 
     def _measured(self, commit: str, rule: Rule, first: Step | None) -> Step:
-        """Measure a commit in turn with the good commit until the rule decides."""
+        """Measure a commit and the good commit by turns until the rule decides."""
         good, candidate = map(self._environment, (self.good, commit))
         figure = first.figure if first else ""
         decision = Decision(rule, f"@{candidate.name}", self.cost, figure)
@@ -276,7 +276,7 @@ def add_arguments(parser: Parser) -> None:
     search.add_argument(
         "--metric", choices=list(BY_NAME), metavar="COST",
         help="search for a change of this cost instead of the speed (zodbshootout compare --help "
-        "lists the costs); trips are exact, so that one run decides",
+        "lists the costs); round trips are exact, so one run decides",
     )  # fmt: skip
     search.add_argument(
         "-p", "--processes", type=count, default=LOOKS[-1],

@@ -111,14 +111,14 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Return a result whose contender has a name without the value of *name*."""
+    """Return *result* with the definition *name* removed from the name of the contender."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results.  With a *metric*, figures are that cost; results without it have no runs."""
+    """Read results.  With *metric*, figures are that cost; results without the cost lack runs."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
@@ -129,7 +129,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that a cost was recorded for contender *of* or, if *of* is empty, for any contender."""
+    """Check that a cost was recorded for the contender named *of*, or for any if *of* is empty."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -144,7 +144,7 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the two contenders to compare by default, or ``None`` to pair those of equal names."""
+    """Return the two contenders to compare by default; ``None`` pairs contenders by their names."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
@@ -231,7 +231,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append, one from the .d directory beside it, or last",
+        help="a file written by -o or --append, or from the .d directory beside it; last is the "
+        "newest of this directory's runs",
     )  # fmt: skip
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument(
@@ -241,7 +242,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
         help="compare each contender in environment B with itself in environment A; the names are "
-        f"those of --against, and {INSTALLED!r} for the packages without --against",
+        f"those of --against, and {INSTALLED!r} for the installed packages",
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,

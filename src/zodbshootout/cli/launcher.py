@@ -44,7 +44,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
     return Launcher(
         directory=directory,
         guardian=context.guardian,
-        # The temporary files of a client that is killed disappear with the run.
+        # A killed client leaves its temporary files, which disappear with the run's directory.
         environment={**environment, "TMPDIR": str(temporary)},
         working=working,
         opening=min(opening, working, key=attrgetter("seconds")),

@@ -76,7 +76,7 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Options, other options of which each needs at least one, and the rest of the error message."""
+"""Options, the options of which they need at least one, and the rest of the error message."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -100,7 +100,7 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""An option, others that contradict it, and what the error says after the name of the other."""
+"""An option, other options that contradict it, and the rest of the error message."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -169,7 +169,7 @@ class Options:
 
     @property
     def stem(self) -> str:
-        """A stem for result files: that of the first file or, if it is a URI, the scheme."""
+        """A stem for result files: the stem of the first path or, if a URI is first, its scheme."""
         first = self.files[0]
         return first.stem if isinstance(first, Path) else scheme_of(first)
 

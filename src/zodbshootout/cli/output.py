@@ -59,7 +59,7 @@ class Streams:
 
     @property
     def loss(self) -> str | None:
-        """The reason why output was lost; ``None`` if none was lost, or the reader has gone."""
+        """The reason why output was lost; ``None`` if nothing was lost, or the reader has gone."""
         error = getattr(self.out.file, "error", None)
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
@@ -85,7 +85,7 @@ def project_url(name: str) -> str:
 
 
 def console_on(stream: TextIO | None) -> Console:
-    """Return a console as wide as ``COLUMNS``, else as the terminal, else 80 characters.
+    """Return a console; its width is ``COLUMNS``, else the terminal's width, else 80.
 
     *stream* need not be the terminal, as in ``zodbshootout show last | less``.
     """

@@ -35,8 +35,8 @@ SECONDS_OF_A_CELL = 8.0
 MIN_RUNS_FOR_PRECISION = 4
 """Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
 SHORT_RUN_TIME = 0.8
-"""Seconds of a contender's slices in a run with ``--precision``: many short runs say more than a
-few long ones."""
+"""Seconds for which a run with ``--precision`` measures each contender: many short runs say more
+than a few long ones."""
 PROCESSES = 3
 """Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
 
@@ -135,13 +135,13 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
             help="copy the transactions of this FileStorage or, with --workload, replay on a "
-            "database with all of its objects; the FileStorage is only read (default: made-up "
+            "database with the FileStorage's objects; the file is only read (default: made-up "
             "objects; with --workload, they have the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
             help="set NAME to VALUE, overriding its %%define in FILE; with NAME=VALUE,VALUE,... "
-            "measure each contender that uses NAME with every value (write a comma in a value as "
+            "measure each contender that uses NAME, once per value (write a comma in a value as "
             "\\,); if repeated for several names, measure every combination",
         ),
         several(
@@ -191,8 +191,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         flag(
             "--grown",
-            help="put the objects of --min-objects into the BTree of --btrees, and all other "
-            "objects between them",
+            help="put all objects into one BTree of --btrees, with the benchmarks' objects spread "
+            "among those of --min-objects",
         ),
         flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
         option(
@@ -285,7 +285,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="measure each contender a second time, with WHAT: a requirement such as "
             "RelStorage==4.2.0, several in one value ('ZEO==5.4.1 ZODB<6'), a checkout, a wheel, a "
             "Python or a virtual environment; 'RelStorage>=4' stands for all releases that satisfy "
-            "it, and ./RelStorage@v4.2..HEAD for these commits (repeatable)",
+            "it, and ./RelStorage@v4.2..HEAD for this range of commits (repeatable)",
         ),
         option(
             "--fail-above PERCENT", type=values.limit,
@@ -310,8 +310,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--history DIR", type=Path,
             help="add a point to the history in DIR: compare the installed packages with those of "
-            "the previous point, and with an anchor that --against names once for all points; "
-            "see zodbshootout history --help",
+            "the previous point, and with the anchor: packages that --against names once for all "
+            "points; see zodbshootout history --help",
         ),
         option(
             "--baseline NAME",
@@ -386,7 +386,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag("-v --verbose", help="print each step, and what storages print"),
         flag(
             "-q --quiet",
-            help="print no progress; tables, the names of files and errors are still printed",
+            help="print no progress; tables, errors and the names of files are still printed",
         ),
         option(
             "-o --output FILENAME", type=values.result_file,

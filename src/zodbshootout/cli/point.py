@@ -60,7 +60,7 @@ class PlannedPoint:
     """The anchor; :attr:`~Anchor.point` is empty if no earlier point was compared to the anchor."""
     machine: Mapping[str, Plain]
     environments: Mapping[str, Environment]
-    """The environments to measure besides the candidate's, by role."""
+    """The environments to measure besides the candidate's, by role, such as :data:`ANCHOR`."""
     packages: Mapping[str, Packages]
     """The packages of the candidate and of the previous point, by role."""
     previous: str = ""
@@ -100,7 +100,7 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
 
 
 def _with_previous(planned: PlannedPoint, last: Point) -> PlannedPoint:
-    """Plan to measure the *last* point as the previous, unless another role has its packages."""
+    """Plan to measure the *last* point's packages, unless another role has the same packages."""
     previous = last.packages[CANDIDATE]
     packages = {**planned.packages, PREVIOUS: previous}
     planned = replace(planned, packages=packages, previous=last.name)

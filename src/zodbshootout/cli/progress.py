@@ -123,7 +123,7 @@ class LiveTable(_Printed):
         self._results: Sequence[CellResult] = ()
         self._table = Segments([])
         self._is_current = True
-        """Whether the table shows the results."""
+        """Whether the table shows the latest results."""
         self._next = -math.inf
         """The time on the clock, in seconds, before which there is no further update."""
         self._progress = Progress(
@@ -179,7 +179,7 @@ class LiveTable(_Printed):
             self._next = self._clock() + PAUSE
 
     def _made(self) -> Segments:
-        """Render the rows of the table that fit on the screen; verdicts consider only these."""
+        """Render the table's rows that fit on the screen; verdicts consider only these rows."""
         height = self._console.height - 3
         results = in_first_rows(self._results, height)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)

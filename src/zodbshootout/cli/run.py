@@ -148,7 +148,7 @@ def _sources(options: Options) -> list[Source]:
 
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
-    """Replace names in ``--baseline`` and ``--may-write`` by contenders'; check other names."""
+    """Resolve the names in ``--baseline`` and ``--may-write``; check the names in other options."""
     names = [contender.name for contender in contenders]
     baseline = baseline_among(names, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
@@ -166,7 +166,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
 
 
 def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Plan, Sequence[str]]:
-    """Return the plan after all contenders were opened, and notes for the user."""
+    """Return the final plan, now that all contenders were opened, and notes for the user."""
     if cluster is not None:
         check_hosts(cluster, plan)
     sweep, contenders = options.sweep, plan.contenders

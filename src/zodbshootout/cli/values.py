@@ -2,7 +2,7 @@
 
 ``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
 rewrites such words before argparse sees them.  argparse calls the functions that check values, and
-reports their errors with the option.
+reports their errors with the name of the option.
 
 Commands that read results must not import ZODB, so modules that need it are imported in functions.
 """
@@ -180,7 +180,7 @@ def latency_limit(text: str) -> LatencyLimit:
 
 
 def rtts(text: str) -> Sequence[float]:
-    """Return the seconds of a list of round-trip times such as ``0,0.5ms,2ms``."""
+    """Return the round-trip times of a list such as ``0,0.5ms,2ms``, in seconds."""
     return [_rtt(piece.strip()) for piece in text.split(",")]
 
 
@@ -286,7 +286,7 @@ def result_to_read(text: str) -> Path:
 
 
 def is_last(path: PurePath) -> bool:
-    """Return whether ``last`` stands for a file that is in the default directory."""
+    """Return whether a file is in the default directory, and ``last`` stands for this file."""
     with suppress(RuntimeError, ArgumentTypeError):
         return path.parent == default_directory() and result_to_read(LAST) == path
     return False
@@ -433,7 +433,7 @@ OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "--zap": (_is_value_of_zap, ASK),
     "--log": (_is_value_of_log, "INFO"),
 }
-"""For each option with an optional value, a function that recognizes it, and the default."""
+"""For each option with an optional value, a function that recognizes values, and the default."""
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:

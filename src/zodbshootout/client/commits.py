@@ -52,7 +52,7 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for all commits, or the last *newest*, through a newly opened *connection*."""
+        """Look for all commits, or for only the last *newest* ones, through a new *connection*."""
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)

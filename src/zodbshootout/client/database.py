@@ -144,7 +144,7 @@ def _open_uri(uri: str, route: Route) -> Any:
 
 
 def _section_of(factory: Any) -> Any:
-    """Return the section that the *factory* of a ``zconfig:`` URI opens; ``None`` for others."""
+    """Return the section that a ``zconfig:`` URI's *factory* opens; ``None`` for other URIs."""
     return getattr(factory, "__self__", None)
 
 
@@ -249,7 +249,7 @@ class Database:
             instance.release()
 
     def _new_root(self) -> str:
-        """Return an empty root's serial if a storage with data has an unknown type, else ``""``."""
+        """Return the serial of an empty root if a storage's type is unknown, else ``""``."""
         # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""
@@ -443,7 +443,7 @@ class Database:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Empty each connection's pickle cache when it is next opened; return the cache's name."""
+        """Make connections empty their pickle caches when next opened; return the cache's name."""
         resetCaches()
         return (PICKLE_CACHE,)
 

@@ -1,4 +1,4 @@
-"""The contract between a session and a benchmark."""
+"""The contract between a benchmark and the session that runs it in a client."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ MIN_OF_SEVERAL = 2
 class Benchmark:
     """The work that each client of a crew does.
 
-    A session calls :meth:`set_up` once.  For each stretch of a value, the session calls
-    :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, with :attr:`between`
-    before every iteration but the first, and finally :meth:`check`.  At the end come :meth:`verify`
-    and :meth:`account`, then :meth:`audit` for one of the clients, and :meth:`tear_down`.
+    A session calls :meth:`set_up` once.  A value has one or more stretches, which all clients start
+    and stop together.  For each stretch, the session calls :meth:`prepare` and :meth:`supply`, then
+    :meth:`run` for each iteration, with :attr:`between` before every iteration but the first, and
+    finally :meth:`check`.  At the end come :meth:`verify` and :meth:`account`, then :meth:`audit`
+    for one of the clients, and :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -74,7 +75,7 @@ class Benchmark:
     obstructs: ClassVar[bool] = False
     """Whether a running client can keep the others from finishing their iterations.
 
-    Clients then do no more uncounted iterations than counted ones.
+    A client then does no more uncounted iterations, which keep up the load, than counted ones.
     """
 
     alone: ClassVar[str] = ""
@@ -120,7 +121,7 @@ class Benchmark:
         self.counts: Counter[str] = Counter()
         """Numbers of loads, stores and so on in the stretch."""
         self.timed = False
-        """Whether the current iteration is counted; iterations of a calibration are not."""
+        """Whether the stretch counts and this client has not yet done its counted iterations."""
         self.first: int | None = None
         """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""
@@ -201,7 +202,7 @@ class Benchmark:
 
     @classmethod
     def fewest(cls, parameters: Parameters) -> int:
-        """Return the minimum iterations per client in a value, unless the user sets the number."""
+        """Return the minimum number of iterations per client in a value; ``-l`` overrides it."""
         alone = parameters.crew.size == 1 or cls.in_rounds(parameters)
         return cls.batch(parameters) * (1 if alone else MIN_OF_SEVERAL)
 
@@ -227,7 +228,7 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what the next *iterations* iterations use up; return for how many it is enough.
+        """Create what the next *iterations* iterations use up; return how many can now be done.
 
         The session calls this again when a client that keeps up the load for others has used up
         everything.  Other clients may be measured meanwhile, so only the first call of a stretch

@@ -76,9 +76,9 @@ class Pack(Benchmark):
         self.content = filler.content_of(parameters)
         self.revision = 0
         self.serials: list[bytes] = []
-        """For each chunk, the ID of the transaction that wrote the newest revision."""
+        """For each chunk of objects, the ID of the transaction that wrote the newest revision."""
         self.former: list[bytes] = []
-        """For each chunk, the ID of the transaction that wrote the previous revision."""
+        """For each chunk of objects, the ID of the transaction that wrote the previous revision."""
         with self.client.second_connection() as connection:
             filled = filler.filled(connection.root(), parameters)
         if filled != parameters.min_objects:
@@ -188,7 +188,7 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check that all garbage at these places is gone, or all is left if packing may keep it."""
+        """Check that no garbage at these places is left, or all of it if packing may keep it."""
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0

@@ -59,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*, each given as something that identifies what the iteration wrote."""
+        """Add *iterations*; an OID or a list of OIDs stands for what an iteration wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._max_sampled:

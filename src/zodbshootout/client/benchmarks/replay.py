@@ -45,7 +45,7 @@ PATIENCE = 30.0
 POLL_INTERVAL = 0.0002
 """Seconds between two checks of whether another client has created an object."""
 WARMED = 20_000
-"""The maximum number of objects to load to fill caches, and of transactions to search for them."""
+"""The maximum number of objects to load, and of transactions to search, when filling caches."""
 SETTLED = 0.02
 """Caches are full if repeating the loads changes the fraction that they serve by at most this."""
 MAX_WARMING = 5
@@ -87,7 +87,7 @@ class PreparedTransaction:
     sizes: Sequence[int]
     """The sizes in bytes of the records that the transaction loads."""
     revisions: Sequence[bytes]
-    """The OIDs of the objects whose latest revision the client must know before it stores."""
+    """The OIDs of the objects whose latest revision the client must know before it stores them."""
     created: frozenset[bytes]
     """The OIDs of the objects that the transaction creates."""
     is_writing: bool
@@ -201,7 +201,7 @@ class Replay(Benchmark):
         self.tpc_transaction: TransactionMetaData | None = None
         """The transaction that is between tpc_begin and its end."""
         self.sizes = array("I")
-        """The sizes in bytes of the loaded records, except those of ``extra_loads``."""
+        """The sizes in bytes of the loaded records, without those that :meth:`_refresh` loads."""
         self.records: list[tuple[bytes, bytes]] = []
         """The OIDs and the records of the first loads."""
         self.numbers: Counter[str] = Counter()

@@ -41,7 +41,7 @@ class Update(Benchmark):
             root, self.dataset, self.client.parameters, self.client.index
         )
         objects = self.client.parameters.objects
-        # A commit turns blobs into ghosts, and other objects if the pickle cache is too small.
+        # A commit turns blobs into ghosts, and also other objects if the pickle cache is too small.
         stays_loaded = self.client.keeps_loaded(objects) and not self.client.parameters.blobs
         self.between = None if stays_loaded else self._load
         self._load()

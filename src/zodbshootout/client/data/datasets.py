@@ -72,7 +72,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return for how many clients there are mappings if the crew has *clients* clients."""
+        """Return the number of clients that have mappings if the crew has *clients* clients."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
@@ -114,7 +114,7 @@ def sets_to_time(parameters: Parameters) -> int:
 def contents(
     dataset: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
 ) -> list[bytes]:
-    """Return the contents of the objects in a client's set *number* after *revision* changes."""
+    """Return the contents of the objects in a client's set *number*, in revision *revision*."""
     objects = parameters.objects
     first = number * -(-objects // BLOCK) * BLOCK
     return payload(parameters, client, dataset.kind).contents(objects, revision, first)

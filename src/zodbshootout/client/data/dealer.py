@@ -19,7 +19,8 @@ Dealt = tuple[int, ReplayedTransaction]
 class Dealer:
     """Deals the transactions of a workload to the clients.
 
-    A client replays the transactions of certain connections.  In each stretch, all clients get
+    A client replays the transactions of certain connections.  If there are more clients than
+    connections, the others replay further copies of the workload.  In each stretch, all clients get
     equally many transactions, so the clients with the fewest get some from busy connections.
     """
 
@@ -39,7 +40,7 @@ class Dealer:
         self._is_own: Sequence[bool] = ()
         """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
-        """A number to add when the number of a pass is computed from an iteration."""
+        """The number of passes to add to those that follow from an iteration's number."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""

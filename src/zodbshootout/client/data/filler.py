@@ -187,7 +187,7 @@ class NewRecord(NamedTuple):
     blob: bytes | None = None
     """The content of the file, if the record is a blob's."""
     revision: bytes = z64
-    """The revision of the object that the record replaces; zeros for a new object."""
+    """The revision that the record replaces; zeros for a new object."""
 
 
 def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:

@@ -24,7 +24,7 @@ LAYERS = 32
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29
-"""The number of keys for objects that benchmarks add; as many are for the others under test."""
+"""Half the number of odd keys: one half is for objects that benchmarks add, one for the others."""
 SCATTER = 0x1E3779B1
 """An odd factor that moves consecutive numbers far apart."""
 
@@ -41,7 +41,7 @@ class GrownTree(Persistent):
         self.placed = 0
         """The number of objects under test, not counting those that benchmarks added."""
         self.added = 0
-        """The number of keys for objects that benchmarks add."""
+        """The number of keys that :meth:`vacant` has handed out."""
 
     def next_layer(self, count: int) -> Iterator[Key]:
         """Yield the keys of *count* more objects in ascending order, evenly spread.

@@ -177,7 +177,7 @@ class Payload:
         """For each chunk, the slice of the random bytes, and the blanks that follow them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
-        """Return the contents of *objects* objects from *first* on, after *revision* changes."""
+        """Return the contents of *objects* objects from *first* on, in revision *revision*."""
         contents: list[bytes] = []
         for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
             begin = max(first - block * BLOCK, 0)
@@ -188,7 +188,7 @@ class Payload:
         return contents
 
     def _interleaved(self, noise: bytes, span: range) -> list[bytes]:
-        """Return the contents whose random bytes are the *span* of *noise*."""
+        """Return contents whose random bytes follow one another in the part *span* of *noise*."""
         starts = span[:: self._random_size]
         if len(self._chunks) == 1:
             blanks, size = self._chunks[0][2], self._random_size

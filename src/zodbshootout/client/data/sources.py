@@ -83,7 +83,7 @@ def open_users(data: CopiedData) -> Source:
 
 
 def open_made(parameters: Parameters, directory: Path) -> Source:
-    """Open the FileStorage with the objects of *parameters*; the first process creates it."""
+    """Open the FileStorage that fits *parameters*; the process that comes first creates it."""
     directory.mkdir(exist_ok=True)
     path = directory / "Data.fs"
     blob_dir = str(directory / "blobs") if parameters.blobs else ""

@@ -129,7 +129,7 @@ class Benchmark:
         """The times at which to begin iterations, in seconds after the start of the stretch; empty
         if each iteration begins when the previous one ends."""
         self.labels: Sequence[str] = ()
-        """The kind of each counted iteration of the stretch, if there are several kinds."""
+        """The kind of each iteration of the stretch, in order; empty if there is only one kind."""
         self.now: Callable[[], float] = time.perf_counter
         """A function that returns the time, in seconds, by the clock that times iterations."""
         self.waited_until = 0.0

@@ -36,13 +36,13 @@ class Neighbours:
         return self._result
 
     def total(self, number: int) -> int:
-        """Return the sum of the numbers that all clients pass."""
+        """Wait until all clients have called this; return the sum of their numbers."""
         self._numbers.append(number)
         total: int = self.together(self._sum)
         return total
 
     def abort(self) -> None:
-        """Make clients that wait for each other fail, now and in future."""
+        """Break the barrier: clients that wait for each other fail, now and in future."""
         self._barrier.abort()
 
     def _act(self) -> None:

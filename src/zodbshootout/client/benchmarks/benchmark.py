@@ -302,7 +302,7 @@ class Benchmark:
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        # The second load of a mapping does not count; see Reading.find_mapping.
+        # A connection loads its mapping twice, of which one load counts; see Reading.find_mapping.
         uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
         hits = max(0, use.hits - uncounted)
         if self.client.index == self.client.neighbours.first:

@@ -10,7 +10,7 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, wit
 from zodbshootout.model.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
-"""The OIDs in a batch: many more than the 16 or 100 that storages fetch from a server at once."""
+"""The minimum number of OIDs that are timed together; storages fetch 16 or 100 OIDs at once."""
 
 MAX_OIDS = 2**17
 """The maximum number of OIDs that a stretch allocates before it checks them."""

@@ -48,7 +48,7 @@ _PATIENCE = 30.0
 
 
 class Objects(Persistent):
-    """The objects of all copies of a workload, and the OIDs of objects that a replay creates."""
+    """The objects of all :func:`copies` of a workload, and OIDs for those that a replay creates."""
 
     def __init__(self) -> None:
         self.first = 0

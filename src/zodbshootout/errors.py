@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 ALL_MEASURED = 0
 SLOWDOWN = 1
-"""The status if ``--fail-above`` found a slowdown or a cell that is no longer measured, or if
-``--require`` found a missed limit."""
+"""The status if ``--fail-above`` found a slowdown or a missing figure, or if ``--require`` found a
+missed limit."""
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70

@@ -1,8 +1,9 @@
 """Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
-A run that is killed cannot stop its servers and clients, so the guardian does.  The run writes into
-a pipe which process groups to end and which directories to remove.  However the run ends, the pipe
-is closed then, and the guardian ends these groups and removes these directories.
+A run that is killed cannot stop its servers and clients, so the guardian does.  Through a
+pipe, the run tells the guardian which process groups to end and which directories to remove.
+However the run ends, the pipe is closed then, and the guardian ends these groups and removes these
+directories.
 
 The guardian process runs this module as a script, so it imports only the standard library.
 """
@@ -285,7 +286,7 @@ def _clean_up_after(lines: Iterable[str]) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    # At the same time, because a group takes seconds to end if orphans are collected late.
+    # End all groups at once, because a group takes seconds to end if orphans are collected late.
     end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Keep secrets out of every text that leaves the program.
 
-The secrets are values of passwords and the like in the configuration, on the command line or in the
-environment.  The texts include messages of drivers and servers, and tracebacks.
+The secrets are passwords and the like from the configuration, the command line or the environment.
+The texts include messages of drivers and servers, and tracebacks.
 """
 
 from __future__ import annotations

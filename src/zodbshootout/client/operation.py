@@ -47,7 +47,7 @@ class TimedCall(threading.Thread):
         self.ended = time.perf_counter()
 
     def times(self) -> tuple[float, float] | None:
-        """Return when the call began and ended, or ``None`` while it runs; raise its exception."""
+        """Return the call's beginning and end, or ``None`` while it runs; raise its exception."""
         if self.is_alive():
             return None
         if self._error is not None:
@@ -87,7 +87,7 @@ class Operation:
         self._running.start()
 
     def operation_times(self) -> tuple[float, float] | None:
-        """Return when the operation began and ended; see :meth:`TimedCall.times`."""
+        """Return the operation's beginning and end; see :meth:`TimedCall.times`."""
         return self._running.times()
 
     def finish_operation(self) -> dict[str, int]:

@@ -171,7 +171,7 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
 
 
 def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
-    """Return the client and the number of each set of objects in *dataset*."""
+    """Return a client and an ordinal number for each set of objects in *dataset*."""
     sets = datasets.sets_to_read(parameters) if dataset is Dataset.READ else 1
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 

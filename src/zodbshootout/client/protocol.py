@@ -55,7 +55,7 @@ class Prepare:
     """Whether the iterations do nothing, to show the rates that the harness can reach."""
     continues: bool = False
     """Whether the stretch continues the schedule of the previous stretch as if no time lay between
-    them.  Then no uncounted iterations come first."""
+    them.  If so, no uncounted iterations come first."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Pacing:
     responses: float
     """The sum of the latencies; see :class:`.session.PacedStretchTimer`."""
     lags: Latencies
-    """For each iteration, the delay from the instant at which it was due to its start."""
+    """For each iteration, the time from its scheduled start to its actual start."""
     lag_growth: float
     """The mean lag in the second half of the iterations minus the mean lag in the first half."""
     scheduled: float
@@ -99,9 +99,9 @@ class Stretch:
     pause: float
     """Seconds of all pauses before the last counted iteration."""
     late: float
-    """Seconds from the agreed instant until the client was ready; 0 if it was in time."""
+    """Seconds from ``Start.instant`` until the client was ready; 0 if it was in time."""
     waited: float
-    """Seconds from the agreed instant until the client got a processor."""
+    """Seconds from ``Start.instant`` until the client got a processor."""
     done: int
     """The number of iterations, including uncounted ones."""
     counts: Mapping[str, int]

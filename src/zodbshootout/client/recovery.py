@@ -101,7 +101,7 @@ class Recovery:
         self.since = self.done
 
     def _prepare_alone(self) -> None:
-        """Prepare the benchmark without waiting for neighbours, which may not have failed."""
+        """Prepare the benchmark, and do not wait for other clients: they may not have failed."""
         client = self._benchmark.client
         others, client.neighbours = client.neighbours, Neighbours(1, client.index)
         try:

@@ -153,7 +153,7 @@ def in_cache_server(server: str, route: Route) -> str:
 
 
 def memcached_address(server: str) -> Address | None:
-    """Return a memcached's address, TCP or a Unix socket; ``None`` for any other protocol."""
+    """Return a memcached's address, or ``None`` if it uses neither TCP nor a Unix socket."""
     path = server.removeprefix("unix:")
     if path.startswith("/"):
         return path

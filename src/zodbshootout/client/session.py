@@ -63,7 +63,7 @@ class Session:
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
-        """The numbers of the stretches of a value, from 0."""
+        """A counter of the stretches of a value, from 0."""
         self._lead = self._supply = 0
         self._behind = 0.0
         """Seconds from when the latest iteration was due until it ended."""
@@ -201,7 +201,7 @@ class Session:
         return memory_now()
 
     def verify(self) -> Any:
-        """Check the database; return this client's account for the audit."""
+        """Check the database; return what this client has done, for :meth:`audit`."""
         self._benchmark.verify()
         return self._benchmark.account()
 
@@ -365,7 +365,7 @@ class StretchTimer:
         )
 
     def _latencies(self) -> Latencies:
-        # A generator, because a list of all durations would take more memory than the times.
+        # A generator yields the durations: a list would take more memory than the times.
         latencies = Latencies()
         durations = self._durations()
         whole, last = divmod(self._iterations, self.batch)
@@ -450,7 +450,7 @@ class PacedStretchTimer(StretchTimer):
 
     def wait_until_due(self) -> bool:
         instant, now = self._next_instant(), self._clock.now
-        # Otherwise hundreds of threads would spend a processor's whole time on polls.
+        # Shorter waits would let hundreds of threads use up a processor for polls.
         interval = POLL_INTERVAL * self._benchmark.client.parameters.crew.size
         self._clock.wait_until(min(instant, now() + interval))
         return now() >= instant

@@ -87,7 +87,7 @@ _running = _Running()
 
 def children(parent: int) -> Iterator[int]:
     """Yield the IDs of the processes that *parent* started; on Linux only."""
-    # Looking at every process of the machine, as psutil does, takes as long as a short slice.
+    # Looking at every process of the machine, as psutil does, takes as long as a short measurement.
     with suppress(OSError):  # the parent has ended
         for thread in Path(f"/proc/{parent}/task").iterdir():
             with suppress(OSError):

@@ -147,7 +147,7 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return a flaw without quoting the *value*; "" if ZConfig's message shows no secret."""
+    """Return a flaw that does not quote the *value*; "" if ZConfig's message shows no secret."""
     unusable = "invalid value; write a literal $ as $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
@@ -191,7 +191,7 @@ def not_converted(key: str, value: str, message: str) -> str:
 
 
 def _with_advice(message: str, value: str, section: str, schema: Any) -> str:
-    """Return a ZConfig message with advice, or the advice alone."""
+    """Return a ZConfig message, perhaps with advice, or the advice alone."""
     for pattern, advice in _RULES.items():
         if match := re.search(pattern, message):
             return advice.format(section=section, value=value, **match.groupdict())

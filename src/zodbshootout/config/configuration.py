@@ -102,7 +102,7 @@ class Configuration:
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Return the sections of a configuration that may refer to *names*; open no storage.
+    """Return the sections of a configuration, whose values may refer to *names*; open no storage.
 
     :raises UserError: if the configuration is wrong; the message names the line
     """
@@ -134,7 +134,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     _check_sections_of_others([section for section, _ in contenders])
     for server in parsed.servers:
         server.text = reader.sections[server.config.getSectionMatcher()]
-    # The mask ignores the environment's other secrets, so that masked text is the same everywhere.
+    # The mask ignores secrets that are in the environment only, so that masked text is the same
+    # everywhere.
     mask = Mask(of_configuration(source.tree.keys, names, {}))
     return Configuration(contenders, parsed.servers, environments, names, reader.sections, mask)
 

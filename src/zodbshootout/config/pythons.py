@@ -47,7 +47,7 @@ class Environment:
     keeps_installed: bool = False
     """Whether the environment also has the packages of the command's own Python."""
     one_of_several: bool = False
-    """Whether one word stands for several releases or commits, and this is one of them."""
+    """Whether a word of ``--against`` stands for this environment and others, such as releases."""
 
     @property
     def description(self) -> str:
@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word, each as long as possible, since it may contain spaces."""
+    """Yield the requirements in a word, each as long as possible: one may contain spaces."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):

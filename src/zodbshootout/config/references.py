@@ -46,7 +46,7 @@ def with_names(text: str) -> str:
 
 
 def marked(value: str) -> str:
-    """Return the *value* of a reference between marks."""
+    """Return the *value* of a reference, with marks around it."""
     return f"{BEGIN}{value}{END}"
 
 

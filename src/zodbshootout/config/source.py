@@ -33,7 +33,7 @@ class Source:
     """Values that replace the file's own definitions, by name."""
 
     change: Callable[[Tree], Tree] | None = None
-    """A function that changes the file's tree before anything uses the tree, if any."""
+    """A function, if any, that changes the file's tree before anything uses the tree."""
 
     @cached_property
     def original(self) -> Tree:

@@ -92,7 +92,7 @@ class Section:
     end: list[Position] = field(default_factory=list)
     """The place of the section's end, if there is an end."""
     imports: tuple[Import, ...] = ()
-    """The imports outside of the section that the section needs."""
+    """The imports that the section needs, including all that are outside of it."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Section:
             yield from section.walk()
 
     def key(self, name: str) -> Key | None:
-        """Return the section's own key called *name*, in lower case, or ``None``."""
+        """Return the section's own key whose name in lower case is *name*, or ``None``."""
         return next((key for key in self.keys if key.name.lower() == name), None)
 
     @cached_property

@@ -57,7 +57,7 @@ _SHARING_LIMITS = {
 _PARTS_OF_URI: frozenset[str] = frozenset({"parameters", "storage"})
 _FILES = ("path", "data_dir")
 _FILE_URI = re.compile(r"file://(?P<path>[^?$]+)(\?|$)")
-"""A URI of a file, with a path that contains no name of the run."""
+"""A URI of a file whose path contains no reference such as ``$scratch``."""
 _URI_OF_FILES = re.compile(r"\bfile://|\bdata_dir=|\bshared_blob_dir=[^0fFnN]|\$scratch")
 """Text by which a URI names files that all clients share."""
 _PLACES = (*_FILES, "dsn", "host", "port", "unix_socket", "db", "server", "storage")
@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender with an environment, also for the servers that name none."""
+        """Return the contender in *environment*; so are its servers, unless they name another."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -306,7 +306,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
 
 
 def _addresses(section: Any, storage: Storage) -> list[Address]:
-    """Return the addresses of servers in a URI or a section; none if *section* is ``None``."""
+    """Return the addresses of servers in a URI or else in *section*, if it is not ``None``."""
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
     if of_uri or section is None:
         return list(of_uri)
@@ -448,7 +448,7 @@ def _stands_in(section: Any) -> bool:
 
 
 def _attribute(section_type: Any, key: str) -> str:
-    """Return the attribute that a key of a section sets; ``attribute.key`` in a mapping."""
+    """Return the attribute that a key of a section sets, or ``attribute.key`` for a mapping."""
     real = section_type.keytype(key)
     anything = ""
     for name, info in section_type:

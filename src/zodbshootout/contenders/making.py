@@ -220,7 +220,7 @@ def _base(environment: Environment) -> Path:
 
 
 def _copied(requirements: Sequence[str], directory: Path) -> list[str]:
-    """Return the requirements with copies of checkouts, because builds write into a checkout."""
+    """Replace checkouts in the requirements by copies, because builds write into a checkout."""
     ignored = shutil.ignore_patterns("__pycache__", ".tox", ".venv", "build", "*.egg-info")
     copied = list(requirements)
     for number, requirement in enumerate(requirements):

@@ -1,4 +1,4 @@
-"""``--private``: a configuration keeps its settings, but its storages use data of the run.
+"""``--private``: a configuration keeps its settings, but its storages have new data.
 
 The tree of a configuration is changed before anything is opened.  Paths of files are replaced by
 paths below ``$scratch``, and databases by databases of private servers, whose sections are added.
@@ -229,7 +229,7 @@ class _Change:
         )
 
     def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:
-        """Return a private server and a name to replace the server and database of a section."""
+        """Return the private server and the database name to replace those of a section."""
         located = [(key.name.lower(), key.value) for key in section.keys]
         where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
         same = [known for known in self._numbers if known[0] == rule.server]

@@ -27,7 +27,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the contender that ``--baseline`` names in upper or lower case, without its rtt."""
+    """Return the name of the ``--baseline`` contender without an rtt; ignore the case."""
     if baseline is None:
         return None
     names = {name.lower(): name for name, _ in map(without_rtt, measured)}
@@ -107,8 +107,8 @@ def to_be_zapped(
 ) -> frozenset[str]:
     """Return the names of the contenders whose data ``--zap`` destroys.
 
-    If there are *words*, they name the contenders.  Otherwise, they are all contenders that
-    can be zapped and are not *unavailable*.  Unless *force* is set, *ask* then lets the user decide
+    If there are *words*, they name the contenders.  Otherwise, all contenders are meant that can
+    be zapped and are not *unavailable*; unless *force* is set, *ask* then lets the user decide
     about each database.  *ask* is ``None`` if nobody can answer.
     """
     names = _names(contenders)

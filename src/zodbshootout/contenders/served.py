@@ -60,7 +60,7 @@ def check_storages(server: ServerSection) -> None:
 
 
 def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[ServedStorage]:
-    """Return the storages to which a section connects on *servers*, or through one of them.
+    """Return the storages of *servers* to which a section connects, perhaps through a server.
 
     If no section of a known type connects to a server, all storages of the server are returned.
 

@@ -110,7 +110,7 @@ class Environments:
     """The reasons why the other environments do not work."""
 
     def flaw_for(self, contender: Contender) -> Failure | None:
-        """Return why a contender or one of its servers cannot be started, or ``None``."""
+        """Return why the environment of a contender or of its server does not work, or ``None``."""
         for environment in environments_of([contender]):
             if flaw := self.flaws.get(environment):
                 return Failure(flaw, state=environment.if_absent)
@@ -362,7 +362,7 @@ def _read_file(
 def _shown(
     values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
 ) -> dict[str, str]:
-    """Return the values of names with several values; if one of them is secret, numbers instead."""
+    """Return the value of each name that has several; if any is secret, return a number instead."""
     shown = {}
     for name, all_values in definitions.items():
         if len(all_values) > 1:

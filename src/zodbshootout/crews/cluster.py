@@ -63,7 +63,7 @@ class Cluster:
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def shares(self, size: int) -> list[range]:
-        """Spread *size* clients evenly over the workers; return the numbers of each one's clients.
+        """Spread *size* clients evenly over the workers; return a range of client numbers for each.
 
         :raises Failed: if there is not enough room
         """

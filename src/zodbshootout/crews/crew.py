@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 NOTICE = 0.001
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds per client to add to ``NOTICE``, the seconds from the order to start to the start."""
+"""Seconds per client to add to ``NOTICE``, the seconds between a start and the order for it."""
 MAX_LATENESS = 0.25
 """The maximum number of seconds by which the lateness of clients extends a notice."""
 LATENESS_KEPT = 0.95
@@ -43,7 +43,7 @@ class Crew(ABC):
         self._lateness = 0.0
         """Seconds added to the notice, because clients were late for recent starts."""
         self.most_at_once = MAX_AT_ONCE
-        """The maximum number of a client's iterations in a stretch."""
+        """The maximum number of a client's iterations in a stretch, between a start and a stop."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The numbers of each host's clients, by the host's name; empty without Dask workers."""
@@ -53,7 +53,7 @@ class Crew(ABC):
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""
         self.clock_uncertainty = 0.0
-        """The largest uncertainty, in seconds, of another host's clock at the start of a slice."""
+        """The largest uncertainty, in seconds, of another host's clock at a start."""
 
     @abstractmethod
     def start(self) -> None:
@@ -147,7 +147,7 @@ class Crew(ABC):
         return before, after
 
     def sendable_rate(self) -> float:
-        """Return how many empty iterations a second all clients together can begin at most."""
+        """Return how many empty iterations all clients together can begin in a second at most."""
         sample = Sample(self.size)
         # At the rate of this order, all iterations are due at once.
         order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
@@ -213,7 +213,7 @@ class Sample:
     taken: float = 0.0
     """The duration of the scheduled iterations in seconds, summed over the clients."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Loads, stores and so on of all iterations, as the benchmark counts them."""
+    """The numbers of loads, stores and so on, including those of uncounted iterations."""
     cleared: tuple[str, ...] = ()
     used: Used = field(default_factory=Used)
     """The use of the machine by the clients, including uncounted iterations."""

@@ -30,7 +30,7 @@ LOW_UNCERTAINTY = 0.001
 UNCERTAINTY_RATIO = 1.5
 """The multiple of the previous uncertainty at which further requests are unnecessary."""
 MAX_UNCERTAIN = 0.1
-"""The maximum of a clock's uncertainty and of a client's lateness, as a fraction of a slice."""
+"""The largest fraction of a stretch that a clock's uncertainty or a client's lateness may be."""
 ATTEMPTS = 3
 """The maximum number of attempts at a stretch that does not exceed :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0

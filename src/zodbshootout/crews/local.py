@@ -1,4 +1,4 @@
-"""Crews of threads, greenlets and forked processes, and the plan of a cell's crew."""
+"""Crews of threads, greenlets and forked processes, and the plan for starting a crew."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class ThreadCrew(LocalCrew):
 
 @dataclass(frozen=True)
 class CrewPlan:
-    """How to start the crew of a cell, and how to open and fill the crew's database."""
+    """How to start a crew, and how to open and fill the crew's database."""
 
     benchmark: type[Benchmark]
     parameters: Parameters
@@ -312,7 +312,7 @@ def plan_of(
     clients: Sequence[int] | None = None,
     watch: Callable[[], object] | None = None,
 ) -> CrewPlan:
-    """Return the plan for running a cell's crew, or only these *clients* of it, in this Python.
+    """Return the plan for a crew, or for only these *clients* of the crew, in this Python.
 
     The clients' profiles go to the directory *profiles*, if it is given; *watch* is as in
     :class:`LocalCrew`.

@@ -156,7 +156,7 @@ class Counts:
     """The traffic of single iterations: of two successive ones if they agree, otherwise of more."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
-    """Traffic with databases under ``False``, with servers of a cache under ``True``."""
+    """The traffic with databases, under ``False``, and with servers of a cache, under ``True``."""
     elsewhere: Sequence[Address] = ()
     """Other addresses that the client is connected to, whose traffic is not counted."""
 

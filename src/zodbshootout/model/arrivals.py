@@ -11,7 +11,7 @@ from zodbshootout.model.specification import Parameters
 KEPT_UP = 0.98
 """The minimum of ``part_of_schedule`` with which clients count as keeping up with a rate."""
 MIN_ITERATIONS = 2
-"""The minimum number of iterations in a slice: a schedule of one iteration has no duration."""
+"""The minimum number of iterations at a rate: a schedule of one iteration has no duration."""
 LEAD = 0.25
 """The uncounted iterations at the beginning, as a fraction of the counted ones."""
 

@@ -31,7 +31,7 @@ class Cost:
     name: str
     """The cost's name on the command line."""
     key: str
-    """The key of one number in metadata, or of a number for each value, separated by spaces."""
+    """The key in metadata of one number, or of numbers separated by spaces, one for each value."""
     title: str
     """The cost's title in tables."""
     unit: str = SECONDS

@@ -60,8 +60,8 @@ PRIVATE_DSN = (
 class PrivateSection:
     """How ``--private`` changes sections so that they open new data and otherwise stay the same.
 
-    Keys are spelled as in the file.  ``--private`` refuses a section if the value of any other key
-    contains a slash, because the value may be the path of the original data.
+    Keys are spelled as in the file.  ``--private`` refuses a section if the value of a key that is
+    not listed here contains a slash, because the value may be the path of the original data.
     """
 
     types: tuple[str, ...]
@@ -77,7 +77,7 @@ class PrivateSection:
     server: str = ""
     """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
-    """The keys that identify the original server and, without :attr:`database`, its database."""
+    """The keys that name the original server and, if :attr:`database` is empty, its database."""
     database: str = ""
     """The key with the database's name, if not in :attr:`location`; the default name is ``1``."""
     dsn: str = ""
@@ -98,7 +98,7 @@ class StorageType:
     wraps: ClassVar[tuple[str, ...]] = ("base",)
     """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether a wrapper delegates all that it does not do itself to the one storage in it."""
+    """Whether a wrapper has one storage in it, and delegates to it whatever it does not do."""
     of_connection: ClassVar[bool] = False
     """Whether each connection has its own storage of this type, with its own cache.
 
@@ -172,13 +172,13 @@ class StorageType:
         """Replace each address of a server in *section* by what *route* returns for it.
 
         For example, ``section.config.server = route(section.config.server)``.  An address is a pair
-        of host and port, or the path of a socket.  ``--rtt`` can then simulate a distance, and the
-        run can count round trips unless the storage also connects to other addresses.  For a cache
-        server such as memcached, call ``route(address, is_cache=True)``: the run counts its traffic
-        separately.
+        of host and port, or the path of a socket.  The replacement lets ``--rtt`` simulate a
+        distance, and lets the run count round trips unless the storage also connects to other
+        addresses.  For a cache server such as memcached, call ``route(address, is_cache=True)``:
+        the run counts its traffic separately.
         """
 
-    # Methods of the open storage that ZODB's interfaces lack.
+    # Methods of the open storage; ZODB's interfaces lack them.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
@@ -240,7 +240,7 @@ class StorageType:
         return ()
 
     def empty_caches(self) -> None:
-        """Empty the caches of :meth:`own_caches`, so that no persistent file fills them again.
+        """Empty the caches of :meth:`own_caches`; no persistent file may fill them again.
 
         If any storage of a stack has no type, benchmarks also close the DB and open it again.
         """

@@ -101,7 +101,7 @@ class PGJsonbStorageType(StorageType):
     def empty_caches(self) -> None:
         warmer = self.storage._warmer
         if warmer is not None:
-            # Otherwise, a thread that waits to fill the cache would still do so.
+            # Keep a thread that waits to fill the cache from doing so.
             warmer._target_count = 0
         self.storage.clear_caches()
 

@@ -77,8 +77,8 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""A module for which RelStorage has two equally ranked drivers, one with the module's name and one
-for gevent, by the class of an adapter's section or the scheme of a URI."""
+"""By the class of an adapter's section or the scheme of a URI, a module for which RelStorage has
+two equally ranked drivers: one with the module's name and one for gevent."""
 _LEAKY = frozenset({"4.3.0"})
 """Versions of RelStorage that, on SQLite, commit what a refused transaction has stored.
 
@@ -337,7 +337,7 @@ class RelStorageType(StorageType):
 
 
 def _adapter_class(section: Any) -> str:
-    """Return the name of an adapter section's class or base class in RelStorage."""
+    """Return the name of the class of RelStorage that an adapter's section has or extends."""
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 

@@ -73,8 +73,8 @@ def kind_of(adapter: Any) -> str | None:
 def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Before RelStorage 3, adapters have no attribute for the driver, but PostgreSQL's adapter has a
-    method of the driver.
+    Before RelStorage 3, adapters have no attribute for the driver, but PostgreSQL's connection
+    manager has a bound method of the driver.
     """
     open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
@@ -257,7 +257,7 @@ def reroute_memcached(settings: Any, route: Route) -> None:
 
 
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
-    """Return the addresses in a value of ``cache-servers`` that are TCP or Unix sockets."""
+    """Return the addresses of TCP and Unix sockets in a value of ``cache-servers``."""
     words = servers.split() if isinstance(servers, str) else servers or ()
     return [address for address in map(memcached_address, words) if address is not None]
 

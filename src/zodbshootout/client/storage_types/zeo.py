@@ -40,7 +40,7 @@ _PRIVATE = (
         paths=("cache-path", "var", "blob-dir"),
         left_out=("username", "password", "realm"),
         values={"server": f"${{{SERVER}}}", "storage": DATABASE},
-        # The cache file is var/CLIENT-STORAGE.zec; by default, var may be Zope's.
+        # The cache file is var/CLIENT-STORAGE.zec; var defaults to the current directory.
         values_with={"client": {"var": "${scratch}", "client": CACHE}},
         server="zeoserver",
         location=("server",),

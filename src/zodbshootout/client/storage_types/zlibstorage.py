@@ -27,5 +27,5 @@ class ServerZlibStorageType(ZlibStorageType):
         )
 
 
-# ServerZlibStorage is a subclass of ZlibStorage, so it comes first.
+# ServerZlibStorage comes first, because it is a subclass of ZlibStorage.
 STORAGES = (ServerZlibStorageType, ZlibStorageType)

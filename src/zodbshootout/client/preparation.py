@@ -129,8 +129,9 @@ def _check_is_small(database: Database, parameters: Parameters) -> None:
     if total > parameters.min_objects:
         raise Failed(
             Failure(
-                f"the database already has {total:,} objects of --min-objects, and will never have "
-                "fewer; choose a larger --min-objects, or another database (--private)"
+                f"the database already has {total:,} objects from an earlier --min-objects, and "
+                "will never have fewer; choose a larger --min-objects, or another database "
+                "(--private)"
             )
         )
 

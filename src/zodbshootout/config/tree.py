@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key with its value, a definition, or a directive, whose name is empty."""
+    """A key with its value, a definition, or a directive; the name of a directive is empty."""
 
     name: str
     written: str

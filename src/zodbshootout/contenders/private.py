@@ -100,7 +100,7 @@ class _Change:
     """The names of the private servers that the configuration already has."""
     _paths: dict[str, str] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The numbers of new databases or ZEO servers, by the settings that locate the originals."""
+    """The number of each new database or ZEO server, by the settings that locate the original."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:

@@ -35,7 +35,7 @@ _NO_SOLUTION = "No solution found"
 
 
 def releases_and_commits(word: str) -> list[Environment]:
-    """Return the environments of releases or commits that a word stands for, oldest first, if any.
+    """Return the environments, if any, of releases or commits that a word stands for, oldest first.
 
     A requirement that several releases satisfy stands for all these releases except the installed
     one; with ``; newest of minor``, only for the newest of each minor version.  ``PATH@COMMIT``

@@ -257,7 +257,7 @@ class CrewPlan:
     def started(self) -> Iterator[Crew]:
         """Start a crew, wait until all its clients are set up, and end it when the context ends.
 
-        This fills a database in the memory of this process; any other must have been filled.
+        This fills a database in the memory of this process; any other has to be filled before.
 
         :raises Failed: if a client fails
         """

@@ -96,7 +96,7 @@ _PACKET = Advice(
     "records have to be smaller than the server's max_allowed_packet; set it for a private server "
     "in <settings>, for example 'max_allowed_packet 64M'",
 )
-"""MySQL's errors for too large packets, some of which also occur when a server has ended."""
+"""MySQL's errors for too large packets; some errors also occur when a server has ended."""
 
 
 _PRIVATE = (

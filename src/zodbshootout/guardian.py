@@ -2,8 +2,8 @@
 
 A run that is killed cannot stop its servers and clients, so the guardian does.  Through a
 pipe, the run tells the guardian which process groups to end and which directories to remove.
-However the run ends, the pipe is closed then, and the guardian ends these groups and removes these
-directories.
+The pipe is closed when the run ends, in whatever way.  The guardian then ends these groups and
+removes these directories.
 
 The guardian process runs this module as a script, so it imports only the standard library.
 """

@@ -126,7 +126,7 @@ def _line_at(place: Position, source: Source) -> str:
 def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
     """Return the place of an error; the line number is 0 if it is unknown."""
     url = getattr(error, "url", None) or source.path
-    # ZConfig's own loader, which reads the files of URIs, reports URLs.
+    # ZConfig's own loader, which reads files that URIs name, reports URLs.
     path = path_of(url) if isinstance(url, str) else url
     return Position(path, max(0, getattr(error, "lineno", None) or 0))
 

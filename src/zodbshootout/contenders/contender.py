@@ -81,7 +81,7 @@ class Contender:
     limits: tuple[Limit, ...] = ()
     """Limits on crews, in addition to those that the storage reports."""
     hosts_together: int = 1
-    """The largest number of hosts of a crew on one machine."""
+    """The largest number of a crew's hosts, which are Dask workers, on one machine."""
     requirements: tuple[Requirement, ...] = ()
     installation: str | None = None
     """How to install packages that the storage needs, such as a driver."""

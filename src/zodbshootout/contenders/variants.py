@@ -48,7 +48,7 @@ from zodbshootout.servers.server import ServerContext
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration that was read with the variant's values of names."""
+    """A configuration that was read with certain values of names, and how to measure it."""
 
     context: ServerContext
     configuration: Configuration

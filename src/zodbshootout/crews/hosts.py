@@ -24,7 +24,7 @@ from zodbshootout.network.calibration import Calibration
 DRIFT = 1e-3
 """Seconds per second by which two clocks may drift apart: NTP slews each by up to 0.05 %."""
 ROUND_TRIPS = 10
-"""The maximum number of requests for a host's time; the one with the shortest round trip counts."""
+"""The maximum number of requests for a host's time; the request with the fastest answer counts."""
 LOW_UNCERTAINTY = 0.001
 """Seconds of uncertainty at which further requests are unnecessary."""
 UNCERTAINTY_RATIO = 1.5

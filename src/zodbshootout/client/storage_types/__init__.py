@@ -44,7 +44,7 @@ BlobRevision = tuple[bytes, bytes]
 
 
 SERVER, DATABASE, CACHE = "SERVER", "DATABASE", "CACHE"
-"""Placeholders in values of a :class:`PrivateSection`: a server, its database and its cache."""
+"""Placeholders in values of a :class:`PrivateSection`: a server, its database, a client's cache."""
 
 
 MEMCACHED = "private_memcached"
@@ -232,7 +232,7 @@ class StorageType:
         return ""
 
     def start_files(self) -> Sequence[Path]:
-        """Return the files that closing the storage writes, so that it opens faster next time."""
+        """Return the files that a storage writes when it is closed, to open faster next time."""
         return ()
 
     def own_caches(self) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ class StorageType:
     def combined_cache_use(self) -> CacheUse | None:
         """Return :meth:`cache_use` or, if that is ``None``, the sum over all inner storages.
 
-        Return ``None`` if one of the inner storages does.
+        Return ``None`` if an inner storage returns ``None``.
         """
         own = self.cache_use()
         if own is not None or not self.inner:

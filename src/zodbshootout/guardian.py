@@ -1,9 +1,9 @@
 """Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
-A run that is killed cannot stop its servers and clients, so the guardian does.  Through a
-pipe, the run tells the guardian which process groups to end and which directories to remove.
-The pipe is closed when the run ends, in whatever way.  The guardian then ends these groups and
-removes these directories.
+A run that is killed cannot stop its servers and clients, so the guardian does.  Through a pipe,
+the run tells the guardian which process groups to end and which directories to remove.  The pipe is
+closed when the run ends, in whatever way.  The guardian then ends these groups and removes these
+directories.
 
 The guardian process runs this module as a script, so it imports only the standard library.
 """

@@ -121,7 +121,7 @@ class Throughput:
 
 
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
-    """Return the throughput of *clients*, each of which did *counted* iterations that count.
+    """Return the throughput of *clients* that had to do *counted* iterations each.
 
     A single client's throughput is the number of its counted iterations, divided by the time from
     its start to the end of the last one.

@@ -337,7 +337,7 @@ class RelStorageType(StorageType):
 
 
 def _adapter_class(section: Any) -> str:
-    """Return the name of the class of RelStorage that an adapter's section has or extends."""
+    """Return the name of RelStorage's class of which an adapter's section is an instance."""
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 

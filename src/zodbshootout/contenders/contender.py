@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender and its servers in *environment*, except servers that name another."""
+        """Return the contender and its servers in *environment*, unless servers name another."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )

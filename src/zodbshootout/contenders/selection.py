@@ -107,9 +107,9 @@ def to_be_zapped(
 ) -> frozenset[str]:
     """Return the names of the contenders whose data ``--zap`` destroys.
 
-    If there are *words*, they name the contenders.  Otherwise, the candidates are all
-    contenders that can be zapped and are not *unavailable*.  Unless *force* is set, *ask* then lets
-    the user decide about each database.  *ask* is ``None`` if nobody can answer.
+    If there are *words*, they name the contenders.  Otherwise, the candidates are all contenders
+    that can be zapped and are not *unavailable*.  Unless *force* is set, *ask* then lets the user
+    decide about each database.  *ask* is ``None`` if nobody can answer.
     """
     names = _names(contenders)
     if force and "force" in names:

@@ -98,7 +98,7 @@ class StorageType:
     wraps: ClassVar[tuple[str, ...]] = ("base",)
     """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether a wrapper has one inner storage, which does all that the wrapper does not do itself."""
+    """Whether a wrapper has one inner storage, which does whatever the wrapper does not do."""
     of_connection: ClassVar[bool] = False
     """Whether each connection has its own storage of this type, with its own cache.
 
@@ -240,7 +240,7 @@ class StorageType:
         return ()
 
     def empty_caches(self) -> None:
-        """Empty the caches of :meth:`own_caches`, and keep persistent files from filling them again.
+        """Empty the caches of :meth:`own_caches`; keep persistent files from filling them again.
 
         If any storage of a stack has no type, benchmarks also close the DB and open it again.
         """

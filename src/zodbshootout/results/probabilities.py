@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 _PRECISION = 1e-14
 _LAST_STEP = 1e-8
-"""The largest relative size of the last step of Newton's method; the error is about its square."""
+"""Newton's method stops after a step of at most this size; the error is about the size squared."""
 _GAMMA_LIMIT = 300
 """The df up to which :func:`math.gamma` does not overflow, and above which a series is exact."""
 _NEWTON_LIMIT = 1e5
@@ -39,9 +39,10 @@ def t_tail(df: float, t: float) -> float:
 def t_quantile(df: float, tail: float) -> float:
     """Return the t that is exceeded with the probability *tail*.
 
-    *tail* is between 0 and one half.  Its logarithm is a concave function of the logarithm of t, so
-    Newton's method converges from any start.  The start is the quantile of the normal distribution.
-    For many degrees of freedom, t is expanded around the start (Abramowitz and Stegun 26.7.5).
+    *tail* is between 0 and one half.  The logarithm of *tail* is a concave function of the
+    logarithm of t, so Newton's method converges from any start.  The start is the quantile of the
+    normal distribution.  For many degrees of freedom, t is expanded around the start (Abramowitz
+    and Stegun 26.7.5).
     """
     z = t = -NormalDist().inv_cdf(tail)
     if df > _NEWTON_LIMIT:

@@ -57,7 +57,7 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Return each measured contender, with the contender that is its base, or an empty string.
+    """Return the base of each measured contender, or an empty string, by the contender's name.
 
     The base of a variant is its original or, in a series, the oldest release that was measured.
     """

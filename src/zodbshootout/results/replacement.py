@@ -52,8 +52,8 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _replace(target: Path, suffix: str, write: Callable[[Path], object]) -> None:
-    # The temporary name has at most 32 characters, and ends like the user's name, because pyperf
-    # compresses and decompresses .gz files by name.
+    # The temporary name has at most 32 characters.  It has the suffix of the user's file, because
+    # pyperf compresses and decompresses files whose names end in .gz.
     temporary = target.with_name(f".{os.getpid()}{suffix[-20:]}")
     try:
         write(temporary)

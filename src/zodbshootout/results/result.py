@@ -29,7 +29,7 @@ IMPRECISE = 0.1
 """If no precision was requested, a figure is imprecise if the half width of its interval exceeds
 this fraction of the mean."""
 NEARLY = 0.9
-"""The minimum fraction of the requested time that a complete result has lasted."""
+"""A result is complete if it lasted at least this fraction of the requested time."""
 USUAL = (50, 90, 99)
 """The percentiles that every report of latencies shows."""
 PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
@@ -43,14 +43,14 @@ _NAME = "cell"
 
 @dataclass(frozen=True)
 class Trend:
-    """The amount by which a cell takes longer at the end."""
+    """The amount by which a cell takes longer at the end of all runs, or of each run."""
 
     times: float
     """The time at the end as a multiple of the time at the start."""
     p_value: float
     """The probability of such a rise by chance, corrected for the number of cells tested."""
     within_runs: bool = False
-    """Whether times rise within each run, and start again with the next."""
+    """Whether times rise within each run, and are low again at the start of the next."""
     alone: bool = False
     """Whether there was no other contender to compare with, so the machine may be the cause."""
     interval: tuple[float, float] | None = None
@@ -82,8 +82,8 @@ class OverTime:
     """The metadata key and the bytes per hour of each memory that grows steadily."""
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
-    """The part of the processors' time that other programs and machines used: the median of the
-    busiest tenth of the runs."""
+    """The part of the processors' time that other programs and virtual machines used: the median of
+    the busiest tenth of the runs."""
     loaded: bool = False
     """Whether a change of such load may be why the cell takes more or less time at the end."""
 
@@ -121,7 +121,7 @@ class CellResult:
     def failed(self, failure: Failure) -> CellResult:
         """Return the result after a *failure*, which ends the runs of a cell.
 
-        The result keeps its runs if the cell failed, unless the failure invalidates them.
+        If the state becomes ``FAILED``, the result keeps its runs unless these are invalid, too.
         """
         keeps_runs = failure.state is State.FAILED and not failure.invalidates_results
         return replace(
@@ -187,8 +187,8 @@ class CellResult:
     def keeps_up(self) -> bool:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
-        Iterations were late if they took much longer than their schedule, or if the mean lag grew
-        from the first half of slices to the second, significantly and by more than a limit.
+        Iterations were late if they took much longer than their schedule, or if on average the lag
+        grew from the first half of a slice to the second, significantly and by more than a limit.
         """
         if not self.cell.parameters.rate:
             return True  # slices at the recorded speed are too short to show a growing lag
@@ -232,7 +232,7 @@ class CellResult:
 
     @property
     def wanted_seconds(self) -> float:
-        """The requested seconds of runs that share clients and databases; 0 for other runs."""
+        """The requested seconds of all runs together if these share clients; 0 for other runs."""
         return float(self.metadata.get("for_s", 0))
 
     @property
@@ -291,7 +291,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The median over runs of the first value divided by the median of the later values.
+        """The median of the runs' ratios of the first value to the median of the later values.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """

@@ -17,7 +17,7 @@ from zodbshootout.results.verdicts import Ratio
 LOOKS = (8, 16, 32, 64, 128, 256, 512)
 """The numbers of runs after which results are looked at."""
 _BOUNDARY_OF_NONE = 1.0
-"""The boundary if one side of a cost is 0, so that the logarithm of the ratio is infinite."""
+"""The boundary if a cost is 0 on one side, so that the logarithm of the ratio is infinite."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Step:
 
     @property
     def between(self) -> list[str]:
-        """The releases without a figure between :attr:`before` and :attr:`since`."""
+        """The releases between :attr:`before` and :attr:`since`, which have no figure."""
         names = list(self.series.releases)
         first, last = (names.index(one.cell.contender) for one in (self.pair.base, self.pair.new))
         return [self.series.releases[name] for name in names[first + 1 : last]]
@@ -53,7 +53,7 @@ def steps_of(results: Sequence[CellResult]) -> list[Step]:
 
 
 def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
-    """Return the changes of costs; changes of numbers, such as round trips, are exact."""
+    """Return the changes of costs; a change is exact if costs do not vary from run to run."""
     # The bytes are left out, because bytes sent and bytes received are costs of their own.
     costs = [cost for cost in COSTS if cost.name != "bytes"]
     return _steps(

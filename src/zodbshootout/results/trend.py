@@ -7,11 +7,11 @@ values are divided by the values of the other contenders.
 
 Runs that share their clients are not independent: what was slow in one run may still be slow in the
 next.  So these runs are joined into batches, each so long that such noise rarely spans two batches.
-A batch counts as the median of its runs, which a single slow run does not change.  A trend
-may be straight, bent or a step: noise is estimated from the differences between successive batches
-without the largest difference.  A step counts only with at least two batches before and two after
-the step, because a single batch at an end may be a disturbance.  A contender is compared with the
-contender whose times follow its own times most closely.
+A batch counts as the median of its runs, which a single slow run does not change.  A trend may be
+straight, bent or a step, so noise is estimated from the differences between successive batches
+without the largest difference, which may be the step.  A step counts only with at least two batches
+before and two after the step, because a single batch at an end may be a disturbance.  A contender
+is compared with the contender whose times follow its own times most closely.
 
 If the ratio of two contenders changes, either one contender takes longer or the other takes less.
 The times of each contender show which is true, unless the machine has changed too much.  Then it is
@@ -42,24 +42,24 @@ BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.38
-"""The mean square of all differences between batches, divided by that without the largest one.
+"""The mean square of differences between batches, divided by the mean square without the largest.
 
 This number and the two above are from simulations; :mod:`benchmarks.trends` has the error rates."""
 DRIFT = 3.0
-"""The number of standard deviations of a random walk up to which a change of the machine may hide
-which contender has changed."""
+"""The largest change of the machine that may hide which contender has changed, in standard
+deviations of a random walk."""
 STEPS_OF_LEVELS = 1.5
 """The factor for the variance of a mean step between the levels of batches.  In a random walk, half
 of each such step is also in the next step."""
 FEWEST_SHARED = 2 * BATCHES
-"""The minimum number of runs that share clients, without the first, to find a trend."""
+"""The minimum number of runs for a trend if they share clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""An exponent that enlarges the factor that load explains, because noise may enlarge a step."""
+"""An exponent that enlarges the factor that load explains: noise may have enlarged the change."""
 GROWTH = 0.01
 """The fraction by which memory has to grow in all runs together to be reported."""
 SETTLING = 4
-"""Memory is not tested in the first of this many parts of the time, when caches fill."""
+"""Runs are divided into this many parts; memory is not tested in the first, when caches fill."""
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
 STALL = 0.1
 STALL_TIMES = 10
@@ -156,7 +156,7 @@ def _over_time(
 
 
 def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
-    """Return whether a result keeps up, and another contender does the same in the same slices."""
+    """Return whether a result keeps up, and its row has a result of another contender, too."""
     row = (result.cell.benchmark, result.cell.parameters)
     same = [other for other in others if (other.cell.benchmark, other.cell.parameters) == row]
     return result.keeps_up and len(same) > 1
@@ -232,7 +232,7 @@ def find_shared_trends(
 
 
 def _loads(result: CellResult) -> list[float]:
-    """Return, by run, the part of the processors' time that other programs or machines used."""
+    """Return, by run, the part of processor time that other programs or virtual machines used."""
     return [one.get("other_load", 0.0) + one.get("steal", 0.0) for one in result.facts]
 
 
@@ -281,8 +281,8 @@ def _relative_course(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | No
 def _lone_course(cell: Rounds) -> _Course | None:
     """Return the course of a cell without others, ``None`` if there are too few runs.
 
-    The cause may be a random walk of the machine.  The steps of a random walk are independent, so
-    the steps are tested instead of the slope.
+    A random walk of the machine may look like a slope.  The steps of a random walk are independent,
+    so the steps are tested instead of the slope.
     """
     runs = [_run_of(logs) for logs in cell.values() if logs][1:]
     if len(runs) < FEWEST_SHARED:

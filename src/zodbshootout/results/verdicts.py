@@ -212,7 +212,7 @@ def compare(
 
 
 def figures_of(result: CellResult) -> list[CellResult]:
-    """Return the figures to compare; at a rate, two percentiles, or none if it is not kept up."""
+    """Return the figures to compare; at a rate, two percentiles, or none if it was too high."""
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -306,9 +306,9 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     after the other cell failed, are left out, because the machine may have been faster or slower
     meanwhile.
 
-    Pairs are not used if there are none, or if fewer than :data:`MIN_RUNS` rounds have pairs
-    although that many rounds have both cells.  Then a run counts as the mean of the logarithms of
-    its values.  The interval is unknown if one command measured both cells, but never in one round.
+    Pairs are not used if there are none, or if at least :data:`MIN_RUNS` rounds have both cells but
+    fewer have pairs.  Then a run counts as the mean of the logarithms of its values.  The interval
+    is unknown if one command measured both cells, but never in one round.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -343,9 +343,9 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs if each side has the same amount in all of its runs.
 
-    Numbers are counted, so one run suffices.  Other amounts need :data:`MIN_RUNS` runs to show
-    that they do not vary.  The ratio is unknown if amounts vary and one of them is 0 or less,
-    and so has no logarithm.
+    One run suffices for a cost that is counted, such as round trips.  Other amounts need
+    :data:`MIN_RUNS` runs to show that they do not vary.  The ratio is unknown if amounts vary and
+    one of them is 0 or less, and so has no logarithm.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))
@@ -378,7 +378,7 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
 def _rounds_of_row(
     results: Mapping[str, CellResult], baseline: str | None, precision: float
 ) -> int:
-    """Return the number of rounds that the results at one distance need."""
+    """Return the number of rounds that the results at one round-trip time need."""
     shown = {name: figures_of(result) for name, result in results.items()}
     rounds = [
         runs_needed(figure.relative, len(figure.runs), precision)

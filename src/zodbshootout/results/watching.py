@@ -1,4 +1,8 @@
-"""Conclusions from a history: verdicts on points, the chain of anchors, and hints."""
+"""Conclusions from a history: verdicts on points, the chain of anchors, and hints.
+
+A point compares a candidate with the previous point's candidate, and with an anchor that points
+share until another anchor replaces it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from zodbshootout.results.probabilities import t_quantile
 from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
-"""The ratios that have verdicts, and the role with which each compares the candidate."""
+"""The ratios that have verdicts, and the base with which each compares the candidate."""
 DETECTED = 0.95
 """The probability that a point detects a change of the size in :func:`smallest_change`."""
 
@@ -39,7 +43,7 @@ class Finding:
     point: str
     cell: PointCell
     base: str
-    """The role with which the candidate is compared: ``previous`` or ``anchor``."""
+    """The base with which the candidate is compared: ``previous`` or ``anchor``."""
     ratio: Ratio
     """The candidate's speed as a multiple of the base's speed; for a count, the base's amount as a
     multiple of the candidate's amount."""
@@ -55,7 +59,7 @@ class Finding:
         return self.ratio.value > 1
 
     def is_beyond(self, limit: float) -> bool:
-        """Return whether the candidate certainly takes over 1 + *limit* times the base's amount."""
+        """Return whether the candidate certainly needs over 1 + *limit* times the base's amount."""
         return self.ratio.interval[1] < 1 / (1 + limit)
 
 
@@ -205,10 +209,10 @@ class MachineHistory:
 
     @cached_property
     def series(self) -> dict[str, list[list[Position]]]:
-        """The series of each cell of the newest point, the latest series last.
+        """The positions of each cell of the newest point, in series; the latest series comes last.
 
-        A series ends if the code or the parameters of its benchmark change, or if a new anchor has
-        no link to the former anchor, or a chain that does not close.
+        A series of comparable positions ends if the code or the parameters of the benchmark change,
+        or if a new anchor was not compared with the former one, or their chain does not close.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
@@ -237,7 +241,7 @@ class MachineHistory:
 
     @cached_property
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
-        """The cells whose chain of anchors does not close, by point and name, with both ratios.
+        """The cells whose chain of anchors does not close, by point and name, with the two ratios.
 
         The ratio of a candidate to an anchor is measured at the candidate's point.  If the next
         point replaces the anchor, it measures the ratio of the same candidate to the former anchor

@@ -1,10 +1,9 @@
 """Calibration: the number of iterations in a slice, and of slices in a run.
 
 pyperf calibrates each benchmark separately.  Contenders that are compared should instead do the
-same number of iterations, so that their databases grow equally, and equally many pauses fall
-into their slices.  So all contenders do the same number, unless a slow contender would take too
-long.  All contenders should also get equal parts of a run's time, so a slow contender takes fewer
-slices.
+same number of iterations, so that their databases grow equally, and their clients pause equally
+often.  So all contenders do the same number, unless a slow contender would take too long.  All
+contenders should also get equal parts of a run's time, so a slow contender takes fewer slices.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from zodbshootout.results.estimate import MIN_RUNS
 C = TypeVar("C", bound=Hashable)
 
 RUN_TIME = 1.8
-"""Seconds of slices in a run, per contender, by default."""
+"""Seconds of slices in a run, per contender, unless a precision is requested."""
 AFFORDABLE = 3
-"""A slice may take this many times ``--min-time`` to make counts equal."""
+"""A slice may take this many times ``--min-time`` to make counts of iterations equal."""
 AFFORDABLE_IF_NUMBERED = 20
 """The same factor for contenders whose counts have to be equal, because iterations are numbered."""
 EQUAL_WITHIN = 1.5
@@ -148,7 +147,7 @@ def loops_at_rate(parameters: Parameters) -> int:
 
 
 def min_seconds(parameters: Parameters) -> float:
-    """Return how many seconds of slices a cell needs, in all runs together, for an interval.
+    """Return how many seconds of slices a cell needs, in all runs, for a confidence interval.
 
     The result is 0 if there is neither a rate nor a latency limit.
     """

@@ -1,4 +1,4 @@
-"""A run in which contenders take turns: all are ready at once, and take one slice after another.
+"""A run in which contenders take turns: all are ready, and one after another takes a slice.
 
 Slices of different contenders in the same turn are pairs: the slices are so close in time that the
 machine treated both alike.  A contender that needs much longer for a slice than the others takes
@@ -34,9 +34,9 @@ def ordered(
     """Return the order in which *keys* take their slices of a turn.
 
     The machine may be in another state for the first slice in a turn than for the last.  So
-    contenders with the same stride are shuffled in one turn and reversed in the next: then of any
-    two, each comes first equally often.  *orders* holds the orders to reverse, by stride; the
-    caller passes the same dictionary for each turn.
+    contenders with the same stride are shuffled in one turn and reversed in the next; of any two
+    contenders, each comes first equally often.  *orders* holds the orders to reverse, by stride;
+    the caller passes the same dictionary for each turn.
     """
     by_stride: dict[int, list[C]] = {}
     for key in keys:
@@ -76,7 +76,7 @@ class InterleavedRun(Generic[C]):
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
     """A function that takes a prepared slice of a contender by calling the given function once."""
     is_last: Callable[[], bool] = lambda: True
-    """A function that is called after the slices of a run; returns whether it is the last run."""
+    """A function that returns whether a run is the last one; called after the run's slices."""
     run_time: Callable[[], float] | None = None
     """A function that returns the seconds of slices in a run, per contender; ``None`` for the
     run time of the effort."""

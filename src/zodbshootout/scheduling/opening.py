@@ -115,7 +115,7 @@ _MISSING_DRIVER = (
     "DriverNotImportableError",
     "NoDriversAvailableError",
 )
-"""Names of RelStorage's exceptions, because RelStorage may not be installed here."""
+"""Names of RelStorage's exceptions; the classes cannot be imported without RelStorage."""
 
 
 _NO_DRIVER = re.compile(r"(\w+Error): \1: Driver (?P<name>'[^']*') is not available")

@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices until a p99 is at most *usual*; return the seconds this took, as metadata."""
+        """Take slices; return the seconds until a p99 was at most *usual*, as metadata."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

@@ -182,8 +182,8 @@ class Tasks:
 
 
 def _key(cell: Cell) -> _Key:
-    # A database that may only be read must not be populated, so it is prepared separately for
-    # cells that read and for cells that write.
+    # If a database may only be read, the preparation for a cell that writes fails.  So preparations
+    # for cells that read do not count for cells that write.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 

@@ -162,8 +162,8 @@ class Plan:
     def _seconds_of_run(self, cell: Cell) -> float:
         """Return a rough estimate of the seconds that a cell adds to a round.
 
-        The numbers suit the embedded default.  A worker takes about a second in addition to its
-        slices.  A slice takes twice its minimum time, including time off the clock.
+        The numbers suit the default configuration.  A worker takes about a second in addition to
+        its slices.  A slice takes twice its minimum time, including time off the clock.
         """
         effort, benchmark = self.effort, benchmarks()[cell.benchmark]
         if benchmark.lengthy:

@@ -23,7 +23,7 @@ PAUSE_RATIO = 20.0
 """The pause after writing results, as a multiple of the time that writing took.  Failures and
 finished rows are written without a pause."""
 NO_PAUSE = 0.2
-"""Seconds of writing up to which there is no pause."""
+"""No pause follows if writing took at most this many seconds."""
 
 
 class Observer:

@@ -84,8 +84,8 @@ class Rounds(Generic[R]):
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
         Call this in the first round of the row.  A row that had a round is assumed to need the same
-        time for each further round.  The rounds of the other rows share the rest equally, less the
-        seconds that rows usually spend once.  Assured rounds are not counted.
+        time for each further round.  The rounds of rows that had none share the rest equally, less
+        the seconds that rows usually spend once.  Assured rounds are not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]

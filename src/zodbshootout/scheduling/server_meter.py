@@ -20,7 +20,7 @@ class MeteredServers(Protocol):
         """The names of the contenders that need a server."""
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return the use so far of each server that a contender needs, by server name."""
+        """Return what each server that a contender needs has used so far, by server name."""
 
     def memory(self, contender: str) -> dict[str, int]:
         """Return the bytes of memory of each server that a contender needs, by server name."""
@@ -30,7 +30,7 @@ class MeteredServers(Protocol):
 class ServerMeter:
     """Reads the use of servers before and after each slice, off the clock.
 
-    Slices are taken one after another, so a slice accounts for all that a server uses meanwhile.
+    Only one slice is taken at a time, so all that a server uses meanwhile is for this slice.
     """
 
     servers: MeteredServers

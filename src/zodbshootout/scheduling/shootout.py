@@ -1,4 +1,4 @@
-"""The measurement of a plan: row by row, contenders in turn, each cell in separate processes."""
+"""The measurement of a plan: contenders take turns, and each cell has processes of its own."""
 
 from __future__ import annotations
 
@@ -522,10 +522,10 @@ class Shootout:
             self.store.observer.relay(f"{also}, without an added round-trip time")
 
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
-        """Fail a cell whose clients have ended, and remove what they left in an emptied database.
+        """Fail a cell whose clients have ended; if the run emptied their database, empty it again.
 
-        With ``--data``, the next run would take such remains for data of the user, and would refuse
-        to write.
+        With ``--data``, the next run would take what they left for data of the user, and would
+        refuse to write.
         """
         if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
             task = self.tasks.preparation(cell)

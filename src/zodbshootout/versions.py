@@ -49,7 +49,7 @@ class Origin:
 
 
 def origin_of(name: str) -> Origin | None:
-    """Return the origin of a distribution; ``None`` if there is none, or it is not installed."""
+    """Return the origin of a distribution; ``None`` if it has none, or is not installed."""
     try:
         return _origin(distribution(name))
     except PackageNotFoundError:

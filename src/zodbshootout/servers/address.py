@@ -136,7 +136,7 @@ def _listen(server: Section) -> str:
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers to which *names* belong, and those that they need, in file order."""
+    """Return the servers that have *names*, and the servers that these need, in file order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)

@@ -148,9 +148,10 @@ def _last_line(log: Path) -> str:
 def fixed_addresses() -> Sequence[str]:
     """Return a command prefix that keeps Linux from randomizing memory addresses.
 
-    Clients forked from one process have the same addresses.  If the addresses of several hosts
-    differ, a processor that the hosts share is slower: by 6 to 10 % for four clients in ``cold`` on
-    ZEO.  The prefix is empty if ``setarch`` is missing or, as in some containers, forbidden.
+    Clients forked from one process have the same addresses.  If clients of several hosts share a
+    processor but not the addresses, the processor is slower: by 6 to 10 % for four clients in
+    ``cold`` on ZEO.  The prefix is empty if ``setarch`` is missing or, as in some containers,
+    forbidden.
     """
     words = ["setarch", "--addr-no-randomize"]
     try:
@@ -230,7 +231,7 @@ def _connected(scheduler: _Scheduler, directory: Path) -> Cluster:
 
 
 def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[DaskWorker]:
-    """Return the workers with these identities; if some have :data:`ROOM`, return only these."""
+    """Return the workers with these *identities*; if some workers have :data:`ROOM`, only those."""
     workers = [
         DaskWorker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
         for address, identity in identities.items()

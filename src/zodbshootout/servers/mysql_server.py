@@ -14,7 +14,7 @@ from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
-"""A failed statement, unless it is about users under ``skip-grant-tables`` (1290)."""
+"""A failed statement, but not error 1290: ``skip-grant-tables`` forbids statements about users."""
 
 
 class MySQLServer(DatabaseServer):

@@ -38,7 +38,7 @@ _DATA = "data"
 """The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""How to end programs that prepare a server: a killed ``postgres`` would leave shared memory."""
+"""Programs that prepare a server get no signal: a killed ``postgres`` would leave shared memory."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server running as another user may see."""

@@ -29,7 +29,7 @@ class ServerUsage:
         return ServerUsage(self.cpu + other.cpu, self.written + other.written)
 
     def since(self, before: ServerUsage) -> ServerUsage:
-        """Return what was used after *before*."""
+        """Return what was used in addition to *before*."""
         return ServerUsage(max(0.0, self.cpu - before.cpu), max(0, self.written - before.written))
 
 

@@ -261,7 +261,7 @@ class ForkServer:
             yield worker
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
-        """Send an order, and return the field *answer* of the answer."""
+        """Send an order, wait for a message with the field *answer*, and return this field."""
         if not self._answers:  # a late answer would be mistaken for this order's
             raise Failed(self.failure())
         message = None

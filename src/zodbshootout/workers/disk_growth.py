@@ -13,7 +13,7 @@ SHARE = 0.003
 
 
 class DiskGrowth:
-    """Asks for the size of a database before and after some slices, of which one is the first.
+    """Asks for the size of a database before and after the first slice and some other slices.
 
     Databases grow by pages and extents, so a single slice says little.
     """
@@ -34,7 +34,7 @@ class DiskGrowth:
         """Add the growth during the slice of a *sample*."""
         self._sliced += sample.on_clock
         stored = sample.counts["stores"]
-        # If a slice has several stretches, clients may also store objects between them.
+        # If iterations are done in several parts, clients may also store objects between parts.
         whole = sample.iterations <= self._crew.most_at_once * sample.clients
         if self._before is not None and stored and whole:
             self._grown += self.size() - self._before

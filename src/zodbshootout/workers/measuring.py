@@ -193,7 +193,7 @@ class Measuring(Operation):
         return {**summary, **distance_metadata(crew.delivered())}
 
     def until(self, name: str) -> tuple[Any, ...]:
-        """Answer calls until *name* is called; return its arguments and leave it unanswered."""
+        """Answer calls until *name* is called; leave this call unanswered; return its arguments."""
         return self._next(name).args
 
     def _next(self, *names: str) -> Call:
@@ -281,7 +281,7 @@ class Measuring(Operation):
             holds = within and sample.part_of_schedule >= KEPT_UP
             self._held = sample if holds else self._held
             search.note(rate, holds=holds)
-        # A latency is lag plus service, so every service took at least this long.
+        # Service is latency less lag, so this is a lower bound of the service of all iterations.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.highest):

@@ -1,10 +1,10 @@
 """The search for the highest rate at which latencies stay within a limit.
 
-A slice at a rate keeps the limit or breaks it, and a stall of the storage breaks it at any rate.
-Therefore the highest rate is estimated like a threshold in psychophysics.  For each candidate the
-outcome of a slice has a probability, by which the candidate's own probability is multiplied.  The
-next slice is taken at the median.  See QUEST in A. B. Watson and D. G. Pelli, Perception &
-Psychophysics 33 (1983), 113-120.
+A slice at a rate keeps the limit or breaks it.  If the storage stalls, even a slice at a low rate
+breaks the limit.  Therefore the highest rate is estimated like a threshold in psychophysics.  For
+each candidate rate the outcome of a slice has a probability, by which the candidate's own
+probability is multiplied.  The next slice is taken at the median of the candidates.  See QUEST in
+A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
 """
 
 from __future__ import annotations

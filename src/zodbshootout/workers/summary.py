@@ -59,8 +59,8 @@ def summarize(
     ``slice_starts_s``, ``slice_longest_s`` (the longest iteration), ``lag_growth_s`` and all costs
     but memory (see :mod:`~zodbshootout.model.costs`) have a number for each value.
 
-    *hosts* maps the name of each other host to the numbers of its clients; ``host_1_s`` and so on
-    are the means of these clients.  The hosts' clocks are known to within *clock_uncertainty*
+    *hosts* maps the names of a cluster's hosts to the numbers of their clients; ``host_1_s`` and so
+    on are the means of these clients.  The hosts' clocks are known to within *clock_uncertainty*
     seconds.
     """
     counts: Counter[str] = Counter()

@@ -25,8 +25,8 @@ def worker_environment(
 ) -> dict[str, str]:
     """Return the environment variables of workers.
 
-    With *copy_all*, these are all of *environment*.  Otherwise they are those that Python and
-    storages need, those named in *inherit* and, with *locale*, those of the locale.  Other
+    With *copy_all*, the result is all of *environment*.  Otherwise it has the variables that Python
+    and storages need, those named in *inherit* and, with *locale*, those of the locale.  Other
     variables would disturb timings, which depend on the length of the environment.
     """
     if copy_all:

@@ -53,7 +53,7 @@ def test_clients_that_exceed_a_limit_of_the_machine_are_refused(
     with pytest.raises(UserError) as error:
         make_server(text, clients=1000)
     assert str(error.value).endswith(
-        f"x.conf:1: server it: 1000 clients need {refusal} in it, but this machine allows 2000; "
+        f"x.conf:1: server it: for 1000 clients it needs {refusal}, but this machine allows 2000; "
         "use fewer clients (-c), or raise the limit (ulimit)"
     )
     assert allowed == []
@@ -88,5 +88,5 @@ def test_a_run_with_too_many_clients_for_its_servers_is_refused_in_one_line(
         "<zodb one>\n<clientstorage>\nserver $it\n</clientstorage>\n</zodb>\n"
     )
     assert main([str(path), "tpc", "-c", "1,1000"]) == BAD_USAGE
-    refusal = "x.conf:2: server it: 1000 clients need 3100 open files in it"
+    refusal = "x.conf:2: server it: for 1000 clients it needs 3100 open files"
     assert refusal in capsys.readouterr().err.splitlines()[-1]

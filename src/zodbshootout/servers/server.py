@@ -141,8 +141,8 @@ class Server(ABC):
         except (OSError, ValueError):
             files = self.connection_limit == resource.RLIMIT_NOFILE
             raise self.mistake(
-                f"{self.context.clients} clients need {needed} "
-                f"{'open files' if files else 'processes'} in it, but this machine allows {hard}; "
+                f"for {self.context.clients} clients it needs {needed} "
+                f"{'open files' if files else 'processes'}, but this machine allows {hard}; "
                 "use fewer clients (-c), or raise the limit (ulimit)"
             ) from None
 

@@ -45,7 +45,7 @@ def usage_of(root: int) -> ServerUsage:
 def memory_of(root: int) -> int:
     """Return the bytes of memory that a process and all its descendants use.
 
-    Pages that several of these processes share count once.
+    Pages that several of these processes share are counted once.
     """
     total = 0
     for process in _tree(root):

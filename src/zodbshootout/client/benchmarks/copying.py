@@ -204,9 +204,9 @@ class Copy(Benchmark):
         try:
             copied = self.client.database.db.storage.loadBlob(*revision)
         except POSKeyError:
-            raise CheckFailed(f"the file of {_name(record)} was not copied") from None
+            raise CheckFailed(f"the blob of {_name(record)} was not copied") from None
         if not filecmp.cmp(copied, self.source.loadBlob(*revision), shallow=False):
-            raise CheckFailed(f"the file of {_name(record)} was copied with different data")
+            raise CheckFailed(f"the blob of {_name(record)} was copied with different data")
 
     def tear_down(self) -> None:
         super().tear_down()

@@ -242,7 +242,7 @@ def test_a_copy_with_another_file_of_a_blob_is_found_out(scratch: Path, tmp_path
     copy.chmod(0o600)
     copy.write_bytes(b"Content")
     with pytest.raises(
-        CheckFailed, match=r"the file of revision \w+ of object \w+ was copied with"
+        CheckFailed, match=r"the blob of revision \w+ of object \w+ was copied with"
     ):
         operating.finish_operation()
     database.close()

@@ -551,7 +551,7 @@ def test_copy_fails_if_the_file_of_a_blob_is_changed(
 
     monkeypatch.setattr(FileStorage, "restoreBlob", truncated)
     with pytest.raises(
-        Failed, match=r"the file of revision \w+ of object \w+ was copied with different data"
+        Failed, match=r"the blob of revision \w+ of object \w+ was copied with different data"
     ):
         copied(tmp_path, loops=1, objects=5, revisions=1, blobs=True)
 

@@ -85,9 +85,9 @@ class Backup(Benchmark):
                     storage.loadBlob(record.oid, record.tid) for storage in (self.source, self.copy)
                 )
             except POSKeyError:
-                raise CheckFailed(f"the file of {revision} was not copied") from None
+                raise CheckFailed(f"the blob of {revision} was not copied") from None
             if not filecmp.cmp(file, copy, shallow=False):
-                raise CheckFailed(f"the file of {revision} was copied with different data")
+                raise CheckFailed(f"the blob of {revision} was copied with different data")
         self.count(records=1)
 
     def tear_down(self) -> None:

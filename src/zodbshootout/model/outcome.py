@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class State(enum.Enum):
-    """The outcome of a cell, or of a step on the way to its figure."""
+    """The outcome of a cell."""
 
     MEASURED = "measured"
     FAILED = "failed"
@@ -58,7 +58,7 @@ class Failure:
 
 
 class Failed(Exception):  # noqa: N818
-    """A client or a worker, or its process, cannot go on; ``failure`` says why."""
+    """A client, a worker or the process of either cannot go on; ``failure`` says why."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.cause)

@@ -50,7 +50,8 @@ class Parameter:
     """The option that sets the parameter, without dashes; empty if several options do."""
     scope: Scope = Scope.ALL
     letter: str = ""
-    """The letter in the short names of benchmarks, ``c=2``, if a sweep can vary the parameter."""
+    """The letter for the parameter in short names of benchmarks (``c=2``); empty if no sweep can
+    vary the parameter."""
     axis: str = ""
     """The title of a chart's axis, if a sweep can vary the parameter."""
 
@@ -147,8 +148,8 @@ def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Para
 def without_objects(parameters: Parameters) -> Parameters:
     """Return *parameters* without objects, except those that ``--min-objects`` adds.
 
-    Combinations that differ only in the number or size of objects become equal, so that they
-    are measured once.
+    Parameters that differ only in the number or size of objects become equal, so that a benchmark
+    without objects is measured once.
     """
     dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.COPY, Scope.HISTORY}
     if not parameters.min_objects:

@@ -20,8 +20,8 @@ COMPRESSIBILITY = 0.5
 """The default share of the content that compression removes.
 
 LevelDB's and RocksDB's benchmarks write values that compress to about half of their size (LevelDB's
-README, "Performance").  Of English text (Debian's licences), zlib removed 35 % in pieces of 300
-bytes, 49 % in pieces of 999 bytes and 62 % in pieces of 10000 bytes.
+README, "Performance").  zlib made pieces of English text (Debian's licences) smaller: pieces of 300
+bytes by 35 %, of 999 bytes by 49 %, and of 10000 bytes by 62 %.
 """
 
 
@@ -65,7 +65,7 @@ def round_trip_time(text: str) -> float:
 
 
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
-    """Return the name of a contender that is measured with these values of ``--define``."""
+    """Return the name of a contender that is measured with *definitions* of ``--define``."""
     values = ", ".join(
         value if name == RTT else f"{name}={value}" for name, value in definitions.items()
     )
@@ -79,7 +79,7 @@ _NAME_AT_A_DISTANCE = re.compile(r"(.+) \[(?:(.*), )?(?:0|([\d.e-]+)(us|ms|s))\]
 def without_rtt(contender: str) -> tuple[str, float | None]:
     """Split a contender's name into the name without a round-trip time, and this time in seconds.
 
-    The time is ``None`` if the name contains none.
+    The time is ``None`` if the name contains no time.
     """
     match = _NAME_AT_A_DISTANCE.fullmatch(contender)
     if match is None:
@@ -269,7 +269,7 @@ class LatencyLimit:
 
 
 RESTARTS = ("restart", "restart:clean")
-"""The operations that end a private server, by force or in order, and start it again."""
+"""The operations that kill a private server, or shut it down, and start it again."""
 OPERATIONS = ("pack", "copy", "vacuum", *RESTARTS)
 """The operations of ``--during``."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
@@ -307,7 +307,8 @@ class Parameters:
     seed: int = 0
     """The seed from which the objects' content is generated."""
     owner: str = ""
-    """The contender to which the objects belong.  Contenders of one database share no objects."""
+    """The contender to which the objects belong.  Contenders that use the same database share no
+    objects."""
     workload: ReplayedWorkload = ReplayedWorkload()
     """The workload to replay, if the benchmark replays one."""
     copied: CopiedData = CopiedData()
@@ -320,7 +321,7 @@ class Parameters:
     """The limit on latencies within which to search for the highest rate."""
     during: str = ""
     """The operation during which iterations at a rate are measured, such as ``pack``.  In a cell,
-    one of :data:`PHASES` precedes the operation, as in ``before pack``."""
+    the text begins with one of :data:`PHASES`, as in ``before pack``."""
     rtt: float | None = None
     """The round-trip time in seconds, if a run measured at several distances.  Only reports set
     this; in files, the time is a part of the contender's name."""
@@ -341,14 +342,14 @@ class Interpreter:
     """A Python, other than that of the command's workers, that opens a contender."""
 
     name: str
-    """The name of the environment; empty for the command's own Python, patched by gevent."""
+    """The name of the environment; empty if the Python belongs to no environment."""
     executable: str
     """The path of the program."""
     modules: str
     """The directories that come first on the module path, separated as in ``PYTHONPATH``; they hold
     the modules of zodbshootout that a worker needs."""
     sees_ours: bool = False
-    """Whether this is the command's own Python, which finds the same modules."""
+    """Whether this is the command's own Python, which keeps the variable ``PYTHONPATH``."""
     gevent: bool = False
     """Whether clients are greenlets, so that gevent, if installed, patches the Python."""
 
@@ -397,7 +398,7 @@ class Storage:
     sql: tuple[str, ...] = ()
     """The SQL statements to execute after the contender was opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
-    """The addresses to connect to, by the addresses of the servers that they replace."""
+    """The addresses of relays to connect to, by the addresses of the servers behind them."""
     distances: tuple[Distance, ...] = ()
     """The distances to servers; the first distance that applies to an address counts."""
     in_memory: bool = False

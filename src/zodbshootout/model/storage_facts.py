@@ -23,7 +23,7 @@ class Sharing(enum.Enum):
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
-    """Return the narrowest of *sharings*, to which a stack of such storages is limited."""
+    """Return the sharing of a stack of storages with these *sharings*: the narrowest of them."""
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
@@ -37,7 +37,7 @@ class Durability(enum.Enum):
     IN_MEMORY = "in memory"
     """All transactions are lost, at the end of the process at the latest."""
     UNKNOWN = "unknown"
-    """Nothing is known about their fate."""
+    """Nothing is known about the fate of transactions."""
 
 
 Promise = tuple[Durability, str]
@@ -110,7 +110,7 @@ class DiskSize:
 
     @property
     def data(self) -> int | None:
-        """Bytes of records and blobs, 0 for unknown blobs; ``None`` if :attr:`records` is."""
+        """Bytes of records and blobs; ``None`` if records are unknown.  Unknown blobs count 0."""
         return None if self.records is None else self.records + (self.blobs or 0)
 
     def __add__(self, other: DiskSize) -> DiskSize:
@@ -225,7 +225,7 @@ class StorageInfo:
     modules: tuple[str, ...] = ()
     """The modules that are loaded when the storage is open."""
     corrections: tuple[str, ...] = ()
-    """The workarounds for flaws of the released package, each in a few words."""
+    """The workarounds for flaws of the storage's package, each in a few words."""
     persistent_cache: str = ""
     """The setting that makes a cache outlive the process; see ``StorageType.persistent_cache``."""
     new_root: str = ""

@@ -1,4 +1,4 @@
-"""The use of the machine: by a process since its start, and by a crew during a value."""
+"""The use of the machine: by a process since its start, and by a crew while it measures a value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Usage:
     helpers: float = 0.0
     """Seconds of processor time of the processes that the process started."""
     written: int = 0
-    """Bytes that the process, and those that it started, caused to be written to disks."""
+    """Bytes that the process, and processes that it started, caused to be written to disks."""
     memory: int = 0
     """The process's peak memory in bytes."""
 
@@ -50,7 +50,7 @@ class Used:
             self._add_process(list(group))
 
     def _add_process(self, threads: list[Period]) -> None:
-        # Counters only grow, so a process's period is from the first start to the last end.
+        # Counters only grow, so a process's period lasts from its threads' first start to last end.
         def grown(name: str) -> float:
             after = max(getattr(period.after, name) for period in threads)
             before = min(getattr(period.before, name) for period in threads)

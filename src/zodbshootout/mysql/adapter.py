@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The MySQL version reported for MariaDB, in which RelStorage's SQL for that version works."""
+"""The MySQL version that is reported for MariaDB.  RelStorage's SQL for it works in MariaDB."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(
@@ -69,7 +69,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's; known once the version is."""
+        """Whether ``object_state`` differs from RelStorage's; ask after the version is known."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property

@@ -1,4 +1,4 @@
-"""Relays, which count round trips and bytes between clients and servers, and add a distance.
+"""Relays, which count the traffic between clients and servers, and make round trips longer.
 
 This package needs only the standard library, and runs in the Python of any environment.
 """

@@ -55,7 +55,7 @@ class Calibration:
         return is_within(self.p50, self.rtt)
 
     def delivered(self, routes: Sequence[Lateness]) -> float:
-        """Return the mean round-trip time, in seconds, on routes with the lateness in *routes*."""
+        """Return the mean seconds of a round trip on several routes, given the lateness on each."""
         chunks = sum(route.chunks for route in routes)
         late = sum(route.mean * route.chunks for route in routes)
         return self.p50 + late / chunks - self.lateness.p50 if chunks else self.p50

@@ -37,7 +37,7 @@ CHUNK_SIZE = 1 << 16
 WINDOW = 4 << 20
 """The number of bytes in transit in one direction at which reading pauses."""
 LONGEST_SPIN = 0.0002
-"""The maximum number of seconds before an instant in which the relay polls instead of sleeping."""
+"""The maximum seconds that the relay polls, instead of sleeping, before a chunk is due."""
 SPIN_STEP = 2e-6
 PUNCTUAL_SHARE = 0.75
 """The share of sleeps that should end before the next chunk is due."""
@@ -51,7 +51,7 @@ RESETTING = struct.pack("ii", 1, 0)
 
 @dataclass
 class Route:
-    """A server, the listener that replaces it, and counts of the traffic between the two."""
+    """A server, the listener that replaces it, and counts of the traffic through the listener."""
 
     listener: socket.socket
     targets: Sequence[Any]

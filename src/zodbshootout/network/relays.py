@@ -47,7 +47,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Lateness:
-    """The seconds by which a relay sent chunks after they were due."""
+    """The number of chunks that a relay sent, and the seconds by which they were late."""
 
     chunks: int
     mean: float

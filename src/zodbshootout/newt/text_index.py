@@ -9,7 +9,7 @@ from newt.db.search import create_text_index_sql
 
 _FUNCTION = "zodbshootout_text"
 _WORDS = r"regexp_replace(state -> 'content' ->> 'hex', '(.{12})', '\1 ', 'g')"
-"""SQL that splits the hexadecimal digits in which Newt DB stores content into words of 6 bytes."""
+"""SQL that splits content, which Newt DB stores as hexadecimal digits, into words of 6 bytes."""
 
 
 class AdapterWithTextIndex(Adapter):  # type: ignore[misc]

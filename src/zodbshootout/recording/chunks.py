@@ -28,7 +28,7 @@ _MARK = b"WLCH"
 _HEAD = struct.Struct("<4sIII")
 """A mark, the length of the compressed payload, its CRC-32, and the number of events."""
 _COUNTS = struct.Struct("<II")
-"""The numbers of segments and of entries in the table."""
+"""The number of segments in a chunk, and of entries in its table of OIDs and serials."""
 _SEGMENT = struct.Struct("<IIQ")
 """A connection, its number of events, and the start of the first event in units of `_TICK`."""
 _TICK = 100
@@ -270,4 +270,4 @@ def _read_payload(file: BinaryIO, offset: int, length: int, checksum: int) -> li
 
 
 def _cut_off(offset: int) -> FormatError:
-    return FormatError(f"cut off after byte {offset}; to keep the rest: truncate -s {offset}")
+    return FormatError(f"cut off after byte {offset}; to keep the start: truncate -s {offset}")

@@ -241,7 +241,7 @@ def _class_without(names: frozenset[str]) -> type[RecordedConnection]:
 
 
 _resolves: dict[bytes, bool] = {}
-"""Whether classes resolve conflicts, by the beginning of their pickles."""
+"""Whether a class resolves conflicts, by the beginning of its objects' records."""
 
 
 def resolves_conflicts(data: bytes) -> bool:

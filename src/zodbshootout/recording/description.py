@@ -116,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return, for each of *shares* of the objects, the share of loads that the hottest get."""
+        """Return the share of loads that the hottest objects get, for *shares* of all objects."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
@@ -132,7 +132,7 @@ class Description:
 
 
 def describe(workload: Workload) -> Description:
-    """Describe a workload, reading it once.
+    """Describe a workload.
 
     :raises WorkloadError: if a file is cut off or damaged
     :raises OSError: if a file cannot be read

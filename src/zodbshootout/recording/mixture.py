@@ -92,7 +92,7 @@ class Mixture:
     connections: int = 4
     objects: int = 10_000
     loads: Distribution = field(default_factory=lambda: distribution_of("geometric:20"))
-    """Loads per transaction; an object in the pickle cache is not loaded."""
+    """Loads per transaction, which do not include uses of objects in the pickle cache."""
     writes: float = 0.1
     """The fraction of the transactions that store anything."""
     stores: Distribution = field(default_factory=lambda: distribution_of("2"))

@@ -148,7 +148,7 @@ class Recorder:
             self._thread = thread
 
     def _write_regularly(self) -> None:
-        # Continue after the end: long transactions still note calls, which must not pile up.
+        # Continue after recording ends: long transactions still note calls, which must not pile up.
         while not self._closing.wait(INTERVAL):
             self._write()
             self._look()

@@ -160,7 +160,7 @@ def test_a_missing_package_is_reported_with_the_command_to_type(
     monkeypatch.setitem(sys.modules, module, None)
     status, _, stderr = outcome("report", out, "-o", "page.html")
     assert status == 2
-    assert "which is in the extra report; install it: pip install altair vl-convert" in stderr
+    assert "which is in zodbshootout[report]; install it: pip install altair vl-convert" in stderr
     assert outcome("report", out, "-o", "page.md")[0] == 0
     assert outcome("out.conf", "--report", "page.html", "--list")[0] == 2
 

@@ -71,7 +71,7 @@ def format_named(name: str, option: str = "--format") -> Write:
         if missing not in _PACKAGES:
             raise
         raise UserError(
-            f"{option}: {name} needs {_PACKAGES[missing]}, which is in the extra report; "
+            f"{option}: {name} needs {_PACKAGES[missing]}, which is in zodbshootout[report]; "
             f"install it: pip install {' '.join(_PACKAGES.values())}"
         ) from None
 

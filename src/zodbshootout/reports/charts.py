@@ -194,8 +194,8 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.  A curve has the
-    colour of its first column.
+    A circle marks the smallest number that no greater number beats significantly.  A curve, which
+    joins several columns, has the colour of the first.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
@@ -246,7 +246,7 @@ def _chart_over_values(
 
 
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
-    """Return the first result that no later one beats significantly; ``None`` for the last one."""
+    """Return the first result that no later one beats significantly; ``None`` if it is the last."""
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]
         if Verdict.FASTER not in verdicts(ratios):

@@ -46,7 +46,7 @@ VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
 """The mark, instead of ×, after a ratio that may differ from 1 by chance."""
 MAX_DIFFERENCES = 4
-"""The maximum number of differences, other than those of figures, without ``--verbose``."""
+"""The maximum number of different facts and settings that a note lists without ``--verbose``."""
 MISSING = "-"
 """The value of a fact or a setting on a side that lacks it."""
 SCRATCH = "$scratch"

@@ -70,7 +70,7 @@ def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
     """Yield a table for each crew and each kind of objects.
 
-    A benchmark has a row for each cost that is not 0 for all contenders.
+    A benchmark has a row for each cost that is not 0 for at least one contender.
     """
     for group in _groups(cells):
         columns = group.columns

@@ -86,7 +86,7 @@ def _releases(results: ResultSet) -> dict[str, str]:
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
-    """Return the steps by cell, without those of costs and of latencies at a rate."""
+    """Return the changes of speed between releases, by the cell of the later release."""
     figures = [(step.pair.new, step) for step in results.changes]
     return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
 
@@ -94,7 +94,7 @@ def _steps(results: ResultSet) -> dict[Cell, Step]:
 def _step(
     result: CellResult, releases: Mapping[str, str], steps: Mapping[Cell, Step]
 ) -> dict[str, Any]:
-    """Return the release of a result, and the step of speed from the previous release."""
+    """Return the release of a result, and the change of speed since the previous release."""
     step = steps.get(result.cell)
     ratio = step.pair.speed if step and step.pair.speed.is_known else None
     return {

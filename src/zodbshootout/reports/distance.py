@@ -48,7 +48,7 @@ DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times of estimates, in seconds: local, in a data centre, in a city, in a country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""If an iteration has over this many times another one's round trips, requests must overlap."""
+"""Requests may overlap if an iteration makes over this many times the round trips of another."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -189,7 +189,7 @@ def trips_of(result: CellResult) -> float | None:
     """Return the round trips of an iteration, 0 without servers, ``None`` if unknown.
 
     Round trips to cache servers count, as if these were as far away as the database.  If requests
-    may overlap, the result is the highest number.
+    may overlap, the result is the maximum over all iterations.
     """
     counted = _counted(result)
     if not counted:

@@ -269,7 +269,7 @@ def _releases(chart: Chart) -> alt.Axis | None:
 
 
 def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
-    """Return the layers of crossings and steps: interval, point and label."""
+    """Return the layers of the chart's marks: the interval, the point and the label of each."""
     if not chart.marks:
         return []
     values = [
@@ -325,7 +325,7 @@ def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
-    """Return the layers of a history; only the distances from its anchor are joined by a line."""
+    """Return the layers of a history's chart; a line joins only the ratios to the anchor."""
     ends = [end for point in chart.points for end in (point.low, point.y, point.high) if end]
     limits = [min(*ends, NEARLY_EQUAL[0]), min(max(*ends, NEARLY_EQUAL[1]), _limit(chart))]
     across = alt.X(

@@ -85,7 +85,7 @@ class Table:
 
     @property
     def has_dashes(self) -> bool:
-        """Whether any figure is missing, with a dash that has no numbered note."""
+        """Whether a dash without a numbered note stands in place of any figure."""
         return any(
             entry.text == DASH and not entry.note and column not in self.words
             for row in self.rows
@@ -112,7 +112,7 @@ class ChartKind(Enum):
     PERCENTILES = "percentiles"
     """A line for each column, over the fraction of iterations that took longer."""
     GROUPS = "groups"
-    """A bar for each column in each part; each part has a separate scale."""
+    """A bar for each column in each group, such as a benchmark; each group has its own scale."""
     DISTANCES = "distances"
     """A line for each column, over the round-trip time."""
     TIMES = "times"
@@ -120,7 +120,7 @@ class ChartKind(Enum):
     RELEASES = "releases"
     """A line for each column, over the releases of a package."""
     POINTS = "points"
-    """The points of a history: the distance from its anchor, and each step."""
+    """The points of a history: the ratio to its anchor, and the ratio to the previous point."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Footnotes:
 
     @classmethod
     def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
-        """Return the footnotes on *cells*, to which no entry refers yet."""
+        """Return footnotes for tables of *cells*, without any reason yet."""
         columns = list(dict.fromkeys(column for column, _ in cells))
         return cls(columns, benchmarks_of(cells), pending)
 

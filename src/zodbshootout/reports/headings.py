@@ -77,9 +77,9 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield each result or, if it has measures, the measures instead.
+    """Yield each result or, for a cell at a rate, a result for each measure, such as ``p99``.
 
-    An unmeasured cell at a rate is put into the row of the rates that other contenders reached.
+    An unmeasured cell at a rate has one entry, in the row that shows which rates were reached.
     """
     for column, result in cells:
         lacks_measures = result.cell.parameters.rate and not result.measured

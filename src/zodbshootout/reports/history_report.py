@@ -42,7 +42,7 @@ from zodbshootout.results.watching import (
 )
 
 SINCE = {PREVIOUS: "the previous point", ANCHOR: "the anchor"}
-"""Names of the roles that a candidate is compared with."""
+"""Words for what the candidate, the contender to watch, is compared with, by role."""
 TO_ANCHOR, TO_PREVIOUS, LEFT_OUT = "to the anchor", "to the previous point", "left out"
 ATOM = "http://www.w3.org/2005/Atom"
 

@@ -94,7 +94,7 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes that all baselines share, except those at the top; explain any dashes."""
+    """Return the notes common to all baselines, without those at the top, and one on any dashes."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
@@ -120,7 +120,7 @@ def _breakable(text: str) -> Markup:
 
 
 def _shade(entry: Entry) -> str:
-    """Return the class that colours a significant ratio, by its distance from 1."""
+    """Return the CSS class that colours a significant ratio by its distance from 1."""
     if entry.value is None or entry.text.endswith(NOT_SIGNIFICANT):
         return ""
     distance = abs(math.log2(entry.value))

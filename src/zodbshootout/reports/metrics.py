@@ -18,7 +18,7 @@ TILDE = "~"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 """Units of sizes, each a thousand times the previous one."""
 MILLIONS = 10_000_000
-"""The objects per second from which a rate is printed in millions."""
+"""A rate of at least this many objects per second is printed in millions."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def total(result: CellResult, name: str) -> float | None:
 
 
 def per_iteration(result: CellResult, name: str) -> float | None:
-    """Return the count *name* per iteration, untimed ones included; ``None`` if it is unknown."""
+    """Return the count *name* per iteration, also of uncounted ones; ``None`` if unknown."""
     count, timed, untimed = (
         total(result, key) for key in (name, "iterations", "iterations_uncounted")
     )

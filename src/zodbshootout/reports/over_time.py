@@ -47,7 +47,7 @@ LISTED_STALLS = 3
 TELLING = 2.0
 """A cell is called steady only if a trend above this ratio would have been detected."""
 MINUTES_FROM = 180.0
-"""The seconds from which times are given in minutes."""
+"""Times of at least this many seconds are given in minutes."""
 ROWS = 10
 """The maximum number of rows of a table over time."""
 MEGABYTE = 1e6
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return a row's chart over the time since the first run or, *within_runs*, each run began."""
+    """Return a row's chart over time; *within_runs*, time starts anew with each run."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:
@@ -177,14 +177,14 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
 
 
 def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield the mean start of each run's slices, and the mean of its values, in seconds."""
+    """Yield, for each run, the mean instant at which values began, and their mean, in seconds."""
     runs = result.starts
     for run, starts in zip(result.runs, runs, strict=True):
         yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield the start of each slice within its run, and the slice's value, as means over runs."""
+    """Yield when each value began within a run, in seconds, and the value, as means over runs."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
@@ -243,7 +243,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
 
 
 def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield tables, one for each quantity, of each row that was measured with ``--for``."""
+    """Yield a table of each quantity for each benchmark that was measured with ``--for``."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
@@ -296,7 +296,7 @@ def _entry(part: CellResult | None, metric: Metric) -> Entry:
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield charts, one for each quantity, of each row that was measured with ``--for``."""
+    """Yield a chart of each quantity for each benchmark that was measured with ``--for``."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
         for metric in QUANTITIES:
             if points := [point for cell in row for point in _points(*cell, metric)]:

@@ -55,7 +55,7 @@ def _durability(facts: _Facts, *, is_complete: bool) -> str:
 
 
 def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
-    """Yield a clause, which names contenders, for each detail of one kind of durability."""
+    """Yield a clause for each cause of one kind of durability, with the names of contenders."""
     details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
     for detail, names in _grouped(facts, "durability_detail", details).items():
         those, because = listed(names), f" ({detail})" if detail else ""

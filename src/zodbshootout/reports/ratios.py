@@ -22,7 +22,7 @@ from zodbshootout.results.verdicts import (
 )
 
 MANY = 7
-"""The number of benchmarks above which a sentence sums up each topic."""
+"""The number of benchmarks above which a sentence groups them by topic, such as writing."""
 FEW = 3
 """The maximum number of benchmarks that the summary of a topic names for each verdict."""
 _SPEED = {
@@ -42,7 +42,7 @@ def by_distance(comparison: Comparison) -> list[Comparison]:
 
 
 def sentence(comparison: Comparison, base: str, new: str) -> str:
-    """Return the sentence that compares *new* with *base* at one distance, "" without ratios.
+    """Return the sentence that compares *new* with *base* at one distance; empty without ratios.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
     only if all of them differ significantly in the same direction, so that the mean hides nothing.

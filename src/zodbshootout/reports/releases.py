@@ -1,4 +1,4 @@
-"""Contenders in several releases of a package: rows of tables, steps in words, and charts."""
+"""Contenders in several releases of a package: tables, charts, and steps (significant changes)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NO_STEP = "no difference between consecutive releases is significant"
 
 @dataclass(frozen=True)
 class Releases:
-    """The series of some results, and the steps in them."""
+    """Series, each a contender in several releases, and the changes from release to release."""
 
     series: Sequence[tuple[ResultSet, Series]]
     changes: Sequence[Step]
@@ -52,7 +52,7 @@ class Releases:
 
     @classmethod
     def of(cls, result_sets: Sequence[ResultSet]) -> Releases:
-        """Return the series of results, and the steps in them."""
+        """Return all series in the results, and their changes."""
         series = [(results, one) for results in result_sets for one in results.series]
         return cls(series, [change for results in result_sets for change in results.changes])
 
@@ -62,7 +62,7 @@ class Releases:
         return [change for change in self.changes if change.is_significant]
 
     def title_of(self, column: str) -> str:
-        """Return the title of a column; in a series of releases, name the contender and package."""
+        """Return the title of a column or, if it is in a series of releases, that of the series."""
         for results, series in self.series:
             if column in map(results.column, [series.contender, *series.releases]):
                 return f"{results.column(series.contender)} over {series.package}"
@@ -253,7 +253,7 @@ def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
 
 
 def _point(column: str, release: tuple[int, str], figure: CellResult, oldest: CellResult) -> Point:
-    """Return the point of a release: an amount of a cost, or a multiple of the oldest's speed.
+    """Return a release's point: the amount of a cost, or a multiple of the oldest release's speed.
 
     The interval of a multiple is that of paired values, in which the machine's noise cancels out.
     """

@@ -214,7 +214,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return the sentences *first*, then the verdicts: of many, only the best and the worst."""
+    """Return *first*, then sentences on comparisons; of many, only the best and the worst."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons
@@ -326,7 +326,7 @@ def _first_metadata(results: ResultSet) -> Mapping[str, Any]:
 def _facts(
     title: str, metadata: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]
 ) -> Table:
-    """Return a table with a column for each key of *metadata*, and a row for each title in use."""
+    """Return a table with a column for each key of *metadata*, and a row for each fact in them."""
     rows = [
         Row(row, [Entry(str(facts.get(key, "-"))) for facts in metadata.values()])
         for key, row in titles.items()

@@ -158,7 +158,7 @@ def check_columns(columns: Sequence[str], *titles: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Scale:
-    """The choice and the presentation of figures."""
+    """The metric, the footnotes and the comparisons from which entries are made."""
 
     metric: Metric
     footnotes: Footnotes

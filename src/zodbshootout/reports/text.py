@@ -70,7 +70,7 @@ def _print_title(console: Console, title: str) -> None:
 
 
 def _print_lines(console: Console, text: str, style: str = "") -> None:
-    """Print a text in lines as wide as the console; paths and commands are not broken."""
+    """Print a text in lines as wide as the console; options stay with their arguments."""
     whole = _OPTIONS.sub(lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
     lines = textwrap.wrap(
         _plain(whole, console),

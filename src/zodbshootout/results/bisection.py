@@ -27,14 +27,14 @@ class Finding(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """The outcome for a commit that was measured in turn with the good commit."""
+    """The outcome for a commit that took turns with the commit that the user calls good."""
 
     commit: str
     finding: Finding
     error: float
     """The maximum probability that the finding is wrong."""
     sentence: str
-    """The change of the figure, or the reason why there is no finding."""
+    """The change of the figure, or the reason why the commit is skipped."""
     figure: str = ""
     """The name of the figure that decided; empty if no figure decided."""
     contender: str = ""

@@ -10,7 +10,7 @@ from zodbshootout.model.parameters import Plain, metadata_of, parameters_of
 from zodbshootout.model.specification import BenchmarkWords, Parameters
 
 WORDS = {f"benchmark_{field.name}": field.name for field in fields(BenchmarkWords)}
-"""The attributes of a benchmark's words, by metadata key."""
+"""The attributes of ``BenchmarkWords``, by metadata key."""
 
 
 @dataclass(frozen=True)

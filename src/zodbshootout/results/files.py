@@ -1,7 +1,7 @@
 """The pyperf files that hold results.
 
 ``out.json`` holds the figures of all cells, with a unique name for each.  ``out.d/`` holds one file
-for each contender, with short names, so that pyperf can compare two contenders.
+for each contender.  Cells have short names there, so that pyperf can compare two contenders.
 ``out.cells.jsonl`` has a line of JSON for each cell and its state, also if the cell has no figure.
 pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
 """
@@ -309,7 +309,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # pyperf adds facts on this Python; facts on an environment's Python have been compared above.
+    # pyperf would add facts on this Python; those on an environment's Python were compared above.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})

@@ -77,7 +77,7 @@ class PointCell:
     measure: str
     """The percentile that is compared, such as ``p99``; empty for the speed."""
     parameters: Mapping[str, Plain]
-    """The parameters that differ from their defaults: a new parameter must not end a series."""
+    """The parameters that differ from defaults, so that a new parameter does not end a series."""
     code: str
     """A hash of the benchmark's code."""
     durability: str

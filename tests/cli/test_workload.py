@@ -159,7 +159,7 @@ def test_a_workload_is_made_and_described_and_can_be_replayed(tmp_path: Path) ->
     [
         (["--loads", "normal:3"], "argument --loads: 'normal:3': 'normal' is not uniform, geo"),
         (["--writes", "110%"], "argument --writes: '110%' is not a percentage from 0% to 100%"),
-        (["--hot", "zipf:x"], "argument --hot: 'zipf:x': x is not a number from 0 to 4"),
+        (["--hot", "zipf:x"], "argument --hot: 'zipf:x': 'x' is not a number from 0 to 4"),
         (["--rate", "0"], "argument --rate: '0' is not a number of transactions a second"),
         (["--preset", "web"], "argument --preset: invalid choice: 'web'"),
         (["--lods", "3"], "unknown option --lods; did you mean --loads?"),

@@ -195,7 +195,7 @@ class Session:
     def memory(self) -> int:
         """Collect garbage, and return the bytes of memory that the process uses now.
 
-        There may be much garbage: the collector ignores objects that are frozen during a stretch.
+        There may be much garbage, because the collector skips objects during a stretch.
         """
         gc.collect()
         return memory_now()

@@ -130,9 +130,9 @@ def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     its last counted one.  An iteration of any client counts in every span in which it ends; the
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
     thing at a time and the clients wait for each other, this quotient is the storage's throughput,
-    however unfair the storage is to some clients.  If clients do not wait, a client's iterations
-    fill its span.  Of the others' iterations, the span counts some that began before it, and omits
-    about as many that end after it.
+    however unfair the storage is to some clients.  If they do not wait for each other,
+    the quotient is right, too: a span counts some of the others' iterations that began before it,
+    and omits about as many that end after it.
 
     Spans exclude first iterations, which would distort the throughput: all clients begin at once,
     and the first to be served do not wait.  If each client does only one iteration, the throughput

@@ -147,7 +147,7 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return a flaw that does not quote the *value*; "" if ZConfig's message shows no secret."""
+    """Return a message without the *value*; "" if ZConfig's own message shows no secret."""
     unusable = "invalid value; write a literal $ as $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)

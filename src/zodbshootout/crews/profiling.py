@@ -74,7 +74,7 @@ class WholeProcess(Profiler):
 
 
 def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
-    """Return the profiler for clients of a kind, which writes files into *directory*."""
+    """Return a profiler that suits *client_kind* and writes files into *directory*."""
     shared_profiler = sys.version_info >= (3, 12) and client_kind is ClientKind.THREAD
     if client_kind is ClientKind.GREENLET or shared_profiler:
         return WholeProcess(directory)

@@ -25,7 +25,7 @@ from zodbshootout.network.relays import Lateness, Relay, RelayError, Traffic
 HERE = Distance(0.0)
 UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
 REPETITIONS = 3
-"""The maximum number of iterations to count."""
+"""The maximum number of iterations whose traffic is counted."""
 NO_ADDRESSES = "its configuration contains no address of a server"
 
 

@@ -80,7 +80,7 @@ def skew_of(text: str) -> float:
     with suppress(ValueError):
         skew = float(exponent or "0.99")
     if not 0 <= skew <= 4:  # noqa: PLR2004 - beyond 4, one object gets all
-        raise ValueError(f"{exponent} is not a number from 0 to 4")
+        raise ValueError(f"{exponent!r} is not a number from 0 to 4")
     return skew
 
 

@@ -23,12 +23,12 @@ class Step:
 
     @property
     def before(self) -> str:
-        """The previous release."""
+        """The previous measured release."""
         return self.series.releases[self.pair.base.cell.contender]
 
     @property
     def since(self) -> str:
-        """The first release with the change."""
+        """The first measured release with the change."""
         return self.series.releases[self.pair.new.cell.contender]
 
     @property

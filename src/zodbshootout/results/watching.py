@@ -89,7 +89,7 @@ class Position:
 def findings_of(
     point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
 ) -> list[Finding]:
-    """Return the significant changes at a point; accepted changes have a reason.
+    """Return the significant changes at a point, with the reason of each that was accepted.
 
     False discoveries are limited over all ratios of the point together.  A point whose canary
     differs has no findings.

@@ -42,7 +42,7 @@ _MARGIN = 2**20
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
-"""Bytes of records after which a transaction commits."""
+"""The bytes of records at which a transaction commits, even with fewer than a chunk's objects."""
 _PATIENCE = 30.0
 """Seconds that the other clients of a run wait for the first one to reserve OIDs."""
 
@@ -70,7 +70,7 @@ class Reserved(Persistent):
 
 
 def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
-    """Return a workload whose objects have the records of the FileStorage at *path*.
+    """Return a *workload* whose initial objects have the records that the FileStorage has of them.
 
     FileStorage's exceptions propagate.
 

@@ -209,9 +209,9 @@ class Sample:
     lag_growth: float = 0.0
     """Seconds by which the mean lag of later iterations exceeds the mean lag of earlier ones."""
     scheduled: float = 0.0
-    """The duration of the schedule in seconds, summed over the clients."""
+    """Seconds from the scheduled start of clients' first iterations to that of their last, in total."""
     taken: float = 0.0
-    """The duration of the scheduled iterations in seconds, summed over the clients."""
+    """Seconds from the end of clients' first iterations to that of their last, in total."""
     counts: Counter[str] = field(default_factory=Counter)
     """The numbers of loads, stores and so on, including those of uncounted iterations."""
     cleared: tuple[str, ...] = ()

@@ -113,4 +113,4 @@ OVER_TIME = (
     BY_NAME["server_memory"],
     Cost("database", "database_bytes", "size of the database", BYTES, ""),
 )
-"""The costs shown over time if runs share clients; memory is measured at the end of a run."""
+"""The costs shown over time if runs share clients; a client's memory is as at the end of a run."""

@@ -35,7 +35,7 @@ Address = Union[tuple[str, int], str]
 
 
 RTT = "rtt"
-"""The name that ``--rtt`` defines."""
+"""The name of the value of ``--rtt`` among the names that ``--define`` defines."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}

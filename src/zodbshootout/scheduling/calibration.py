@@ -137,7 +137,8 @@ class RowCalibration(Generic[C]):
 def loops_at_rate(parameters: Parameters) -> int:
     """Return the loops of a slice; 0 if there is neither a rate nor a latency limit.
 
-    The loops suffice to show the tail of the latencies, and to give each client a schedule.
+    The loops suffice to show the tail of the latencies.  Each client has at least two iterations,
+    because a schedule of one has no duration.
     """
     percentile = parameters.limit.percentile
     if not (parameters.rate or percentile):

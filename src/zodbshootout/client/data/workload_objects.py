@@ -106,7 +106,7 @@ def is_stored(root: Any, parameters: Parameters) -> bool:
 
 
 def store_objects(connection: Any, parameters: Parameters) -> None:
-    """Store those objects that existed before the workload but are missing in the database."""
+    """Store the workload's initial objects, except those that the database already has."""
     transactions, storage = connection.transaction_manager, connection._storage
     objects = _objects(connection, parameters)
     if not objects.first:

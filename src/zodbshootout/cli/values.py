@@ -95,7 +95,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 
 
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
-    """Return a function that reads ``500`` or ``1.5M``, and then what the pattern *unit* matches."""
+    """Return a function that reads ``500`` or ``1.5M``, then what the pattern *unit* matches."""
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> int:

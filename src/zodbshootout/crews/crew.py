@@ -209,9 +209,9 @@ class Sample:
     lag_growth: float = 0.0
     """Seconds by which the mean lag of later iterations exceeds the mean lag of earlier ones."""
     scheduled: float = 0.0
-    """Seconds from the scheduled start of clients' first iterations to that of their last, in total."""
+    """Seconds between the scheduled starts of clients' first and last iterations, in total."""
     taken: float = 0.0
-    """Seconds from the end of clients' first iterations to that of their last, in total."""
+    """Seconds between the ends of clients' first and last iterations, in total."""
     counts: Counter[str] = field(default_factory=Counter)
     """The numbers of loads, stores and so on, including those of uncounted iterations."""
     cleared: tuple[str, ...] = ()

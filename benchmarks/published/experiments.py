@@ -361,6 +361,13 @@ EXAMPLES = Experiment(
             seconds=True,
         ),
         Run(
+            "growth",
+            "A tree of up to ten million objects",
+            "",
+            "add cold open -c 1 --only filestorage,sqlite --btrees --grown "
+            "--min-objects 100k,1M,10M -p 8",
+        ),
+        Run(
             "tutorial",
             "Two contenders",
             "website-sample",

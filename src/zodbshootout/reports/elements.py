@@ -212,8 +212,9 @@ class Chart:
             return f"{column} {first.text} in {first.part}, {last.text} in {last.part}"
         if self.kind is ChartKind.PERCENTILES:
             return f"{column} median {first.text}, longest {last.text}"
-        bend = "".join(f", knee at {point.x:g}" for point in points if point.knee)
-        return f"{column} {first.text} at {first.x:g}, {last.text} at {last.x:g}{bend}"
+        bend = "".join(f", knee at {point.x:,.10g}" for point in points if point.knee)
+        ends = f"{first.text} at {first.x:,.10g}, {last.text} at {last.x:,.10g}"
+        return f"{column} {ends}{bend}"
 
 
 @dataclass(frozen=True)

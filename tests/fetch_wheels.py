@@ -98,10 +98,11 @@ def _pythons() -> Iterator[str]:
 
 
 RELSTORAGE = WheelSet("relstorage", ["RelStorage==4.2.0"])
-OLD = WheelSet("old", ["ZODB==5.8.1"])
-ZEO = WheelSet("zeo", ["ZEO==5.4.1", "ZODB<6"])
+OLD = WheelSet("old", ["ZEO==5.4.1", "ZODB==5.8.1"])
+# newt.db needs RelStorage[postgresql]; without the extra, pip would try all later releases first.
 NEWT = WheelSet(
-    "newt", ["newt.db==0.9.0", "RelStorage<3", "ZODB<6", "psycopg2-binary", "setuptools<81"]
+    "newt",
+    ["newt.db==0.9.0", "RelStorage[postgresql]<3", "ZODB<6", "psycopg2-binary", "setuptools<81"],
 )
 PYPY = WheelSet("pypy", ["ZODB"], "pypy3")
 
@@ -116,7 +117,7 @@ def pgjsonb() -> WheelSet | None:
 
 def main() -> int:
     """Fetch the missing sets, two at a time; return the exit status."""
-    longest_first = (PYPY, NEWT, RELSTORAGE, OLD, ZEO, pgjsonb())
+    longest_first = (PYPY, NEWT, RELSTORAGE, OLD, pgjsonb())
     with ThreadPoolExecutor(2) as pool:
         fetched = list(pool.map(_ensure_fetched, filter(None, longest_first)))
     return int(not all(fetched))

@@ -12,15 +12,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from tests.fetch_wheels import (
-    NEWT,
-    OLD,
-    PYPY,
-    RELSTORAGE,
-    ZEO,
-    WheelSet,
-    pgjsonb,
-)
+from tests.fetch_wheels import NEWT, OLD, PYPY, RELSTORAGE, WheelSet, pgjsonb
 from tests.integration.command import (
     QUICK,
     Done,
@@ -174,7 +166,7 @@ NEW_SERVER = {f"{name}_server": version for name, version in NEW_ZEO.items()}
 def test_releases_of_zeo_are_compared_on_both_sides(place: Path) -> None:
     (place / "x.conf").write_text(server() + CLIENT)
     words = ("x.conf", "add", "cold", "--against", "ZEO==5.4.1 ZODB<6")
-    done = run(place, *words, *ONE_CLIENT, "-o", "a.json", **wheels(ZEO))
+    done = run(place, *words, *ONE_CLIENT, "-o", "a.json", **wheels(OLD))
     assert done.status == 0, done.err
     assert "only the clients" not in done.err
     assert versions_of(place, "zeo") == NEW_ZEO | NEW_SERVER
@@ -189,7 +181,7 @@ def test_releases_of_zeo_are_compared_on_both_sides(place: Path) -> None:
 def test_a_server_may_be_in_another_environment_than_its_clients(place: Path) -> None:
     old = "<environment old>\nrequirements ZEO==5.4.1\nrequirements ZODB<6\n</environment>\n"
     (place / "x.conf").write_text(old + server("environment old") + CLIENT)
-    done = run(place, "x.conf", "add", *ONE_CLIENT, "-o", "a.json", **wheels(ZEO))
+    done = run(place, "x.conf", "add", *ONE_CLIENT, "-o", "a.json", **wheels(OLD))
     assert done.status == 0, done.err
     assert versions_of(place, "zeo") == NEW_ZEO | OLD_SERVER
 

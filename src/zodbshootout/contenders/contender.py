@@ -318,7 +318,7 @@ def _distances(
 ) -> Iterator[Distance]:
     """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
 
-    A server with another address is behind another server.  If no address is known, yield all.
+    The contender reaches all other servers through those.  If no address is known, yield all.
     """
     for server in servers:
         if server.rtt is not None:

@@ -35,7 +35,7 @@ Chunk = Union[bytes, memoryview, None]
 """Bytes.  The last chunk is empty, or ``None`` if the peer has reset the connection."""
 CHUNK_SIZE = 1 << 16
 WINDOW = 4 << 20
-"""The number of bytes in transit in one direction at which reading pauses."""
+"""The relay does not read from one side while so many bytes are in transit to the other."""
 LONGEST_SPIN = 0.0002
 """The maximum seconds that the relay polls, instead of sleeping, before a chunk is due."""
 SPIN_STEP = 2e-6

@@ -1,4 +1,4 @@
-"""The owner's end of a relay, with the relay's routes and the traffic on each route."""
+"""Start and control relays from another process, and read the traffic on each of their routes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ RUN_TIME = 1.8
 AFFORDABLE = 3
 """A slice may take this many times ``--min-time`` to make counts of iterations equal."""
 AFFORDABLE_IF_NUMBERED = 20
-"""The same factor for contenders whose counts have to be equal, because iterations are numbered."""
+"""The same, if counts of iterations have to be equal because iterations are numbered."""
 EQUAL_WITHIN = 1.5
 """The largest ratio of two contenders' times at which the contenders count as equally fast, because
 calibration is not more exact."""

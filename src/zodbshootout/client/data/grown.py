@@ -20,7 +20,7 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow; each time adds different even keys."""
+"""The number of times that a tree can grow, by even keys that no other growth uses."""
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29

@@ -285,7 +285,7 @@ class _Objects:
         """Begin with *oids* in order of appearance."""
         self._oids = oids
         self._kinds = array("I", bytes(4 * len(oids)))
-        """For each object a store of a blob, else a resolvable store, else the first operation, or 0."""
+        """A store of a blob, else a resolvable store, else the first operation; 0 for none."""
         self._sizes = array("I", bytes(4 * len(oids)))
         self._final = array("I", bytes(4 * len(oids)))
         self._stored = bytearray(len(oids))

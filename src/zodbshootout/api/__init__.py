@@ -1,4 +1,4 @@
-"""The names that plug-ins import: one module for each group of entry points, and one for tests.
+"""Modules with the names that plug-ins import: one per group of entry points, and one for tests.
 
 ``docs/api.rst`` lists the names, and promises to keep them.
 """

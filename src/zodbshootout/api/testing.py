@@ -44,8 +44,8 @@ def measured(
 def opened(text: str) -> Database:
     """Open the contender that a configuration describes; use the result as a context manager.
 
-    *text* has one section such as ``<zodb>``, after an ``%import`` of each package whose types
-    the section needs.  These packages have to be installed.
+    *text* has one section such as ``<zodb>``, and before it an ``%import`` line for each package
+    that defines the section's types.  These packages have to be installed.
 
     :raises BadSection: if the configuration is wrong
     """

@@ -1,4 +1,4 @@
-"""``zodbshootout bisect``: find the commit that changed a figure."""
+"""``zodbshootout bisect``: find the commit that changed a benchmark's speed or cost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LEFT_OUT = (
 """Options of a run that ``bisect`` does not accept: it sets them itself, or has no use for them."""
 _WITHOUT = (State.FAILED, State.UNSUPPORTED)
 _NO_LIMIT = 1e9
-"""The time limit of a step, in seconds; a step ends earlier, after a number of runs."""
+"""A time limit that no step reaches, in seconds; the number of runs ends steps earlier."""
 
 
 def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:
@@ -97,8 +97,6 @@ def _options(given: argparse.Namespace, words: Sequence[str]) -> Options:
 
 @dataclass
 class _Bisection:
-    """A search, and what its steps need."""
-
     given: argparse.Namespace
     typed: Mapping[str, object]
     """The arguments whose values differ from the defaults."""

@@ -28,7 +28,7 @@ from zodbshootout.results.verdicts import Comparison, compare, differing
 IGNORABLE = tuple(
     dict.fromkeys(one.option for one in PARAMETERS if one.option and one.scope is not Scope.PACE)
 )
-"""The options of a run that ``--ignore`` accepts: compared cells may differ in them."""
+"""The options of a run that ``--ignore`` accepts, to compare cells that differ in them."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:
@@ -111,14 +111,14 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Return *result* with the definition *name* removed from the name of the contender."""
+    """Return *result* under the name that its contender has without the definition *name*."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results.  With *metric*, figures are that cost; results without the cost lack runs."""
+    """Read results; *metric* names a cost to use as figures, and results without it get no runs."""
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
@@ -129,7 +129,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that a cost was recorded for the contender named *of*, or for any if *of* is empty."""
+    """Check that any of *results* has the cost; *of* names their contender or environment."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -144,7 +144,7 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the two contenders to compare by default; ``None`` pairs contenders by their names."""
+    """Return the only contenders of two files, or ``None`` to pair contenders by their names."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
@@ -164,8 +164,8 @@ def _of_contender(contender: str, results: Sequence[CellResult], path: Path) -> 
 def _of_environment(
     environment: str, results: Sequence[CellResult], path: Path
 ) -> list[CellResult]:
-    """Return the results of an environment, under the names of the original contenders."""
-    # A cell that was not measured has no metadata, but other cells of its contender may have.
+    """Return the results of an environment, without its name in the names of the contenders."""
+    # Cells that were not measured have no metadata: use those of other cells of the contender.
     facts = {result.cell.contender: result for result in results if result.measured}
     known = list(dict.fromkeys(result.environment for result in facts.values()))
     _check_known("--environment", environment, known, path)
@@ -231,8 +231,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append, or from the .d directory beside it; last is the "
-        "newest of this directory's runs",
+        help="a file written by -o or --append, or a file in the .d directory beside it; last "
+        "is the newest of the current directory's runs",
     )  # fmt: skip
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument(
@@ -261,8 +261,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if NEW takes more than PERCENT longer (significantly, and with "
-        "the whole interval above PERCENT), or lacks a figure that BASE has, because the cell is "
+        help="exit with status 1 if NEW takes significantly longer, with the whole confidence "
+        "interval above PERCENT; also if NEW lacks a figure that BASE has, because the cell is "
         "missing, failed or cannot keep up",
     )  # fmt: skip
     parser.add_argument(

@@ -56,7 +56,7 @@ def _default_files(options: Options) -> ResultFiles:
     except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         raise UserError(f"results cannot be written: {error}; name a file with -o") from None
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H.%M.%S")
-    # With 26 characters of the stem, no name is longer than 60.
+    # Cut the stem, so that the file's name has at most 60 characters.
     path = directory / f"{now}-{options.stem[:26]}-{os.getpid()}.json"
     _check_writable(path)
     return ResultFiles(path)

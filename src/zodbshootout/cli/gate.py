@@ -1,4 +1,4 @@
-"""The gate of ``--fail-above``: its findings, their messages, and the exit status."""
+"""The gate, which is the check of ``--fail-above``: its findings, messages and exit status."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from zodbshootout.results.verdicts import Comparison, Pair, Verdict
 def findings(comparison: Comparison, limit: float) -> list[Cell]:
     """Return the cells of the new side that fail the gate.
 
-    Such a cell is significantly slower by more than *limit*, a fraction, or lacks a figure that
-    the base has.
+    Such a cell is significantly slower, by more than the fraction *limit*, or it lacks a figure
+    that the base has.
     """
     slower = [pair.new.cell for pair in comparison.pairs if pair.slower_than(limit)]
     return [*slower, *(result.cell for result in comparison.lost)]
@@ -29,9 +29,9 @@ def status_of(
 ) -> int:
     """Print the findings of the gate, and return the exit status, which is 0 without a *limit*.
 
-    *again* is the comparison of a second run.  If there is one, a finding counts only if the second
-    run has no figure for the cell, or finds the cell significantly slower and the ratio beyond the
-    *limit*.
+    *again* is the comparison of a second run, if there was one.  A slow cell then counts only if
+    the second run finds it significantly slower, too, by more than *limit*, or has no figure for
+    it.  A cell that lacks a figure counts only if it lacks the figure again.
     """
     if limit is None:
         return ALL_MEASURED
@@ -68,7 +68,6 @@ def _key(pair: Pair) -> tuple[Cell, str]:
 
 
 def _is_slower(pair: Pair | None, limit: float) -> bool:
-    """Return whether a pair of the second run is slower, too, and its ratio is beyond *limit*."""
     return (
         pair is not None and pair.verdict is Verdict.SLOWER and pair.speed.value < 1 / (1 + limit)
     )

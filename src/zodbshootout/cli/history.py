@@ -1,4 +1,4 @@
-"""``zodbshootout history``: the verdicts on a history's newest point, and a page of all points."""
+"""``zodbshootout history``: judge the newest run (point) of a history, and write a page of all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def read_histories(directory: Path) -> list[MachineHistory]:
-    """Return the history of each machine in a directory; the most recent history comes first.
+    """Return the points in a directory as one history per machine; the most recent comes first.
 
     :raises UserError: if there are no points, or accepted.toml names an unknown one
     """
@@ -65,7 +65,7 @@ def read_histories(directory: Path) -> list[MachineHistory]:
 
 
 def gate(history: MachineHistory, limit: float | None, streams: Streams) -> int:
-    """Print the newest point's verdicts that are beyond a limit; return the exit status."""
+    """Print changes for the worse beyond *limit* at the newest point; return the exit status."""
     if limit is None:
         return ALL_MEASURED
     beyond = [
@@ -79,7 +79,7 @@ def gate(history: MachineHistory, limit: float | None, streams: Streams) -> int:
 
 
 def write_pages(histories: Sequence[MachineHistory], path: Path, streams: Streams) -> None:
-    """Write the report of *histories* and, if the report is a page, a feed beside the page.
+    """Write the report of *histories* and, if *path* is an HTML file, an Atom feed beside it.
 
     :raises UserError: if a file cannot be written
     """
@@ -125,5 +125,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
         help="exit with status 1 if a cell of the newest point takes more than PERCENT longer, or "
-        "has a cost that is more than PERCENT higher; the whole interval has to be above PERCENT",
+        "has a cost more than PERCENT higher, than with the packages of the previous point or the "
+        "anchor; the whole confidence interval has to be above PERCENT",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The launcher of workers, according to the options of a run."""
+"""Make the launcher of a run's workers, as the options say."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
     return Launcher(
         directory=directory,
         guardian=context.guardian,
-        # A killed client leaves its temporary files, which disappear with the run's directory.
+        # Temporary files that a killed client leaves are removed with the run's directory.
         environment={**environment, "TMPDIR": str(temporary)},
         working=working,
         opening=min(opening, working, key=attrgetter("seconds")),
@@ -52,7 +52,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
         options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,
         logging=LogSettings(options.run.log, mask.secrets),
-        # A worker with hosts uses Dask's client, which gevent cannot patch.
+        # With --hosts, a worker uses Dask's client, which gevent cannot patch.
         gevent=options.gevent and options.hosts is None,
         relay=_relay(options, observer, mask),
     )

@@ -96,7 +96,7 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _is_of_run(arguments: Sequence[str]) -> bool:
-    """Return whether the first word is the benchmark ``history``, or the FILE ``sample``."""
+    """Return whether ``history`` is a benchmark, or ``sample`` a FILE, rather than a command."""
     name, following = arguments[0], next(iter(arguments[1:]), "")
     if name not in {"history", "sample"} or following in {"-h", "--help"}:
         return False

@@ -1,4 +1,4 @@
-"""``zodbshootout workload make``: write a workload of a given mixture."""
+"""``zodbshootout workload make``: write a made-up workload with a mixture of loads and stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 
 def _read(function: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a type for argparse that reports the message of the *function*'s ValueError."""
+    """Make *function* a type for argparse: its ValueError becomes the option's error message."""
 
     def read(text: str) -> Any:
         try:

@@ -60,7 +60,7 @@ COPY = "copy"
 _MEMORY = "--tracemalloc --track-memory"
 _OF_THIS_PYTHON = f"--python --leaks {_MEMORY}"
 _ALTERNATIVES = ("-o --append --resume", _MEMORY, "--rate --latency-limit --speed")
-"""Options of which only one can be given."""
+"""Groups of options; a run can have one option of each."""
 _NEEDS = (
     ("--btree-leaf-size --btree-internal-size", "--btrees", "needs --btrees"),
     ("--grown", "--btrees", "needs --btrees and --min-objects"),
@@ -76,7 +76,8 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Options, the options of which they need at least one, and the rest of the error message."""
+"""Tuples of dependent options, options of which these need at least one, and a message that
+follows the name of the dependent option."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -100,7 +101,7 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""An option, other options that contradict it, and the rest of the error message."""
+"""Tuples of an option, options that contradict it, and a message that follows their names."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -118,7 +119,7 @@ class Options:
     variants: VariantOptions
     """The environments of ``--against``, the values of ``--define`` and the times of ``--rtt``."""
     fail_above: float | None
-    """The acceptable slowdown of a variant, as a fraction; ``None`` without ``--fail-above``."""
+    """The slowdown that ``--fail-above`` accepts, as a fraction; ``None`` without this option."""
     confirm: bool | None
     """Whether findings of ``--fail-above`` are measured again; ``None``, the default, means yes."""
     requirements: Sequence[Requirement]
@@ -145,7 +146,7 @@ class Options:
     data: tuple[Path, Path | None] | None
     """The FileStorage for ``copy`` or the replay, and its blob directory, if any."""
     speed: float
-    """The speed as a multiple of the recorded one, 0 for as fast as possible."""
+    """The speed of the replay as a multiple of the recorded speed; 0 for as fast as possible."""
     include_mapping: bool
     timeout: float
     """Seconds after which a worker counts as hanging."""
@@ -154,7 +155,7 @@ class Options:
     python: str
     gevent: bool
     affinity: str
-    """The numbers of CPUs, separated by commas; empty for all."""
+    """The CPUs of the workers, as numbers separated by commas; empty for all."""
     hooks: Sequence[str]
     memory: str | None
     """``--tracemalloc`` or ``--track-memory`` if memory is measured instead of time."""
@@ -226,7 +227,7 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
 
 
 def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
-    """Make a dataclass from the arguments named like its fields, and from *computed* fields."""
+    """Return a *kind*; *computed* has values for some of its fields, and *given* for the others."""
     names = {field.name for field in fields(kind)} - {*computed}
     return kind(**{name: getattr(given, name) for name in names}, **computed)
 
@@ -249,7 +250,7 @@ def _check_combinations(given: argparse.Namespace) -> None:
 
 
 def _refuse(options: Collection[str], refused: str, reason: str) -> None:
-    """Raise an error with the *reason* for the first option in *refused* that the user gave."""
+    """If the user gave an option in *refused*, raise an error with its name and the *reason*."""
     for option in refused.split():
         if option in options:
             raise UserError(f"{option} {reason}")
@@ -265,7 +266,7 @@ def _check_packages(options: Collection[str]) -> None:
 
 
 def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], Sequence[str]]:
-    """Return the files and URIs, which come first, and the other words."""
+    """Return the files and URIs at the beginning of *words*, and the rest of *words*."""
     files = [_file_or_uri(word) for word in takewhile(_is_file_or_uri, words)]
     if files:
         if len(set(files)) < len(files):
@@ -364,7 +365,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
     if given.during in RESTARTS and numbered:
         raise UserError(
             f"--during {given.during}: clients of {numbered[0]} depend on each other's "
-            f"transactions, and could not repeat one alone; leave out {numbered[0]}"
+            f"transactions, so that none can repeat its own alone; leave out {numbered[0]}"
         )
     if given.during and alone:
         raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
@@ -384,7 +385,7 @@ def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
 
 
 def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse limits for which no cell of the run has a figure."""
+    """Refuse limits on figures that the run does not measure."""
     for one in given.requirements:
         if one.benchmark not in {*benchmarks(), *chosen}:
             advice = suggestion(one.benchmark, chosen)
@@ -393,7 +394,8 @@ def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> Non
             raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
         if one.metric == OBJECTS.name and (given.rate or given.speed):
             raise UserError(
-                f"--require: {one.text}: a run at a rate measures latencies; limit p99, for example"
+                f"--require: {one.text}: a run at a rate measures latencies; require p99, "
+                "for example"
             )
 
 
@@ -455,14 +457,14 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
 def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
     if len(rtts) > 1 and (given.against or given.history):
-        raise UserError("--rtt has several times; with --against or --history it can have only one")
+        raise UserError("--rtt has several values; with --against or --history, give only one")
     if rtts and any(name == RTT for name, _ in given.define):
         raise UserError("--define rtt cannot be combined with --rtt; rename the definition")
     return rtts
 
 
 def _effort(given: argparse.Namespace) -> Effort:
-    """Return the effort.
+    """Return how much to measure: numbers of runs and values, or a precision.
 
     As in pyperf, ``--rigorous`` and ``--debug-single-value`` override ``-p``.
     """

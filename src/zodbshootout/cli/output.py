@@ -64,7 +64,7 @@ class Streams:
         return None if error is None or isinstance(error, BrokenPipeError) else error.strerror
 
     def status_after(self, status: int, results: Path | None = None) -> int:
-        """Return *status*; if output was lost, print where *results* are, and return a failure."""
+        """Return *status*.  If output was lost, say where *results* are, and return a failure."""
         if self.loss is None:
             return status
         where = f"; results are in {results}" if results is not None and results.exists() else ""
@@ -87,7 +87,7 @@ def project_url(name: str) -> str:
 def console_on(stream: TextIO | None) -> Console:
     """Return a console; its width is ``COLUMNS``, else the terminal's width, else 80.
 
-    *stream* need not be the terminal, as in ``zodbshootout show last | less``.
+    The terminal's width counts even if *stream* is a pipe, as in ``zodbshootout show last | less``.
     """
     return Console(file=cast("IO[str]", _TolerantStream(stream)) if stream is not None else None)
 

@@ -31,12 +31,12 @@ PRECISION = 0.05
 """Measuring ends when half the confidence interval is at most this fraction of the figure."""
 RIGOROUS = 0.02
 SECONDS_OF_A_CELL = 8.0
-"""The maximum average time per cell, in seconds; four times as long with ``--rigorous``."""
+"""Seconds that a run may spend on a cell, on average; four times as many with ``--rigorous``."""
 MIN_RUNS_FOR_PRECISION = 4
 """Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
 SHORT_RUN_TIME = 0.8
-"""Seconds for which a run with ``--precision`` measures each contender: many short runs say more
-than a few long ones."""
+"""Seconds for which a run with ``--precision`` measures each contender.  They are few, because many
+short runs say more than a few long ones."""
 PROCESSES = 3
 """Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
 
@@ -75,7 +75,7 @@ Option = tuple[Sequence[str], Mapping[str, Any]]
 
 
 def option(words: str, **how: Any) -> Option:
-    """Declare an option; *words* are the option's names, and the name of its value in the help."""
+    """Declare an option; *words* are its names and, at the end, its metavar, if any."""
     names = [word for word in words.split() if word.startswith("-")]
     metavar = {"metavar": words.rsplit(maxsplit=1)[-1]} if len(names) < len(words.split()) else {}
     return names, {**metavar, **how}
@@ -110,10 +110,10 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         several(
             "--rate RATE", type=values.rates,
-            help="let all clients together start RATE iterations (of replay: transactions) per "
-            "second, at random times, instead of one right after another; the figures are "
-            "latencies, measured from an iteration's scheduled start; several as RATE,RATE,... or "
-            "by repeating the option; 20..200 is 20,40,80,160,200",
+            help="let all clients together start RATE iterations per second (for replay, "
+            "transactions) at random times; by default, each client starts one right after "
+            "another; the figures are latencies since the scheduled starts; several as "
+            "RATE,RATE,... or by repeating the option; 20..200 is 20,40,80,160,200",
         ),
         option(
             "--arrivals", choices=("poisson", "even"), default="poisson",
@@ -134,9 +134,9 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
-            help="copy the transactions of this FileStorage or, with --workload, replay on a "
-            "database with the FileStorage's objects; the file is only read (default: made-up "
-            "objects; with --workload, they have the recorded sizes)",
+            help="for copy, copy the transactions of this FileStorage; with --workload, replay on "
+            "a database with its objects; the file is only read (default: made-up objects, which "
+            "with --workload have the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
@@ -146,8 +146,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         several(
             "--rtt TIME", type=values.rtts,
-            help="measure each contender that has a server at these round-trip times between "
-            "client and server; several as TIME,TIME,...; 0 adds no delay",
+            help="for each of these round-trip times between client and server, measure each "
+            "contender that has a server; several as TIME,TIME,...; 0 adds no delay",
         ),
         option(
             "--include-mapping", choices=values.SWITCHES,
@@ -214,8 +214,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--revisions N", type=values.count, default=REVISIONS,
-            help="revisions of each object, for benchmarks that use or pack old ones (default: "
-            "%(default)s)",
+            help="revisions of each object, for benchmarks that use or pack old revisions "
+            "(default: %(default)s)",
         ),
         option(
             "--garbage PERCENT", type=values.garbage, default=GARBAGE,
@@ -238,8 +238,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "-c --concurrency N", type=values.crew_sizes,
             help="number of concurrent clients, which are processes unless --threads or --gevent "
-            "is given (default: 2 with one of these or with FILE, otherwise 1); several as "
-            "N,N,... or N..N, or by repeating the option",
+            "is given (default: 2 with one of these options or with FILE, otherwise 1); several "
+            "as N,N,... or N..N, or by repeating the option",
         ),
         option(
             "--hosts WHERE",
@@ -248,8 +248,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--threads", choices=values.SHARINGS,
-            help="run clients as threads, which share one DB (shared, also without a value) or "
-            "have a DB each (unique)",
+            help="run clients as threads, which share one DB (shared, which can be left out) "
+            "or have a DB each (unique)",
         ),
         flag(
             "--gevent",
@@ -310,8 +310,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--history DIR", type=Path,
             help="add a point to the history in DIR: compare the installed packages with those of "
-            "the previous point, and with the anchor: packages that --against names once for all "
-            "points; see zodbshootout history --help",
+            "the previous point, and with the anchor (packages that --against names once for all "
+            "points); see zodbshootout history --help",
         ),
         option(
             "--baseline NAME",
@@ -322,7 +322,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="write a report with charts to this file at the end, as zodbshootout report does",
         ),
         option(
-            # ZEO's client gives up after 30 seconds.
+            # Longer than 30 seconds, after which ZEO's client gives up.
             "--open-timeout SECONDS", type=values.seconds, default=60.0,
             help="time limit for opening each contender before anything is measured (default: "
             "%(default)g)",
@@ -335,8 +335,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag("--fail-fast", help="stop at the first cell that fails"),
         option(
             "--profile DIR", type=values.profile_directory, dest="profiles",
-            help="write profiles of the clients to DIR, one for each contender and benchmark; this "
-            "lowers the figures",
+            help="write profiles of the clients to DIR, one for each contender and benchmark; "
+            "profiling slows the clients down",
         ),
         option(
             "--profiler", type=str.lower, choices=("cprofile",),
@@ -357,8 +357,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         flag("-h --help", help="print this help and exit", action="help"),
         flag(
             "--rigorous",
-            help=f"--precision {100 * RIGOROUS:g}%% and four times the time; with -p or -n, "
-            f"{2 * PROCESSES} runs",
+            help=f"like --precision {100 * RIGOROUS:g}%% with four times the default time limit; "
+            f"with -p or -n, {2 * PROCESSES} runs",
         ),
         flag("--fast", help="use a third of the time"),
         flag(
@@ -372,8 +372,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "-n --values", type=values.count, default=0,
             help="values of a run; after each value, the next contender takes its turn (default: 3 "
-            f"to 100, as many as fit into {SHORT_RUN_TIME:g} seconds for each contender, or "
-            f"{RUN_TIME:g} with -p)",
+            f"to 100, as many as fit into {SHORT_RUN_TIME:g} seconds for each contender; with -p, "
+            f"into {RUN_TIME:g} seconds)",
         ),
         option(
             "-w --warmups", type=values.count_or_zero, default=0,
@@ -497,7 +497,7 @@ def completion_parser() -> Parser:
 
 
 def run_parser(**words: Any) -> Parser:
-    """Return the parser of a run's arguments; *words* describe the positional arguments."""
+    """Return a run's parser; *words* go to ``add_argument`` for positional arguments."""
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"

@@ -46,9 +46,9 @@ from zodbshootout.versions import origin_of
 WATCHED = ("ZODB", "BTrees", "persistent", "ZEO", "RelStorage")
 """The packages that every point records, so that later runs can install them again."""
 _COMMIT = re.compile(r"@[0-9a-f]{40}(#|$)")
-"""The end of the URL of a commit."""
+"""The hash of a commit, at the end of a repository's URL."""
 _VERSION = re.compile(r"(?P<version>\S+)(?: \(git (?P<commit>\w+)(?P<modified>, modified)?\))?")
-"""A package's version as metadata spell it."""
+"""A package's version in metadata, such as ``4.3.0 (git 1a2b3c4d5e6f)``."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class PlannedPoint:
 
     directory: Path
     anchor: Anchor
-    """The anchor; :attr:`~Anchor.point` is empty if no earlier point was compared to the anchor."""
+    """The anchor; its :attr:`~Anchor.point` is empty if the anchor is new."""
     machine: Mapping[str, Plain]
     environments: Mapping[str, Environment]
-    """The environments to measure besides the candidate's, by role, such as :data:`ANCHOR`."""
+    """The environments to measure besides the candidate's, by role: :data:`ANCHOR` and so on."""
     packages: Mapping[str, Packages]
     """The packages of the candidate and of the previous point, by role."""
     previous: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """The reasons why roles cannot be measured, by role."""
+    """The reason for each role that cannot be measured."""
 
 
 def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
@@ -94,7 +94,7 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
-    # Fail now, not after the run, if a package that --against does not name cannot be pinned.
+    # Packages that --against does not name must be pinned too; fail now, not after the run.
     _requirements(_not_named(named[0].requirements, candidate))
     return Anchor(words[0], named[0].requirements, "")
 
@@ -280,7 +280,7 @@ def _reason(results: Sequence[CellResult]) -> str:
 
 
 def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
-    """Return the packages of a role; packages that the role does not change are as installed."""
+    """Return the packages of a role: the candidate's, with the changes that the role makes."""
     packages = dict(planned.packages[CANDIDATE])
     for text in planned.environments[role].requirements:
         name = _name(text)
@@ -295,7 +295,7 @@ def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -
 
 
 def _written(text: str) -> Package | None:
-    """Parse the version of a package in metadata; return ``None`` if there is none."""
+    """Parse a version from metadata; return ``None`` for a text that is not a version."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return None

@@ -35,7 +35,7 @@ PENDING = "…"
 
 @contextmanager
 def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]:
-    """Show the progress of a run with *rows* rows in the form that the options ask for."""
+    """Show a run's progress in the form that the options ask for; the run has *rows* rows."""
     if options.quiet:
         yield Observer()
     elif err.is_terminal:
@@ -125,7 +125,7 @@ class LiveTable(_Printed):
         self._is_current = True
         """Whether the table shows the latest results."""
         self._next = -math.inf
-        """The time on the clock, in seconds, before which there is no further update."""
+        """The earliest time of the next update, in seconds by the clock."""
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=16),
@@ -155,7 +155,7 @@ class LiveTable(_Printed):
                 left=f"{minutes}:{rest:02} left",
             )
         else:
-            # A bar without a total moves to and fro; a full one would stop the clock.
+            # Without a total, the bar moves to and fro; a full bar would stop the elapsed time.
             self._progress.update(self._step, total=None, completed=0, left="")
 
     def note(self, step: str) -> None:
@@ -169,7 +169,7 @@ class LiveTable(_Printed):
         """Render changed results, unless the last rendering was a moment ago.
 
         Rendering does not disturb measuring, because :meth:`note` is called before the clients of a
-        step start.  Only changes too soon after the last rendering wait for the next refresh.
+        step start.  Only a change within :data:`PAUSE` after a rendering waits for a later refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:
@@ -179,7 +179,7 @@ class LiveTable(_Printed):
             self._next = self._clock() + PAUSE
 
     def _made(self) -> Segments:
-        """Render the table's rows that fit on the screen; verdicts consider only these rows."""
+        """Render the rows that fit on the screen, and sentences that compare their results."""
         height = self._console.height - 3
         results = in_first_rows(self._results, height)
         report = make_report([ResultSet(results)], baseline=self._baseline, pending=PENDING)

@@ -20,7 +20,7 @@ from zodbshootout.results.files import damage_of, holds_results
 from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 WIDTH = 1000
-"""The width of plain text, in characters, at which no line is wrapped."""
+"""The width of plain text, in characters; it is so large that no line is wrapped."""
 
 
 def run(options: argparse.Namespace, streams: Streams) -> int:

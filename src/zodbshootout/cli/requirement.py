@@ -43,7 +43,7 @@ class Requirement:
     """The contender that the requirement limits; empty for all contenders."""
     benchmark: str
     metric: str
-    """The name of one of :data:`METRICS`, of a cost or of a percentile, such as ``p99.9``."""
+    """A key of :data:`METRICS`, or the name of a cost or a percentile, such as ``p99.9``."""
     relation: str
     limit: float
     """The limit in seconds, bytes, objects per second, or whatever else the metric counts."""
@@ -91,7 +91,7 @@ class Requirement:
         return result.latencies_at([percentile]).get(percentile)
 
     def outcome(self, result: CellResult) -> tuple[bool, str]:
-        """Return whether a result has a figure within the limit, and a line that says so."""
+        """Return whether a result keeps the requirement, and a line for the user."""
         figure = self.figure(result)
         kept = figure is not None and bool(_RELATIONS[self.relation](figure, self.limit))
         words = self._lack(result) if figure is None else self._text(result, figure)

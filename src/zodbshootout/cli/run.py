@@ -166,7 +166,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
 
 
 def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Plan, Sequence[str]]:
-    """Return the final plan, now that all contenders were opened, and notes for the user."""
+    """Return the plan, adapted to the contenders that were opened, and notes for the user."""
     if cluster is not None:
         check_hosts(cluster, plan)
     sweep, contenders = options.sweep, plan.contenders
@@ -192,7 +192,7 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
 
 
 def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
-    """Make the trace of the workload to replay, and put it into the parameters."""
+    """Make a trace of the workload to replay, and put the trace into the parameters."""
     if options.workload is None:
         return options
     if options.workload.size > LARGE_FILE and not options.quiet:
@@ -325,7 +325,7 @@ def _show_plan(plan: Plan, streams: Streams) -> int:
 def _report(
     results: Sequence[CellResult], files: ResultFiles, options: Options, streams: Streams
 ) -> int:
-    """Print the table, write the page of ``--report``, and return the status of pyperf's output."""
+    """Print the table and pyperf's reports, write the page of ``--report``; return the status."""
     if options.run.log == "DEBUG":
         for result in results:
             if result.detail:
@@ -352,7 +352,7 @@ def _gate(
     options: Options,
     streams: Streams,
 ) -> int:
-    """Apply ``--require`` to the first run and ``--fail-above`` to both; return the exit status."""
+    """Apply ``--require`` to the first of two runs, ``--fail-above`` to both; return the status."""
     if status == INTERRUPTED:
         return status
     required = status_of_requirements(options.requirements, runs[0], streams)
@@ -367,7 +367,7 @@ def _gate(
 
 
 def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:
-    """Yield the comparison of each variant with its original, by the name of the variant."""
+    """Yield each variant's name and the comparison of the variant with its original."""
     for variant in plan.contenders:
         is_release = variant.environment and variant.environment.one_of_several
         if is_release and variant.name in plan.unavailable:
@@ -382,7 +382,7 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Repeat the rows with findings; return an interrupt's message, if any, and the results."""
+    """Repeat the rows with findings; return a message, "" unless interrupted, and the results."""
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:

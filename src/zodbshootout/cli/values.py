@@ -43,7 +43,7 @@ MAX_RANGE = 128
 PYTHON_TIMEOUT = 60.0
 """Seconds that another Python may take to import zodbshootout."""
 MAX_PERCENTILE = 99.9
-"""The highest percentile of a limit: a higher one needs over ten thousand iterations per slice."""
+"""The highest percentile that a limit may name; higher ones would need over 10,000 iterations."""
 MAX_LOG_SIZE = 2**20
 """The maximum size of a file that configures logging, in bytes."""
 LAST = "last"
@@ -85,7 +85,7 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that converts ``90``, ``30s`` or ``2min`` to units of *unit* seconds."""
+    """Return a function that converts ``90``, ``30s`` or ``2min`` to units, each *unit* seconds."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())
@@ -95,7 +95,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 
 
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
-    """Return a function that reads ``500`` or ``1.5M``, then what the pattern *unit* matches."""
+    """Return a function that reads ``500`` or ``1.5M``, then a match of the pattern *unit*."""
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> int:
@@ -192,7 +192,7 @@ def _rtt(text: str) -> float:
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:
-    r"""Return the name, in lower case as in ZConfig, and the values of a definition.
+    r"""Return a definition's name and values; the name is in lower case, as in ZConfig.
 
     Commas separate the values; ``\,`` is a comma in a value.
     """
@@ -267,8 +267,8 @@ def default_directory() -> Path:
 def result_to_read(text: str) -> Path:
     """Return the path of a result file; ``last`` stands for the newest result file.
 
-    The candidates for ``last`` are the files in the current directory, and the default files of
-    runs that were started there.
+    The search for ``last`` covers the current directory, and the default directory of runs that
+    were started there.
     """
     if text != LAST or exists(text):
         return Path(text)
@@ -293,7 +293,7 @@ def is_last(path: PurePath) -> bool:
 
 
 def workload(text: str) -> Workload:
-    """Return the workload in a directory or a file, or an installed workload of that name."""
+    """Return the workload in a directory or a file, or the installed workload that *text* names."""
     path = Path(text) if exists(text) else workloads().get(text, Path(text))
     try:
         return Workload(path)
@@ -308,7 +308,7 @@ def workload(text: str) -> Workload:
 
 
 def file_storage(text: str) -> tuple[Path, Path | None]:
-    """Return the paths of a FileStorage and, if one follows a comma, of its blob directory."""
+    """Split ``Data.fs,blobs`` into the paths of a FileStorage and its blob directory, if any."""
     name, comma, blob_dir = text.rpartition(",")
     if not comma or exists(text):
         return Path(text), None
@@ -326,7 +326,7 @@ def profile_directory(text: str) -> Path:
 
 
 def affinity(text: str) -> str:
-    """Return the numbers of CPUs, separated by commas."""
+    """Return a list of CPUs such as ``0-2,6`` without ranges: ``0,1,2,6``."""
     highest = max(map(int, re.findall(r"\d+", text)), default=0)
     last = (os.cpu_count() or highest + 1) - 1
     if highest > last:  # checked first, as the list might be huge
@@ -361,7 +361,7 @@ def python(text: str) -> str:
 
 
 def _has_zodbshootout(path: str) -> bool:
-    # Another program might exit with 0 for any argument, or never end.
+    # A program that is not a Python might ignore the arguments and exit with 0, or never end.
     status = 42
     command = [path, "-c", f"import sys, zodbshootout; sys.exit({status})"]
     devnull = subprocess.DEVNULL

@@ -33,7 +33,7 @@ FROM_DATABASE = "reading from the database"
 FROM_CACHE = "reading from a cache"
 BARE = "transactions without data"
 UPKEEP = "upkeep"
-"""Topics of benchmarks."""
+"""The topics of the benchmarks; see :attr:`Benchmark.topic`."""
 MAX_AT_ONCE = 2**16
 """The default maximum number of iterations in a stretch; storing their times takes 0.5 MiB."""
 MIN_OF_SEVERAL = 2
@@ -44,11 +44,11 @@ MIN_OF_SEVERAL = 2
 class Benchmark:
     """The work that each client of a crew does.
 
-    A session calls :meth:`set_up` once.  A value has one or more stretches, which all clients start
-    and stop together.  For each stretch, the session calls :meth:`prepare` and :meth:`supply`, then
-    :meth:`run` for each iteration, with :attr:`between` before every iteration but the first, and
-    finally :meth:`check`.  At the end come :meth:`verify` and :meth:`account`, then :meth:`audit`
-    for one of the clients, and :meth:`tear_down`.
+    A session calls :meth:`set_up` once.  To measure a value, as pyperf calls it, all clients start
+    and stop one or more stretches together.  For each stretch, the session calls :meth:`prepare`
+    and :meth:`supply`, then :meth:`run` for each iteration, and finally :meth:`check`.  Between two
+    iterations, it calls :attr:`between`.  At the end, it calls :meth:`verify` and :meth:`account`,
+    then :meth:`audit` of one client only, and finally :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -75,14 +75,15 @@ class Benchmark:
     obstructs: ClassVar[bool] = False
     """Whether a running client can keep the others from finishing their iterations.
 
-    A client then does no more uncounted iterations, which keep up the load, than counted ones.
+    If so, a client that has done its counted iterations keeps up the load with at most as many
+    uncounted ones.
     """
 
     alone: ClassVar[str] = ""
     """The reason why the database can serve only a single client; empty if it can serve several.
 
-    ``all`` does not include a benchmark with such a reason, and contenders that share a database
-    are measured one after the other.
+    ``all`` does not include a benchmark with such a reason.  Such a benchmark measures contenders
+    that share a database one after the other.
     """
 
     empties: ClassVar[bool] = False
@@ -111,8 +112,8 @@ class Benchmark:
     between: Callable[[], None] | None = None
     """A function that does short, unavoidable work between two iterations, or ``None``.
 
-    The work must not affect other clients.  The run reports the time of this work as a pause,
-    which lowers the figure.  Work that :meth:`supply` could do does not belong here.
+    The work must not affect other clients.  The run reports the time of this work as a pause.
+    Pauses lower the throughput.  Work that :meth:`supply` could do does not belong here.
     """
 
     def __init__(self, client: Client) -> None:
@@ -121,7 +122,7 @@ class Benchmark:
         self.counts: Counter[str] = Counter()
         """Numbers of loads, stores and so on in the stretch."""
         self.timed = False
-        """Whether the stretch counts and this client has not yet done its counted iterations."""
+        """Whether this client does counted iterations, in a stretch that contributes to a value."""
         self.first: int | None = None
         """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""
@@ -129,7 +130,7 @@ class Benchmark:
         """The times at which to begin iterations, in seconds after the start of the stretch; empty
         if each iteration begins when the previous one ends."""
         self.labels: Sequence[str] = ()
-        """The kind of each iteration of the stretch, in order; empty if there is only one kind."""
+        """A label for each iteration, if the run reports latencies by label; otherwise empty."""
         self.now: Callable[[], float] = time.perf_counter
         """A function that returns the time, in seconds, by the clock that times iterations."""
         self.waited_until = 0.0
@@ -159,8 +160,8 @@ class Benchmark:
         """Return why a storage cannot run the benchmark with these parameters, or ``None``.
 
         An override that finds no reason returns ``super().refusal(info, parameters)``.  This
-        method refuses a read-only storage for a benchmark that :attr:`writes`, several clients for
-        one that must be :attr:`alone`, and what :meth:`rate_refusal` refuses.
+        method refuses a read-only storage if the benchmark :attr:`writes`, several clients if
+        :attr:`alone` has a reason, and rates as :meth:`rate_refusal` does.
         """
         if cls.writes and info.read_only:
             return (
@@ -210,8 +211,8 @@ class Benchmark:
     def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
         """Return whether a client that has done its iterations must wait for the others.
 
-        All clients then start each stretch at the same instant and do no uncounted iterations
-        afterwards, so the stretch takes as long as the slowest client.
+        If so, all clients start each stretch at the same instant and do no uncounted iterations
+        afterwards.  The stretch takes as long as its slowest client.
         """
         return False
 
@@ -228,19 +229,19 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what the next *iterations* iterations use up; return how many can now be done.
+        """Create what iterations use up, if possible for *iterations* of them; return for how many.
 
-        The session calls this again when a client that keeps up the load for others has used up
-        everything.  Other clients may be measured meanwhile, so only the first call of a stretch
-        may commit.  A later call returns 0 if it cannot create more, and the client then waits.
-        :meth:`count_transfers` leaves out the loads and stores of the first call.
+        A client that is done keeps up the load for others.  When it has used up everything, the
+        session calls this again.  Other clients may be measured meanwhile, so only the first call
+        of a stretch may commit.  A later call returns 0 if it cannot create more, and the client
+        then waits.  :meth:`count_transfers` leaves out the loads and stores of the first call.
         """
         return iterations
 
     def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
         """Return when this client should begin iterations, in seconds after the start.
 
-        *rate* is that of all clients; see :func:`~zodbshootout.model.arrivals.instants`.
+        *rate* is the rate of all clients; see :func:`~zodbshootout.model.arrivals.instants`.
         """
         own = range(self.client.index, self.client.index + 1)
         return instants(self.client.parameters, own, rate, name, continues=continues)
@@ -265,7 +266,7 @@ class Benchmark:
         """
 
     def account(self) -> Any:
-        """Return, as a picklable object for :meth:`audit`, what this client has done so far."""
+        """Return what this client has done so far, as a picklable object for :meth:`audit`."""
         return None
 
     def audit(self, accounts: Sequence[Any]) -> None:
@@ -302,7 +303,7 @@ class Benchmark:
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        # A connection loads its mapping twice, of which one load counts; see Reading.find_mapping.
+        # A connection loads its mapping twice, but only one load counts; see Reading.find_mapping.
         uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
         hits = max(0, use.hits - uncounted)
         if self.client.index == self.client.neighbours.first:

@@ -23,7 +23,7 @@ def emptied(database: Database) -> tuple[str, ...]:
 
 
 class ColdReading(OpeningReading):
-    """Read each set once, after emptying every client-side cache."""
+    """Read each set of objects once, after emptying every client-side cache."""
 
     legend = "from the server or the file, the client's caches empty"
     cold = True
@@ -47,7 +47,7 @@ class ColdReading(OpeningReading):
         self.cleared += forgotten
         first = 0
         if self.client.parameters.during and self.first:
-            # A restarted server has cached the sets of earlier slices, so begin with other sets.
+            # Slices since a restart have filled the server's cache with their sets: take others.
             first = self.first % len(self.sets)
         self.unread = [*self.sets[first:], *self.sets[:first]][::-1]
         self.unsupplied = len(self.sets)
@@ -56,7 +56,7 @@ class ColdReading(OpeningReading):
         return emptied(self.client.database)
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # Sets cannot be made cold again while other clients read: wait after the last set.
+        # While others read, no set can be made cold again: a client waits after its last set.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 

@@ -73,7 +73,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> None:
-        """Count in :attr:`resolved` what tpc_vote resolves, until ``counting`` is closed."""
+        """Let tpc_vote add its resolutions to :attr:`resolved`, until :attr:`counting` ends."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -176,8 +176,8 @@ class Conflicts(Conflicting):
 class ConflictsMap(Conflicts):
     """Like conflicts, but assign each object to its key anew.
 
-    The assignment stores the BTree's buckets, which resolve conflicts as well, and calls
-    readCurrent for the BTree's inner nodes.
+    The assignment stores the BTree's buckets, which also resolve conflicts.  It calls readCurrent
+    for the BTree's inner nodes.
     """
 
     name = "conflicts_map"

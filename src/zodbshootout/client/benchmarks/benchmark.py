@@ -122,7 +122,7 @@ class Benchmark:
         self.counts: Counter[str] = Counter()
         """Numbers of loads, stores and so on in the stretch."""
         self.timed = False
-        """Whether this client does counted iterations, in a stretch that contributes to a value."""
+        """Whether the stretch counts; false after the last counted iteration of this client."""
         self.first: int | None = None
         """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""

@@ -61,7 +61,7 @@ def open_db(storage: Storage) -> Any:
 
 
 def open_storage(storage: Storage) -> Any:
-    """Open the storage, if possible without a DB: a DB creates a root in an empty database."""
+    """Open the storage, if possible without a DB, which creates a root in an empty database."""
     if storage.uri:
         database = open_db(storage)
         return database.storage
@@ -249,7 +249,7 @@ class Database:
             instance.release()
 
     def _new_root(self) -> str:
-        """Return the serial of an empty root if a storage's type is unknown, else ``""``."""
+        """Return an empty root's serial if a storage's type is unknown; otherwise ``""``."""
         # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""
@@ -259,7 +259,7 @@ class Database:
 
     @property
     def retry_flaw(self) -> str | None:
-        """The reason why a transaction cannot be retried after a conflict, if there is one."""
+        """The reason why a transaction cannot be retried after a conflict, or ``None``."""
         return _first(layer.retry_flaw() for layer in self._written_to)
 
     @property
@@ -271,7 +271,7 @@ class Database:
 
     @property
     def storage_name(self) -> str:
-        """The classes of the outermost storage and of the storages in transparent wrappers."""
+        """The names of the storages down to the first that is not a transparent wrapper."""
         layer = self._outermost
         names = [layer.name]
         while layer.transparent and layer.inner:
@@ -320,7 +320,7 @@ class Database:
     def pack(self, until: float | None = None) -> None:
         """Remove old revisions and garbage; the storage's exceptions propagate.
 
-        Old means replaced before the time *until*, which is :meth:`time_after_all` by default.
+        A revision is old if it was replaced before *until*; the default is :meth:`time_after_all`.
         """
         self.db.pack(self.time_after_all() if until is None else until)
 
@@ -344,7 +344,7 @@ class Database:
             layer.vacuum()
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove remains of earlier packs if they make a pack fail; return the remains' names."""
+        """Remove data of old packs that would make the next one fail; return the data's names."""
         return tuple(name for layer in self._written_to for name in layer.forget_pack())
 
     def existing(self, oids: Sequence[bytes]) -> int:
@@ -360,7 +360,7 @@ class Database:
         return True
 
     def time_after_all(self) -> float:
-        """Return a time after all transactions, in seconds as from ``time.time``."""
+        """Return a time that is later than all transactions, in seconds since the epoch."""
         # A server's clock may be ahead of this host's.
         latest: float = TimeStamp(self.db.lastTransaction()).timeTime()
         return max(time.time(), latest + 1.0)
@@ -411,7 +411,7 @@ class Database:
         return witness
 
     def _zap_by_packing(self) -> None:
-        """Empty the root, pack, and close the DB; a ZEO server offers clients no other way."""
+        """Empty the root, pack, and close the DB; clients of ZEO cannot destroy data otherwise."""
         with self.db.transaction() as connection:
             connection.root().clear()
         self.pack()
@@ -443,7 +443,7 @@ class Database:
             return others(connection.root())
 
     def forget_objects(self) -> tuple[str, ...]:
-        """Make connections empty their pickle caches when next opened; return the cache's name."""
+        """Make each connection empty its pickle cache when next opened; return the cache's name."""
         resetCaches()
         return (PICKLE_CACHE,)
 
@@ -459,7 +459,7 @@ class Database:
         return self.own_caches()
 
     def _of_connections(self) -> list[StorageType]:
-        """Return the parts of the storage that belong to single connections."""
+        """Return the storages that each connection has for itself."""
         storages: list[Any] = []
         self.db._connectionMap(lambda connection: storages.append(connection._normal_storage))
         layers = (layer for storage in storages for layer in typed(storage).stack())
@@ -481,7 +481,7 @@ class Database:
         return tuple(cache for layer in self._stack for cache in layer.forget_blobs(blobs))
 
     def start_files(self) -> list[Path]:
-        """Return the files that closing the DB writes to make the next opening faster."""
+        """Return the files that the DB writes when it is closed, to open faster next time."""
         return [path for layer in self._stack for path in layer.start_files()]
 
     def disk_size(self, *, blobs: bool) -> DiskSize:

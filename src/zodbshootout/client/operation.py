@@ -19,7 +19,7 @@ BENCHMARK_OF: Mapping[str, type[Benchmark]] = {
     "copy": Backup,
     "vacuum": Vacuum,
 }
-"""The benchmark that does each operation, by the operation's name."""
+"""A mapping from the name of an operation to the benchmark that does it."""
 OPERATION_CALLS = frozenset(
     {"prepare_operation", "start_operation", "operation_times", "finish_operation"}
 )
@@ -29,7 +29,7 @@ OPERATION_CALLS = frozenset(
 class TimedCall(threading.Thread):
     """A call in its own thread, with the times at which it began and ended.
 
-    The clock is the one that times clients.
+    The times are those of the clock that also times clients.
     """
 
     def __init__(self, call: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class TimedCall(threading.Thread):
         self.ended = time.perf_counter()
 
     def times(self) -> tuple[float, float] | None:
-        """Return the call's beginning and end, or ``None`` while it runs; raise its exception."""
+        """Return when the call began and ended, or raise its exception; ``None`` while it runs."""
         if self.is_alive():
             return None
         if self._error is not None:
@@ -93,7 +93,7 @@ class Operation:
     def finish_operation(self) -> dict[str, int]:
         """Check the operation, and close its DB.
 
-        Return the numbers that the benchmark counts, as metadata.
+        Return the benchmark's counts, under names for metadata.
 
         :raises CheckFailed: if the operation did not do what it should have
         """

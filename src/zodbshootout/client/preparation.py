@@ -23,7 +23,7 @@ from zodbshootout.model.storage_facts import EMPTY_AND_READ_ONLY, StorageInfo
 TASKS = frozenset({"inspect", "prepare"})
 """The functions of this module that another process may call."""
 TRANSACTION_SIZE = 1000
-"""The number of new objects after which to commit, unless the objects are large."""
+"""The number of new objects after which to commit; fewer if they are large."""
 STEP_PREFIX = "step: "
 """The prefix of the lines in which a worker prints what it is doing."""
 STEP_INTERVAL = 1.0
@@ -41,7 +41,8 @@ class Preparation:
     may_write: bool = False
     """Whether zodbshootout may write to a database with data of other applications."""
     is_swept: bool = False
-    """Whether the run measures several database sizes; too large a database is then an error."""
+    """Whether the run measures several database sizes.  A database that already has more than
+    ``min_objects`` is then an error."""
 
 
 def inspect(storage: Storage) -> StorageInfo:
@@ -71,7 +72,7 @@ def prepare(preparation: Preparation) -> None:
     :raises NotZapped: if the data cannot be destroyed
     """
     # Look for other applications' data here, not in inspect(): reading an empty SQLite database
-    # leaves statistics in it, and RelStorage would later scan whole tables for every store.
+    # leaves statistics in it, because of which RelStorage would scan whole tables for every store.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:
@@ -172,13 +173,13 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
 
 
 def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
-    """Return a client and an ordinal number for each set of objects in *dataset*."""
+    """Return the numbers of the client and of the set, for each set of objects in *dataset*."""
     sets = datasets.sets_to_read(parameters) if dataset is Dataset.READ else 1
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 
 
 def fill(database: Database, parameters: Parameters) -> None:
-    """Add filler up to ``min_objects``, not counting the objects of benchmarks."""
+    """Add filler until the database has ``min_objects`` besides the objects of benchmarks."""
     if parameters.min_objects:
         with database.connected() as connection:
             fill_up(connection, parameters, _progress(parameters))

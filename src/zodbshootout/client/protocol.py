@@ -1,4 +1,4 @@
-"""The protocol between a crew and a client: orders, reports, and a common clock.
+"""The orders of a crew to its clients, the reports of the clients, and their common clock.
 
 A client answers each order with one report, over a queue, a pipe or a network.  Orders and reports
 can be pickled.  In addition, a client reports ``None`` once it is set up.
@@ -16,7 +16,7 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.usage import Period
 
 SPIN = 0.0003
-"""Seconds for which :meth:`SystemClock.wait_until` polls the clock: a sleep is imprecise."""
+"""Seconds at the end of a wait in which the clock is polled, because a sleep is imprecise."""
 
 
 class Clock(Protocol):
@@ -42,11 +42,12 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a stretch; the answer is ``None``."""
+    """Get ready for a stretch: iterations from a start to a stop.  The answer is ``None``."""
 
     iterations: int
     counts: bool = True
-    """Whether the stretch contributes to a value.  If so, clients go on until all are done."""
+    """Whether the stretch contributes to a value.  If so, clients go on with uncounted
+    iterations until all clients are done."""
     first: int | None = None
     """The number of the first iteration; ``None`` to continue from the previous stretch."""
     rate: float = 0.0
@@ -111,14 +112,14 @@ class Stretch:
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
     """Latencies of the counted iterations by kind of iteration, if there are several kinds."""
     pacing: Pacing | None = None
-    """``None`` if the iterations had no schedule."""
+    """Facts about the schedule; ``None`` if the iterations had none."""
     period: Period = field(default_factory=Period)
     """The resources that the client's process had used at the start and at the stop."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Call a method, off the clock; the answer is the method's result."""
+    """Call a method while nothing is timed; the answer is the method's result."""
 
     name: str
     args: tuple[Any, ...] = ()
@@ -134,7 +135,7 @@ class Call:
 
 
 class Channel(Protocol):
-    """A client's end of the connection to its crew, such as the ``Connection`` of a pipe."""
+    """A client's connection to its crew, such as the ``Connection`` of a pipe."""
 
     def send(self, report: Any) -> None:
         """Send a report."""

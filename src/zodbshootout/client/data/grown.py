@@ -20,17 +20,17 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow, by even keys that no other growth uses."""
+"""The number of times that a tree can grow; each time, the new objects get other even keys."""
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29
-"""Half the number of odd keys: one half is for objects that benchmarks add, one for the others."""
+"""Half the number of odd keys: :meth:`GrownTree.place` uses one half, ``vacant`` the other."""
 SCATTER = 0x1E3779B1
-"""An odd factor that moves consecutive numbers far apart."""
+"""An odd factor: its products with consecutive numbers are far apart, modulo :data:`ODD_KEYS`."""
 
 
 class GrownTree(Persistent):
-    """A tree, and the numbers of objects in it."""
+    """A tree, and counts of its objects."""
 
     def __init__(self, tree: Any) -> None:
         self.tree = tree
@@ -61,7 +61,7 @@ class GrownTree(Persistent):
         return self._part(4 * (number * SCATTER % ODD_KEYS) + 1 for number in numbers)
 
     def vacant(self, count: int) -> Part:
-        """Return a part with *count* keys, far from each other, that no part has had before."""
+        """Return a part with *count* new keys that are far from each other."""
         first = self.added
         self.added += count
         numbers = range(first, self.added)

@@ -20,11 +20,11 @@ from ZODB.serialize import ObjectWriter
 from zodbshootout.model.specification import Parameters
 
 SHORTEST_CONTENT = 8
-"""The minimum content size in bytes that distinguishes objects and their revisions."""
+"""The minimum content size in bytes; shorter contents might be equal by chance."""
 CHUNK = 256
-"""Bytes of a chunk of content.  All chunks compress alike: random bytes, then blanks."""
+"""Bytes of a chunk: random bytes, then blanks, in the same proportion in each chunk."""
 BLOCK = 100
-"""The number of objects whose random bytes are drawn at once, to save time."""
+"""The number of objects whose random bytes are generated together, to save time."""
 
 
 class Item(Persistent):
@@ -60,13 +60,13 @@ class Document(Persistent):
         return content
 
     def rewrite(self, content: bytes) -> None:
-        """Overwrite the blob; a new blob would change this object as well."""
+        """Overwrite the blob.  A new blob would change the record of this object as well."""
         with self.blob.open("w") as file:
             file.write(content)
 
 
 Class = Union[type[Item], type[Tally]]  # Python 3.9 has no |
-"""A class whose content is part of its record."""
+"""A class of objects whose content is part of their record."""
 
 
 def holder(item: Any) -> Any:
@@ -115,7 +115,7 @@ def _referenced(reference: Any) -> Any:
 def is_same_object(record: bytes, other: bytes) -> bool:
     """Return whether two records have the same class and state.
 
-    A storage that keeps objects as JSON, for example, does not return the stored bytes.
+    The bytes may differ, for example if the storage keeps objects as JSON.
     """
     if record == other:
         return True
@@ -124,7 +124,7 @@ def is_same_object(record: bytes, other: bytes) -> bool:
 
 
 def record_size(content_size: int, kind: Class = Item) -> int:
-    """Return the size (bytes) of the record of a *kind* with *content_size* bytes of content."""
+    """Return the bytes of a record of class *kind* whose content has *content_size* bytes."""
     return len(pickled(kind(bytes(content_size))))
 
 
@@ -153,8 +153,8 @@ def content_size(wanted_record_size: int, kind: Class = Item) -> int:
 class Payload:
     """The content of every object that one client writes or expects to read.
 
-    The content consists of bytes of SHAKE-128 over a label, which are incompressible and the same
-    in every process, and of blanks, which are compressible.
+    It consists of incompressible bytes and of blanks, which are compressible.  The incompressible
+    bytes are a SHAKE-128 hash of a label, so they are the same in every process.
     """
 
     def __init__(self, seed: int, client: int, size: int, compressibility: float) -> None:
@@ -174,10 +174,10 @@ class Payload:
             )
             for chunk in range(chunks)
         ]
-        """For each chunk, the slice of the random bytes, and the blanks that follow them."""
+        """For each chunk: the beginning and end of its random bytes, and the blanks after them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
-        """Return the contents of *objects* objects from *first* on, in revision *revision*."""
+        """Return the contents, in *revision*, of *objects* objects, numbered from *first* on."""
         contents: list[bytes] = []
         for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
             begin = max(first - block * BLOCK, 0)
@@ -188,7 +188,6 @@ class Payload:
         return contents
 
     def _interleaved(self, noise: bytes, span: range) -> list[bytes]:
-        """Return contents whose random bytes follow one another in the part *span* of *noise*."""
         starts = span[:: self._random_size]
         if len(self._chunks) == 1:
             blanks, size = self._chunks[0][2], self._random_size

@@ -1,7 +1,8 @@
-"""Records of given sizes, because a recording does not contain the application's records.
+"""Generated records of recorded sizes; a recording does not contain the records themselves.
 
-Each record contains the OID of its object, so that a check notices a truncated record or one of
-another object.  The names of this module and of its classes must stay: stored records contain them.
+Each record contains the OID of its object, so that a check notices a truncated record and a record
+of another object.  The names of this module and of its classes must stay: stored records contain
+them.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ _HEAD, _RESOLVABLE_HEAD, _LENGTH_HEAD = map(_head, (Persistent, Resolvable, Leng
 _SHORT, _LONG = b"C", b"B"
 _SHORT_INTEGER, _LONG_INTEGER = b"\x8a", b"\x8b"
 _STOP = b"."
-"""Parts of pickles of protocol 3; see :mod:`pickletools`."""
+"""Opcodes of pickle protocol 3; see :mod:`pickletools`."""
 _OID = 8
 _MAX_BYTE = 255
 _POSITIVE = b"\x01"
-"""The most significant byte of a positive integer; the byte comes last."""
+"""The most significant byte of a positive integer; pickles store it last."""
 _SMALLEST_RESOLVABLE = len(_RESOLVABLE_HEAD) + 2 + _OID + len(_STOP)
 
 
 class RecordMaker:
-    """Make records whose content compresses like that of the other benchmarks' objects."""
+    """Make records that compress like the objects of benchmarks other than ``replay``."""
 
     def __init__(self, seed: int, compressibility: float) -> None:
         (self._pool,) = Payload(seed, 0, _POOL, compressibility).contents(1, 0)
@@ -58,7 +59,7 @@ class RecordMaker:
         """Return *size* bytes that differ from call to call."""
         pieces = []
         while size:
-            # A prime, so that every position is used before any is reused.
+            # 4099 is a prime, so every position is used before any is reused.
             self._position = (self._position + 4099) % _POOL
             piece = self._pool[self._position : self._position + size]
             pieces.append(piece)
@@ -108,5 +109,5 @@ def resolves(record: bytes) -> bool:
 
 
 def record_size(size: int) -> int:
-    """Return the size in bytes of the record that replaces a recorded one of *size* bytes."""
+    """Return the size in bytes of the record for an object whose recorded size is *size*."""
     return max(size, SMALLEST)

@@ -20,7 +20,7 @@ from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.specification import CopiedData, Parameters
 
 TRANSACTION_SIZE = 50
-"""Records per transaction: about as many as a change of a page in Plone stores."""
+"""Records per transaction: changing a page in Plone stores about as many."""
 
 
 class Source(FileStorage):  # type: ignore[misc]
@@ -83,7 +83,7 @@ def open_users(data: CopiedData) -> Source:
 
 
 def open_made(parameters: Parameters, directory: Path) -> Source:
-    """Open the FileStorage that fits *parameters*; the process that comes first creates it."""
+    """Open the FileStorage generated for *parameters*; the first process creates it."""
     directory.mkdir(exist_ok=True)
     path = directory / "Data.fs"
     blob_dir = str(directory / "blobs") if parameters.blobs else ""
@@ -105,7 +105,6 @@ def check_is_as_it_was(data: CopiedData) -> None:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Wait until no other process works in *directory*."""
     with (directory / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -113,7 +112,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _unsynced() -> Iterator[None]:
-    """Keep FileStorages from syncing: a file that a power cut destroys is made again."""
+    """Keep FileStorages from syncing: a file destroyed by a power cut can be made again."""
     module: Any = sys.modules[FileStorage.__module__]
     fsync, module.fsync = module.fsync, None
     try:

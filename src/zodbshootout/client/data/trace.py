@@ -1,10 +1,10 @@
 """The transactions of a workload in the order in which they are replayed, with numbered objects.
 
-Transactions that commit are in the order of their commits.  All others are at the place at which
-they began, because they saw what had been committed by then.
+Transactions that commit are in the order of their commits.  Any other transaction is at the
+place of its beginning, because it saw what had been committed before.
 
-A trace is an SQLite database, so that any part of it can be read.  Converting and replaying
-workloads of any length takes the same memory, except for a few numbers per object.
+A trace is an SQLite database, so that any part of it can be read.  The memory for converting and
+replaying a workload does not depend on its length, except for a few numbers per object.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from zodbshootout.recording.chunks import BEGINS, NONE, Kind
 from zodbshootout.recording.recorded import Transaction, Workload
 
 CREATED_OBJECT = 1 << 31
-"""The bit that marks the numbers of objects that the workload creates."""
+"""The bit that is set in the number of an object that the workload creates."""
 CREATING_STORE = 1 << 7
-"""The bit that marks the kinds of stores that create their objects."""
+"""The bit that is set in the kind of a store that creates its object."""
 ASSUMED_SIZE = 100
 """Bytes assumed for a record of unknown size, such as one that was only prefetched."""
 _MAX_NUMBER = 2**32 - 1
@@ -38,7 +38,7 @@ _STORES = frozenset({int(Kind.STORE), _RESOLVABLE})
 _LOADS = frozenset({_LOAD, _PREFETCH, _LOAD_BLOB})
 OF_BLOBS = frozenset({_LOAD_BLOB, _STORE_BLOB})
 OF_OBJECTS = _LOADS | _STORES | {_STORE_BLOB, int(Kind.READ_CURRENT)}
-"""The kinds of operations that show that the workload uses an object."""
+"""The kinds of operations that use an object."""
 _PASSED_OVER = BEGINS | {_END, _CONFLICT, _STORE_BLOB, int(Kind.FAILURE)}
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -75,7 +75,8 @@ class InitialObject:
     size: int
     """Bytes of the record or, for a blob, of the file."""
     kind: int
-    """``STORE_BLOB`` for a blob, ``STORE_RESOLVABLE`` if the class resolves conflicts."""
+    """``STORE_BLOB`` for a blob, ``STORE_RESOLVABLE`` if the class resolves conflicts, else the
+    kind of the first operation."""
     oid: bytes
     """The OID in the recording."""
 
@@ -88,7 +89,7 @@ class Trace:
 
         :raises sqlite3.Error: if the file is missing
         """
-        # Threads take turns: only one of them reads at a time.
+        # No check of the thread is needed, because only one thread reads at a time.
         uri = f"{Path(path).absolute().as_uri()}?mode=ro"
         self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
 
@@ -157,7 +158,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return when a transaction committed or, if it did not, the instant of the state it saw."""
+    """Return the instant of a transaction's commit or, without one, of the state that it saw."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -197,8 +198,8 @@ class _Attempts:
     """The transactions of a workload, with failed attempts merged into them.
 
     After a conflict, the application repeats the transaction on the same connection.  The new
-    attempt finds in the pickle cache what failed attempts loaded.  The loads of failed attempts
-    therefore come first, then the other operations of the last attempt.
+    attempt finds in the pickle cache what failed attempts loaded.  A merged transaction therefore
+    has the loads of failed attempts first, then the other operations of the last attempt.
     """
 
     def __init__(self) -> None:
@@ -209,7 +210,7 @@ class _Attempts:
         self.oids: dict[bytes, int] = defaultdict(count().__next__)
         """A number for each OID, in order of appearance."""
         self.counts: dict[str, Any] = Counter()
-        """The numbers of recorded events, by field of :class:`ReplayedWorkload`."""
+        """Counts of recorded events; the keys are fields of :class:`ReplayedWorkload`."""
 
     def merged(self, workload: Workload) -> Iterator[tuple[int, int, int, bytes]]:
         """Return the rows of the transactions, in no particular order."""
@@ -267,7 +268,7 @@ class _Attempts:
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return the *loads* of earlier attempts, in their latest sizes, then other *operations*."""
+    """Return the *loads* of earlier attempts, with their latest sizes, then other *operations*."""
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
     for kind, number, size in operations:
@@ -279,13 +280,12 @@ def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> li
 
 
 class _Objects:
-    """Assigns final numbers to objects; initial and created objects have separate numbers."""
+    """Assigns final numbers to objects; initial and created objects are counted separately."""
 
     def __init__(self, oids: Sequence[bytes]) -> None:
-        """Begin with *oids* in order of appearance."""
         self._oids = oids
         self._kinds = array("I", bytes(4 * len(oids)))
-        """A store of a blob, else a resolvable store, else the first operation; 0 for none."""
+        """For each object, its kind as in :class:`InitialObject`; 0 before its first operation."""
         self._sizes = array("I", bytes(4 * len(oids)))
         self._final = array("I", bytes(4 * len(oids)))
         self._stored = bytearray(len(oids))

@@ -5,8 +5,9 @@
     root["zodbshootout"]["replay/zeo/1a2b3c4d5e6f7081/0.5/0/2"]    the Objects for two copies
         .chunks                               an IOBTree of Chunks that refer to the objects
 
-The objects that existed before the workload have consecutive OIDs, and so do those that one pass
-over the workload creates.  Every client can therefore compute an OID from the number of an object.
+The objects that existed before the workload have consecutive OIDs.  So do the objects that the
+workload creates in one pass, that is, each time it is replayed.  Every client can therefore compute
+an OID from the number of an object.
 The OIDs are reserved: the storage does not allocate them to other objects.
 """
 
@@ -38,17 +39,17 @@ from zodbshootout.recording.chunks import Kind
 PASSES = 1024
 """The number of passes over a workload for which a run reserves OIDs; later passes reuse them."""
 _MARGIN = 2**20
-"""The number of OIDs left free before a reservation, for clients that allocate OIDs meanwhile."""
+"""The number of OIDs below a reservation that clients may allocate while it is being made."""
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
-"""The bytes of records at which a transaction commits, even with fewer than a chunk's objects."""
+"""The bytes of records after which to commit, even if a chunk of objects is not full yet."""
 _PATIENCE = 30.0
 """Seconds that the other clients of a run wait for the first one to reserve OIDs."""
 
 
 class Objects(Persistent):
-    """The objects of all :func:`copies` of a workload, and OIDs for those that a replay creates."""
+    """The initial objects of all :func:`copies` of a workload, and OIDs for created objects."""
 
     def __init__(self) -> None:
         self.first = 0
@@ -63,14 +64,14 @@ class Objects(Persistent):
 
 
 class Reserved(Persistent):
-    """The end of the latest reservation in the database, for any workload."""
+    """The first OID, as a number, above all reservations in the database."""
 
     def __init__(self) -> None:
         self.end = 0
 
 
 def with_data(workload: ReplayedWorkload, path: Path) -> ReplayedWorkload:
-    """Return a *workload* whose initial objects have the records that the FileStorage has of them.
+    """Return *workload*, with a FileStorage from which to take the records of objects.
 
     FileStorage's exceptions propagate.
 
@@ -106,7 +107,7 @@ def is_stored(root: Any, parameters: Parameters) -> bool:
 
 
 def store_objects(connection: Any, parameters: Parameters) -> None:
-    """Store the workload's initial objects, except those that the database already has."""
+    """Store the objects that existed before the workload and that the database lacks."""
     transactions, storage = connection.transaction_manager, connection._storage
     objects = _objects(connection, parameters)
     if not objects.first:
@@ -131,7 +132,7 @@ def reserve_created(connection: Any, parameters: Parameters) -> None:
     workload = parameters.workload
     count = copies(parameters) * workload.created_objects * PASSES
     connection.transaction_manager.abort()
-    # Another contender in the same database may reserve OIDs at the same time: a conflict.
+    # This conflicts if another contender in the same database reserves OIDs at the same time.
     for attempt in connection.transaction_manager.attempts(_ATTEMPTS):
         with attempt:
             start = _reserve(connection, count)
@@ -196,7 +197,7 @@ def _reserve(connection: Any, count: int) -> int:
     reserved = top(connection.root()).setdefault("reserved OIDs", Reserved())
     first: int = max(u64(storage.new_oid()) + _MARGIN, reserved.end)
     reserved.end = first + count + 1
-    # Storages allocate OIDs above the highest one that has a record.
+    # Storages allocate only OIDs above the highest stored one, which is now that of this record.
     store_records(storage, [NewRecord(p64(first + count), pickled(Persistent()))])
     return first
 
@@ -243,7 +244,7 @@ def _record_in(source: Any, oid: bytes) -> bytes | None:
 
 
 def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[NewRecord]:
-    """Yield the current records of all but the *used* objects, under OIDs from *start* on."""
+    """Yield the current records of the objects that are not *used*, with OIDs from *start* on."""
     following: bytes | None = None
     number = start
     while True:

@@ -1,4 +1,4 @@
-"""The addresses of servers, and whether a server accepts connections there."""
+"""The addresses of servers, and whether the servers accept connections."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Requirement:
     addresses: tuple[Address, ...]
     """Alternative addresses: the server is running if one of them accepts connections."""
     missing_message: str
-    """The message if the server is not running, with a way to start it."""
+    """The message to show if the server is not running; it says how to start the server."""
     storage: str = ""
     """The name by which the server knows the storage; empty if the server uses no names."""
 
     def obstacle(self) -> str | None:
-        """Return why the server keeps the storage from being opened, or ``None``."""
+        """Return a message if the storage cannot be opened because of the server, or ``None``."""
         return None if any(map(accepts, self.addresses)) else self.missing_message
 
 
 def is_here(address: Address) -> bool:
-    """Return whether an address evidently belongs to this host."""
+    """Return whether an address is a socket's path, a loopback address or this host's name."""
     if isinstance(address, str):
         return True
     host = address[0] or "localhost"

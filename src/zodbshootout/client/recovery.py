@@ -28,21 +28,21 @@ class Recovered(NamedTuple):
     lost: int
     """The number of acknowledged commits that no longer exist."""
     ends: list[float]
-    """The ends of the first :data:`HUNDRED` iterations that ended after the server was gone."""
+    """The times at which iterations ended after the server was gone; at most :data:`HUNDRED`."""
     connected: Mapping[Socket, float]
-    """The instant at which the client first saw each connection of its process."""
+    """For each connection of its process, the time at which the client first saw it."""
 
 
 class Recovery:
     """Runs a benchmark's iterations, and repeats those that fail."""
 
     def __init__(self, benchmark: Benchmark, supply: Callable[[], int]) -> None:
-        """Run iterations of *benchmark*; *supply* returns how many the stretch is prepared for."""
+        """Run iterations of *benchmark*; *supply* returns for how many of them it is prepared."""
         self._benchmark = benchmark
         self._supply = supply
         self._log = benchmark.client.commit_log = CommitLog()
         self.since = 0
-        """The number of iterations before the stretch's latest failure; they are not checked."""
+        """The number of iterations before the stretch's latest failure; nothing checks these."""
         self.done = 0
         """The number of iterations in the stretch so far."""
         self._failed = 0
@@ -101,7 +101,7 @@ class Recovery:
         self.since = self.done
 
     def _prepare_alone(self) -> None:
-        """Prepare the benchmark, and do not wait for other clients: they may not have failed."""
+        """Prepare the benchmark without waiting for clients that have not failed."""
         client = self._benchmark.client
         others, client.neighbours = client.neighbours, Neighbours(1, client.index)
         try:

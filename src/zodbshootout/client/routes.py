@@ -13,7 +13,7 @@ from zodbshootout.client.reachability import Address, host_and_port
 
 
 class Route(Protocol):
-    """A function that returns the address to connect to instead of a server's own."""
+    """A function that replaces the address of a server."""
 
     def __call__(self, address: Address, *, is_cache: bool = False) -> Address:
         """Return the address to use instead of *address*; *is_cache* is true for cache servers."""
@@ -72,7 +72,7 @@ def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_quer
     if routed == named:
         return ""
     host, port = (",".join(part) for part in zip(*routed))
-    # The certificate to verify still contains the server's own name.
+    # With hostaddr, host remains the name that libpq looks for in the server's certificate.
     is_named = "hostaddr" in settings or settings.get("sslmode") == _VERIFIES_NAMES
     key = "hostaddr" if is_named else "host"
     if is_url:

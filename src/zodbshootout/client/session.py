@@ -1,4 +1,4 @@
-"""A client's session, which carries out the orders of a crew in a process, thread or greenlet."""
+"""A client's session: in a process, thread or greenlet, it carries out the orders of a crew."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from zodbshootout.model.storage_facts import DiskSize
 from zodbshootout.model.usage import Period
 
 POLL_INTERVAL = 0.0005
-"""Seconds between polls for an order during uncounted iterations; a poll is a gap in the load."""
+"""Seconds between checks for orders during uncounted iterations; a check interrupts the load."""
 MAX_NOTED = 2**17
-"""How many ends of uncounted iterations to keep; if there are more, half of them are dropped."""
+"""How many end times of uncounted iterations to keep; of more, every other one is dropped."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -63,7 +63,7 @@ class Session:
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
-        """A counter of the stretches of a value, from 0."""
+        """A counter of stretches; an order that numbers the first iteration resets it to 0."""
         self._lead = self._supply = 0
         self._behind = 0.0
         """Seconds from when the latest iteration was due until it ended."""
@@ -155,8 +155,8 @@ class Session:
     def _go_on(self, stretch: StretchTimer) -> None:
         """Keep the load up while other clients still have counted iterations to do.
 
-        If clients can block each other, no client does more uncounted than counted iterations, or
-        it could keep the others from finishing.
+        If clients can block each other, a client does at most as many uncounted iterations as
+        counted ones; more might keep the other clients from finishing.
         """
         if not self._goes_on:
             return
@@ -189,13 +189,13 @@ class Session:
         return self._recovery.recovered(gone)
 
     def peers(self) -> frozenset[Peer]:
-        """Return the other ends of the connections of this process."""
+        """Return the peers of all connections of this process."""
         return peers()
 
     def memory(self) -> int:
         """Collect garbage, and return the bytes of memory that the process uses now.
 
-        There may be much garbage, because the collector skips objects during a stretch.
+        There may be much garbage: during a stretch, the collector skips all objects made before it.
         """
         gc.collect()
         return memory_now()
@@ -206,7 +206,7 @@ class Session:
         return self._benchmark.account()
 
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check the work of all clients, given their accounts."""
+        """Check the work of all clients; *accounts* are the results of their :meth:`verify`."""
         self._benchmark.audit(accounts)
 
     def leave(self) -> None:
@@ -256,7 +256,7 @@ class StretchTimer:
         self._start = began if alone else instant + self._late
 
     def run_counted(self) -> None:
-        """Do the counted iterations, with no pauses but the benchmark's own."""
+        """Do the counted iterations, interrupted only by pauses of the benchmark itself."""
         between = self._benchmark.between
         whole, last = divmod(self._iterations, self.batch)
         if between is not None:
@@ -365,7 +365,7 @@ class StretchTimer:
         )
 
     def _latencies(self) -> Latencies:
-        # A generator yields the durations: a list would take more memory than the times.
+        # Record the durations one by one: a list of them would take much memory.
         latencies = Latencies()
         durations = self._durations()
         whole, last = divmod(self._iterations, self.batch)
@@ -397,9 +397,9 @@ class StretchTimer:
 class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
-    An iteration begins when it is due or, if that is later, when the previous one has ended.  An
-    iteration's latency counts from the instant at which it was due or, if that is later, from the
-    end of its wait for another client.
+    An iteration begins when it is due or, if that is later, when the previous one has ended.  The
+    latency of an iteration counts from when it was due or when its wait for another client ended,
+    whichever is later.
     """
 
     def __init__(
@@ -409,7 +409,7 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds by which the previous stretch ended late and this schedule begins early."""
+        """Seconds by which the last stretch ended late; this schedule begins that much earlier."""
         self._schedule = schedule
         self.run = benchmark.run
         """A function that does an iteration."""
@@ -450,7 +450,7 @@ class PacedStretchTimer(StretchTimer):
 
     def wait_until_due(self) -> bool:
         instant, now = self._next_instant(), self._clock.now
-        # Shorter waits would let hundreds of threads use up a processor for polls.
+        # With shorter waits, the polls of hundreds of threads would use up a processor.
         interval = POLL_INTERVAL * self._benchmark.client.parameters.crew.size
         self._clock.wait_until(min(instant, now() + interval))
         return now() >= instant

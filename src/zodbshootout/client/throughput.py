@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""The maximum number of points of progress that a client keeps if it is the only one."""
+"""The maximum number of points (times, with the iterations done by then) of a single client."""
 MIN_POINTS = 32
 
 
@@ -43,12 +43,12 @@ class Progress:
         return done + int((time - before) / (after - before) * (self.done[index] - done))
 
     def end(self, iterations: int) -> float:
-        """Return the time at which *iterations* were done."""
+        """Return the time at which the client had done this number of *iterations*."""
         return self.times[bisect_left(self.done, iterations)]
 
 
 def kept_indices(counted: int, total: int, clients: int) -> list[int]:
-    """Return which of its *total* points a client keeps, by index, if there are *clients* clients.
+    """Return the indices of the points that a client keeps out of *total*; see :func:`most_points`.
 
     The first *counted* points are the ends of counted iterations.  The last counted point and the
     very last point are always kept.  So are the first two points, because all clients end their
@@ -62,8 +62,8 @@ class Total:
     """The sum of the iterations of several clients.
 
     Iterations count when their batch ends.  In a gap of dropped points, the number is interpolated,
-    minus half a batch: at a random time, half a batch has been done on average but does not count
-    yet.
+    and half a batch is subtracted: on average, half of the current batch is done, but does not
+    count yet.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
@@ -104,7 +104,7 @@ class Total:
         if index < 0:
             return 0.0
         done = self._values[index] + self._slopes[index] * (time - self._times[index])
-        # At a point itself, the number is exact.
+        # Subtract nothing at the ends of a gap, whose numbers are exact.
         within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
         return done - self._half_batch * within
 
@@ -131,13 +131,13 @@ def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
     thing at a time and the clients wait for each other, this quotient is the storage's throughput,
     however unfair the storage is to some clients.  If they do not wait for each other,
-    the quotient is right, too: a span counts some of the others' iterations that began before it,
-    and omits about as many that end after it.
+    the quotient is right, too: a span includes some iterations of other clients that began before
+    the span, but leaves out about as many that end after it.
 
     Spans exclude first iterations, which would distort the throughput: all clients begin at once,
     and the first to be served do not wait.  If each client does only one iteration, the throughput
     is the number of all iterations, divided by the time until the slowest client ends.  The clients
-    could achieve more, because the faster ones wait.
+    could achieve more: the faster ones are idle until the slowest one ends.
     """
     start = min(client.start for client in clients)
     ends = [client.end(counted) for client in clients]

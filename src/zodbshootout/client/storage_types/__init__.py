@@ -1,7 +1,7 @@
 """The types of storages: facts about a ZConfig section, and operations on an open storage.
 
-A contender is a stack of storages, such as a wrapper around another storage.  A storage without
-its own :class:`StorageType` can be measured, but its caches can be emptied only by closing it.
+A wrapper and the storages that it wraps form a stack.  A storage without its own
+:class:`StorageType` can be measured, but its caches can be emptied only by closing it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BlobRevision = tuple[bytes, bytes]
 
 
 SERVER, DATABASE, CACHE = "SERVER", "DATABASE", "CACHE"
-"""Placeholders in values of a :class:`PrivateSection`: a server, its database, a client's cache."""
+"""Placeholders in a :class:`PrivateSection` for the names of a server, a database and a cache."""
 
 
 MEMCACHED = "private_memcached"
@@ -58,14 +58,14 @@ PRIVATE_DSN = (
 
 @dataclass(frozen=True)
 class PrivateSection:
-    """How ``--private`` changes sections so that they open new data and otherwise stay the same.
+    """A rule by which ``--private`` changes sections: they open new data and keep other settings.
 
-    Keys are spelled as in the file.  ``--private`` refuses a section if the value of a key that is
-    not listed here contains a slash, because the value may be the path of the original data.
+    Keys are spelled as in the configuration.  If the value of a key that is not listed here
+    contains a slash, it may be the path of the original data: ``--private`` refuses the section.
     """
 
     types: tuple[str, ...]
-    """The types of the sections."""
+    """The types of the sections to which the rule applies."""
     paths: tuple[str, ...] = ()
     """The keys of files and directories, whose paths are replaced by paths below ``$scratch``."""
     left_out: tuple[str, ...] = ()
@@ -73,13 +73,13 @@ class PrivateSection:
     values: Mapping[str, str] = field(default_factory=dict)
     """The values to set, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By key, the values to set in addition if the section has that key."""
+    """Values to set only if the section has a certain key, by that key."""
     server: str = ""
     """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
     """The keys that name the original server and, if :attr:`database` is empty, its database."""
     database: str = ""
-    """The key with the database's name, if not in :attr:`location`; the default name is ``1``."""
+    """The key with the database's name (by default ``1``); empty if :attr:`location` has it."""
     dsn: str = ""
     """The key with a PostgreSQL DSN, in which ``--private`` keeps settings such as timeouts."""
     becomes: str = ""
@@ -98,7 +98,7 @@ class StorageType:
     wraps: ClassVar[tuple[str, ...]] = ("base",)
     """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether a wrapper has one inner storage, which does whatever the wrapper does not do."""
+    """Whether this type wraps one storage, and leaves to it all that the wrapper does not do."""
     of_connection: ClassVar[bool] = False
     """Whether each connection has its own storage of this type, with its own cache.
 
@@ -108,17 +108,17 @@ class StorageType:
     sharing: ClassVar[Sharing] = Sharing.CONCURRENT
     """How many DBs can share the data; the narrowest sharing in a stack applies to the stack."""
     durability: ClassVar[Durability] = Durability.UNKNOWN
-    """The durability of all storages of the type, unless they are wrappers; see :meth:`promise`."""
+    """The durability of a commit; a wrapper has that of its inner storages, see :meth:`promise`."""
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    A storage with its own MVCC may say ``False``, because each connection has an object of its own.
-    A storage without MVCC that says ``False`` also needs a limit with ``sharers=2``.
+    ``False`` suffices for a type with its own MVCC: each connection has its own storage object.
+    Any other type with ``False`` must also return a limit with ``sharers=2`` from :meth:`limits`.
     """
     copies_blobs: ClassVar[bool] = True
     """Whether ``copyTransactionsFrom`` copies the files of blobs."""
     zap_obstacle: ClassVar[str | None] = None
-    """The reason why the data cannot be destroyed."""
+    """The reason why the data cannot be destroyed, or ``None`` if it can be."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
     """The rules by which ``--private`` changes sections; it refuses sections without a rule."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
@@ -127,7 +127,7 @@ class StorageType:
     distributions: ClassVar[tuple[str, ...]] = ()
     """PyPI names of the packages whose versions are recorded."""
 
-    # Class methods read the section, for facts that are needed before it is opened.
+    # Class methods get a section: they are called before the storage is open.
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
@@ -144,7 +144,7 @@ class StorageType:
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
-        """Return the first words of a wrong line that ZConfig accepts, and an error message.
+        """Find a mistake that ZConfig accepts; return how its line begins, and an error message.
 
         The run ends with this message before it starts anything.
         """
@@ -152,17 +152,17 @@ class StorageType:
 
     @classmethod
     def installation(cls, section: Any) -> str | None:  # noqa: ARG003
-        """Return a message that names the package to install if a driver is missing."""
+        """Return the message to show if a driver is missing; it names the package to install."""
         return None
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        """Return what to write instead of the section if its storage fails in known ways."""
+        """Return advice for known failures of the storage: what to write instead of the section."""
         return ()
 
     @classmethod
     def settle(cls, section: Any) -> None:
-        """Set what *section* leaves to chance, right before it is opened.
+        """Choose what *section* leaves open, such as a driver, right before its storage is opened.
 
         :raises Unsupported: if the section cannot be opened in this process
         """
@@ -172,13 +172,13 @@ class StorageType:
         """Replace each address of a server in *section* by what *route* returns for it.
 
         For example, ``section.config.server = route(section.config.server)``.  An address is a pair
-        of host and port, or the path of a socket.  The replacement lets ``--rtt`` simulate a
-        distance, and lets the run count round trips unless the storage also connects to other
-        addresses.  For a cache server such as memcached, call ``route(address, is_cache=True)``:
-        the run counts its traffic separately.
+        of host and port, or the path of a socket.  Thus ``--rtt`` can simulate a distance.
+        The run can also count round trips if the storage connects to no other addresses.  For a
+        cache server such as memcached, call ``route(address, is_cache=True)``: the run counts its
+        traffic separately.
         """
 
-    # Methods of the open storage; ZODB's interfaces lack them.
+    # The following methods work on the open storage; ZODB's interfaces have no such methods.
 
     def __init__(self, storage: Any) -> None:
         self.storage = storage
@@ -221,13 +221,13 @@ class StorageType:
         return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
 
     def limits(self) -> Sequence[Limit]:
-        """Return which crews cannot use the storage, besides those ruled out by :attr:`sharing`."""
+        """Return restrictions on the clients of the storage, in addition to :attr:`sharing`."""
         return ()
 
     def persistent_cache(self) -> str:
         """Return the setting that makes the cache outlive the process, or ``""``.
 
-        If the setting does not take effect at once, a colon, a space and the reason follow.
+        If it takes effect only later, its name is followed by a colon, a space and the reason.
         """
         return ""
 
@@ -259,7 +259,7 @@ class StorageType:
         return ()
 
     def existing(self, oids: Sequence[bytes]) -> int | None:
-        """Return how many of these objects exist, or ``None`` if only loading them shows it."""
+        """Return how many of these objects exist; ``None`` if they would have to be loaded."""
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner
@@ -298,7 +298,7 @@ class StorageType:
         return functools.reduce(operator.add, sizes) if sizes else DiskSize()
 
     def keeps_blobs(self) -> bool:
-        """Return ``False`` if the storage cannot keep blobs as configured, but claims to."""
+        """Return ``False`` if the storage claims to keep blobs, but cannot do so as configured."""
         return True
 
     def undoes(self) -> bool:
@@ -349,14 +349,14 @@ class StorageType:
         """
 
     def retry_flaw(self) -> str | None:
-        """Return the bug because of which a refused transaction cannot be retried, or ``None``.
+        """Return the bug that rules out retries of refused transactions, or ``None``.
 
         A bug rules out ``readCurrent_conflicts``.
         """
         return None
 
     def resolution_flaw(self) -> str | None:
-        """Return the bug because of which resolved conflicts corrupt the data, or ``None``.
+        """Return the bug by which resolved conflicts corrupt the data, or ``None``.
 
         A bug rules out ``conflicts`` and ``conflicts_map``.
         """
@@ -431,14 +431,14 @@ def nested_sections(section: Any) -> Iterator[Any]:
 
 
 def promise_of(section: Any) -> Promise:
-    """Return the durability of a commit, as far as the types of a section's storages show it."""
+    """Return the durability of a commit, judging only by the types of a section's storages."""
     kind = type_of_section(section)
     keeping = () if kind is StorageType else kind.keeping_sections(section)
     return weakest(map(promise_of, keeping)) if keeping else (kind.durability, "")
 
 
 def settle(section: Any) -> None:
-    """Set what *section* and its inner sections leave to chance, right before they are opened."""
+    """Call :meth:`StorageType.settle` for *section* and its inner sections."""
     for inner in nested_sections(section):
         type_of_section(inner).settle(inner)
 

@@ -101,7 +101,7 @@ class PGJsonbStorageType(StorageType):
     def empty_caches(self) -> None:
         warmer = self.storage._warmer
         if warmer is not None:
-            # Keep a thread that waits to fill the cache from doing so.
+            # A thread may be waiting to fill the cache; let it fill nothing.
             warmer._target_count = 0
         self.storage.clear_caches()
 
@@ -150,7 +150,7 @@ class PGJsonbStorageType(StorageType):
         return {**super().versions(), **server}
 
     def _answers(self, *queries: str) -> list[str] | None:
-        """Return the one-value answers to queries, or ``None`` if any query fails."""
+        """Return one value for each query, or ``None`` if any query fails."""
         try:
             with self._connected() as connection:
                 return [str(_answer(connection, query)) for query in queries]

@@ -77,8 +77,8 @@ _TWO_DRIVERS = {
     "sqlite": "sqlite3",
     "mysql": "MySQLdb",
 }
-"""By the class of an adapter's section or the scheme of a URI, a module for which RelStorage has
-two equally ranked drivers: one with the module's name and one for gevent."""
+"""The modules for which RelStorage has two drivers of equal rank: one with the module's name, and
+one for gevent.  The keys are classes of adapters' sections, and schemes of URIs."""
 _LEAKY = frozenset({"4.3.0"})
 """Versions of RelStorage that, on SQLite, commit what a refused transaction has stored.
 
@@ -90,13 +90,13 @@ _OUR_SECTION = Advice(
     r"|invalid literal for int\(\).*\+maria)",  # a version that RelStorage cannot read
     "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>",
 )
-"""Errors with which RelStorage 4.3 fails on MariaDB, and on MySQL from 9.0 on."""
+"""The advice for errors of RelStorage 4.3 on MariaDB, and on MySQL 9.0 or later."""
 _PACKET = Advice(
     r"Error: \(?(1153|2006|2013|2020)\b",
     "records have to be smaller than the server's max_allowed_packet; set it for a private server "
     "in <settings>, for example 'max_allowed_packet 64M'",
 )
-"""MySQL's errors for too large packets; some errors also occur when a server has ended."""
+"""The advice for too large packets; some of the errors also occur if a MySQL server has ended."""
 
 
 _PRIVATE = (
@@ -337,7 +337,7 @@ class RelStorageType(StorageType):
 
 
 def _adapter_class(section: Any) -> str:
-    """Return the name of RelStorage's class of which an adapter's section is an instance."""
+    """Return the name of the class of RelStorage from which an adapter's section derives."""
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 

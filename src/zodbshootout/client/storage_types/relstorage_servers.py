@@ -50,8 +50,8 @@ _SIZE_QUERIES = {
         "log": "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'",
     },
 }
-"""By product, the queries for the bytes of a database, of its blobs and of all that was written to
-the server's log."""
+"""By product, queries for sizes in bytes: of the database, of its blobs, and of all writes to the
+server's log."""
 VACUUM = "VACUUM (ANALYZE)"
 """The statement that vacuums a database of PostgreSQL."""
 _MYSQL_TABLES = (
@@ -73,8 +73,8 @@ def kind_of(adapter: Any) -> str | None:
 def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Before RelStorage 3, adapters have no attribute for the driver, but PostgreSQL's connection
-    manager has a bound method of the driver.
+    Before RelStorage 3, adapters have no attribute for the driver.  PostgreSQL's connection manager
+    has a method that is bound to the driver.
     """
     open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
@@ -211,11 +211,11 @@ _SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = 
         _mysql,
     ),
 }
-"""By product, queries that tell whether commits are synced, and a function of their answers."""
+"""By product, queries on whether commits are synced, and a function that judges the answers."""
 
 
 def _answers(adapter: Any, *queries: str) -> list[str] | None:
-    """Return the one-value answers to queries, or ``None`` if any query fails."""
+    """Return one value for each query, or ``None`` if any query fails."""
 
     def execute(_: Any, cursor: Any) -> list[str]:
         return [_answer(cursor, query) for query in queries]
@@ -244,7 +244,7 @@ def reroute_mysql(settings: Any, route: Route) -> None:
     in_file = settings.read_default_file or settings.read_default_group
     if in_file and not settings.host:
         return  # the client library's file may name a host
-    # For the client library, localhost means the default socket.
+    # If route returns localhost again, the client library still uses the default socket.
     routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
     assert isinstance(routed, tuple)
     settings.host, settings.port = routed

@@ -33,7 +33,7 @@ from zodbshootout.model.storage_facts import (
 )
 
 BEHIND_SERVER: Promise = (Durability.UNKNOWN, "behind a ZEO server")
-"""The promise of a ClientStorage, to which a server does not reveal the storage behind it."""
+"""The promise of a ClientStorage: a server does not tell clients which storage is behind it."""
 _PRIVATE = (
     PrivateSection(
         ("zeoclient", "clientstorage"),
@@ -111,7 +111,7 @@ class ClientStorageType(StorageType):
     def reroute(cls, section: Any, route: Route) -> None:
         encryption = getattr(section.config, "ssl", None)
         if encryption and not encryption[1]:
-            # Verifying the certificate still needs the server's own name.
+            # The server's certificate contains its own host, not the one that route returns.
             addresses = (server.address for server in section.config.server)
             hosts = (address[0] for address in addresses if isinstance(address, tuple))
             section.config.ssl = encryption[0], next(hosts, None)
@@ -169,16 +169,16 @@ class ClientStorageType(StorageType):
         return bool(self.storage.blob_dir)
 
     def cache_use(self) -> CacheUse:
-        # ZEO counts an access only if the record existed.
+        # ZEO counts only hits: accesses to records that the cache contains.
         return CacheUse(hits=self.storage._cache.getStats()[4], misses=None)
 
 
 @dataclass(frozen=True)
 class _ServerOfStorage(Requirement):
-    """A ZEO server that must accept the client: a refused client keeps trying until a timeout."""
+    """A ZEO server that has to accept the client; a refused client would retry until a timeout."""
 
     reads_only: bool = False
-    """Whether the client only reads."""
+    """Whether a read-only server suffices for the client."""
     encrypted: bool = False
 
     def obstacle(self) -> str | None:

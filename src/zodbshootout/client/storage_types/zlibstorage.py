@@ -15,7 +15,7 @@ class ZlibStorageType(StorageType):
 
 
 class ServerZlibStorageType(ZlibStorageType):
-    """zc.zlibstorage for a ZEO server, which leaves it to clients to compress and decompress."""
+    """zc.zlibstorage for a ZEO server, whose clients compress and decompress the records."""
 
     storage_class = "zc.zlibstorage.ServerZlibStorage"
     section_classes = ("zc.zlibstorage.ZConfigServer",)

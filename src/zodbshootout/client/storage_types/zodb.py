@@ -159,7 +159,7 @@ class BlobStorageType(StorageType):
         return replace(size, blobs=size_of_blobs(self.storage.fshelper.base_dir)) if blobs else size
 
     def keeps_blobs(self) -> bool:
-        # A BlobStorage uses the transaction ID of the storage that it wraps.
+        # A BlobStorage reads the attribute _tid of the storage that it wraps.
         return hasattr(self.storage, "_tid")
 
     def pack_flaw(self) -> str | None:

@@ -24,7 +24,7 @@ not_helpers: set[int] = set()
 
 
 def memory_now() -> int:
-    """Return the bytes of memory that this process uses, or their peak if only that is known."""
+    """Return the bytes of memory that this process uses; without ``/proc``, the maximum so far."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - a Path is slower
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -35,7 +35,7 @@ def memory_now() -> int:
 def usage_now(helpers: float | None = None) -> Usage:
     """Return what this process has used so far.
 
-    Pass a recent result of :func:`helpers_now` as *helpers* if calling it here takes too long.
+    Pass a recent result of :func:`helpers_now` as *helpers* if calling the function takes too long.
     """
     own = resource.getrusage(resource.RUSAGE_SELF)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -51,8 +51,7 @@ def usage_now(helpers: float | None = None) -> Usage:
 def helpers_now() -> float:
     """Return the seconds of processor time of all processes that this process started.
 
-    Processes in :data:`not_helpers` are left out while they run; so is any running process on
-    systems other than Linux.
+    A process that still runs counts on Linux only, and only if it is not in :data:`not_helpers`.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
@@ -86,7 +85,7 @@ _running = _Running()
 
 
 def children(parent: int) -> Iterator[int]:
-    """Yield the IDs of the processes that *parent* started; on Linux only."""
+    """Yield the IDs of the processes that *parent* started; on systems other than Linux, none."""
     # Looking at every process of the machine, as psutil does, takes as long as a short measurement.
     with suppress(OSError):  # the parent has ended
         for thread in Path(f"/proc/{parent}/task").iterdir():
@@ -102,7 +101,7 @@ def cpu_of(process: int) -> float:
     """Return the seconds of processor time of a process and of its ended children, on Linux."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        # The file has ticks, but this clock has nanoseconds; see clock_getcpuclockid(3).
+        # The file counts time in ticks, this clock in nanoseconds; see clock_getcpuclockid(3).
         own = time.clock_gettime((~process << 3) | 2)
     except OSError:  # the process has ended
         return 0.0

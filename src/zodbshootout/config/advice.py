@@ -76,9 +76,9 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
     "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""For each known package of ``%import``, its name on PyPI, and section types that files often use
-without the import.  For another package no name is suggested: the user may have misspelt it, and
-somebody may have uploaded something under the misspelt name."""
+"""Packages for ``%import``, each with its name on PyPI, followed by section types that files often
+use without the import.  For another package no name is suggested: the user may have misspelt it,
+and somebody may have uploaded something under the misspelt name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -126,13 +126,13 @@ def _line_at(place: Position, source: Source) -> str:
 def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
     """Return the place of an error; the line number is 0 if it is unknown."""
     url = getattr(error, "url", None) or source.path
-    # ZConfig's own loader, which reads files that URIs name, reports URLs.
+    # If a URI names a file, ZConfig's own loader reads the file, and errors have its URL.
     path = path_of(url) if isinstance(url, str) else url
     return Position(path, max(0, getattr(error, "lineno", None) or 0))
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
-    """Return the key and the value in a line, or ""; a definition's key is ``%define NAME``."""
+    """Return a line's key, or ``%define NAME``, and its value; both are "" if there is no key."""
     words = line.split(None, 2)
     if not words or words[0].startswith("<"):
         return "", ""

@@ -1,7 +1,7 @@
 """Read the contenders, servers and environments of a configuration file.
 
 The run defines names that the file can use.  ``$scratch`` is a directory that is removed when the
-run ends.  Several names belong to each server, one of them for the server's address.
+run ends.  For each server there are several names, such as one for its address.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ class Configuration:
     """The sections of a file."""
 
     contenders: Sequence[tuple[Section, Any]]
-    """Each contender's section and the object that ZConfig made of it, in file order; instead of
-    the object, ``None`` if another Python should read the section."""
+    """Each contender's section, in file order, with the object that ZConfig made of the section, or
+    with ``None`` if another Python should read the section."""
     servers: Sequence[ServerSection]
     environments: Mapping[str, Environment]
     names: Mapping[str, str]
     """The names that the run defines."""
     texts: Mapping[Any, Section]
-    """The text of each section, by the section's matcher."""
+    """The file's sections, by ZConfig's matchers; see :meth:`text_of`."""
     mask: Mask
     """A function that hides the file's secrets in a text."""
 
@@ -102,7 +102,9 @@ class Configuration:
 
 
 def parse(source: Source, names: Mapping[str, str]) -> Configuration:
-    """Return the sections of a configuration, whose values may refer to *names*; open no storage.
+    """Return the sections of a configuration, but open no storage.
+
+    Values may refer to *names*.
 
     :raises UserError: if the configuration is wrong; the message names the line
     """
@@ -144,11 +146,11 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
     """A loader that passes a tree to ZConfig, which checks it and makes objects of its sections."""
 
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
-        """Define the run's *names*; if *of_zope*, skip what only Zope knows."""
+        """Define the run's *names*; if the file is *of_zope*, skip what only Zope knows."""
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
-        """The sections by their matchers, which ZConfig's objects know."""
+        """The sections by ZConfig's matchers; an object that ZConfig makes knows its matcher."""
         self.outermost: list[tuple[Section, Any]] = []
         """Each outermost section with its matcher, or with ``None`` if another Python reads it."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
@@ -177,7 +179,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
                 self._read_outermost(root, item)
             elif not (self.of_zope and isinstance(item, Key) and _WORD.fullmatch(item.name)):
                 self._feed(root, item)
-        # Another Python may have the package, or only skipped sections may need it.
+        # A failed import may be for another Python, or for sections that are skipped.
         elsewhere = any(section.environment for section, _ in self.outermost)
         if self.failed_imports and not (self.of_zope or elsewhere):
             raise self.failed_imports[0]
@@ -301,7 +303,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """If a ZConfig error lacks a place, set that of the section at fault, or else *place*."""
+        """Add a missing place to a ZConfig error: that of the wrong section, or else *place*."""
         try:
             yield
         except ZConfig.ConfigurationError as error:

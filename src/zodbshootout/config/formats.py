@@ -29,7 +29,7 @@ _FORMATS: Mapping[str, str] = {
         "this is YAML; use the ZConfig file generated from it, such as etc/zope.conf"
     ),
 }
-"""Descriptions of formats, with advice; each key is a pattern of what follows initial comments."""
+"""Messages about other formats; each key is a pattern for the text after initial comments."""
 _INI = re.compile(r"\[[^\]\n]+\]\s*\n")
 _COMMENTS = re.compile(r"(?:\s*(?:[#;].*)?\n)*\s*")
 _ZCONFIG_LINE = re.compile(r"\s*($|#|%|</?[\w.-]|\w[\w.-]*(\s|$))")

@@ -32,7 +32,7 @@ _URL = re.compile(r"[\w.+-]+://")
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
 """A URL of a file or a checkout, with or without the name of its package."""
 _VERSION = re.compile(r"\d+(\.|$)")
-"""The beginning of a version, which ``packaging`` takes for the name of a package."""
+"""The beginning of a version; ``packaging`` mistakes a version for a package's name."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Environment:
     keeps_installed: bool = False
     """Whether the environment also has the packages of the command's own Python."""
     one_of_several: bool = False
-    """Whether a word of ``--against`` stands for this environment and others, such as releases."""
+    """Whether one word of ``--against`` stands for several environments, of which this is one."""
 
     @property
     def description(self) -> str:
@@ -64,7 +64,7 @@ class Environment:
 
     @property
     def if_absent(self) -> State:
-        """The state of a contender if the environment cannot be made, or cannot open the contender.
+        """The state of a contender if making the environment or opening the contender in it fails.
 
         If one of several releases or commits does not work here, this is not a failure.
         """
@@ -104,8 +104,8 @@ def environments_of_words(
 ) -> list[Environment]:
     """Return the environments for the words of ``--against``, each with a unique name.
 
-    A word stands for the environments that *several* returns.  If there are none, the word is a
-    Python, a list of requirements, or the path of something that uv installs.
+    For each word, *several* returns the environments that the word stands for.  If there are none,
+    the word is a Python, a list of requirements, or the path of something that uv installs.
 
     :raises UserError: if a word is none of these, or names the same environment as another word
     """
@@ -133,7 +133,7 @@ def _packages_of(environment: Environment) -> tuple[object, ...]:
 
 
 def _normalized(text: str) -> Requirement | str:
-    """Return a form that is equal for equivalent requirements; leave a path as it is."""
+    """Return an object that is equal for equivalent requirements; return a path unchanged."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement:
@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word, each as long as possible: one may contain spaces."""
+    """Yield the requirements in a word, each as long as possible: a requirement may have spaces."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):

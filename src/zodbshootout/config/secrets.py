@@ -24,7 +24,7 @@ SECRET_KEY = re.compile(
     r"|(api|access|account|customer|encryption|master|private|signing)[-_]?key",
     re.IGNORECASE,
 )
-"""A pattern in the names of settings and environment variables whose values are secret."""
+"""A pattern; if the name of a setting or of a variable contains a match, the value is secret."""
 
 _CONNINFO = re.compile(
     r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))",
@@ -41,7 +41,7 @@ _NO_SECRETS = {"PWD", "OLDPWD"}
 _SWITCHES = frozenset({"true", "false", "yes", "no", "on", "off", "none", "null"})
 _SMALL_NUMBER = re.compile(r"\d{1,6}")
 _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
-"""Prefixes of database clients' environment variables, in which even a short password counts."""
+"""Prefixes of database clients' environment variables; even a short password in these is secret."""
 
 
 def of_configuration(
@@ -68,7 +68,7 @@ def of_configuration(
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a marked *value*, and the value of each reference in a secret."""
+    """Yield the secrets in a *value* with marks, and the marked parts of these secrets."""
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):
@@ -88,9 +88,9 @@ def _parts(secret: str) -> Iterator[str]:
 def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
     """Yield every possible password in a URI, and in URIs nested in it.
 
-    Some parsers end an unquoted password at certain characters.  The password up to such a
-    character is secret, and so is each piece between two of these characters, because an error
-    may quote a piece.  If *follow*, also yield the secrets in files that ``zconfig:`` URIs name.
+    Some parsers end an unquoted password at certain characters.  An error may quote only the part
+    before such a character, or a part between two of them; these parts are secret, too.  If
+    *follow*, also yield the secrets in files that ``zconfig:`` URIs name.
     """
     for start in _AUTHORITY.finditer(uri):
         yield from _of_authority(uri, start)
@@ -120,7 +120,7 @@ def of_argument(word: str) -> Iterator[str]:
 
 
 def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
-    """Yield every possible password between ``://``, which *start* matches, and the host."""
+    """Yield every possible password between the ``://`` that *start* matches and the host."""
     rest = uri[start.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
@@ -145,7 +145,7 @@ def of_dsn(dsn: str) -> Iterator[str]:
 
 
 def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    # The name of a variable is not secret: the user has to set the variable.
+    # A reference such as $(NAME) is not secret: messages tell the user to set the variable.
     if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
     if "://" in value or ":(" in value:

@@ -18,7 +18,7 @@ from zodbshootout.errors import UserError
 DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
 """The section types of databases, in ZODB's and in Zope's configurations."""
 MAX_SIZE = 2**20
-"""The maximum length of a configuration, so that a database of gigabytes is not read."""
+"""The maximum length of a configuration in characters; larger files are refused."""
 _BINARY = re.compile(r"FS\d\d|\0")
 """The beginning of a FileStorage, or of another binary file."""
 
@@ -87,7 +87,7 @@ def read_source(path: Path) -> Source:
         )
         raise UserError(f"no such file: {path}; {advice}") from None
     except UnicodeError:
-        # zodburi uses a path literally, without unquoting.
+        # Do not quote the path: zodburi does not unquote it.
         uri = f"file://{path.absolute()}"
         raise UserError(
             f"cannot read {path}: it is not UTF-8 text; if it is a FileStorage, write {uri}"

@@ -22,7 +22,7 @@ _MOST_PARENTS = 3
 
 
 def flaw_of_section(message: str, sections: Sequence[Section], schema: Any) -> str | None:
-    """Return the flaw of the innermost section, the last of *sections*, given ZConfig's *message*.
+    """Return the flaw that ZConfig's *message* reports in the last, innermost one of *sections*.
 
     Return ``None`` if the message is about a part of the section.
     """

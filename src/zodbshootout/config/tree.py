@@ -56,7 +56,7 @@ class Key(NamedTuple):
     written: str
     """The value as it is written in the file."""
     resolved: str
-    """The value after each reference to a definition was replaced by the definition's marked value.
+    """The value after references to definitions were replaced by the defined values, with marks.
 
     References to names of the run and to environment variables remain.
     """
@@ -90,9 +90,9 @@ class Section:
     items: list[Item] = field(default_factory=list)
     """The keys, inner sections and imports in the section, in file order."""
     end: list[Position] = field(default_factory=list)
-    """The place of the section's end, if there is an end."""
+    """A list with the place of the section's end; empty if the section has no end."""
     imports: tuple[Import, ...] = ()
-    """The imports that the section needs, including all that are outside of it."""
+    """Imports that the section needs: all those outside of it, and perhaps some inside."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Section:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The run's names to which values in the section refer, perhaps through a definition."""
+        """The names of the run that the section's values use, directly or through definitions."""
         values = (key.value for section in self.walk() for key in section.keys)
         return frozenset(name for value in values for name in references(value))
 
@@ -170,7 +170,7 @@ class Section:
         return self._whole()[number - 1].place
 
     def mistake(self, flaw: str, wrong: str = "") -> UserError:
-        """Return an error with the place of the first line that begins with the words *wrong*.
+        """Return an error about a *flaw*, placed at the first line that begins with *wrong*.
 
         If there is no such line, the place is the section's first line.
         """
@@ -214,7 +214,7 @@ class Tree:
         return next(self._paths(self.root, place), ())
 
     def _paths(self, section: Section, place: Position) -> Iterator[tuple[Section, ...]]:
-        """Yield the paths of sections that lead to a line, the longest path first."""
+        """Yield each chain of nested sections around a line, the longest chain first."""
         for inner in section.sections:
             yield from ((inner, *path) for path in self._paths(inner, place))
             own = {item.place for item in inner.items if isinstance(item, (Key, Import))}
@@ -250,7 +250,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         self.fixed = frozenset(definitions)
         """The names whose definitions in the file are ignored."""
         self._values: dict[str, str] = {}
-        """The marked values of the definitions, by name."""
+        """The value of each definition, with marks around it, by name."""
         self._open: list[str] = []
         """The URLs of the file being read and of the files that include it."""
         for name, value in definitions.items():

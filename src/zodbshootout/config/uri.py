@@ -173,7 +173,7 @@ def _reason(error: Exception, uri: str) -> str:
 
 
 def _check_place(uri: str) -> None:
-    """Refuse a URI that names no place for the data, or an impossible place."""
+    """Refuse a URI that does not name a place for the data, or names an impossible one."""
     scheme = scheme_of(uri)
     path = uri.partition("://")[2].partition("?")[0]
     if scheme == "file":
@@ -213,7 +213,7 @@ def _settings(**values: Any) -> SectionValue:
 
 
 def _stand_ins(uri: str) -> list[Any]:
-    """Return sections that show which servers must run and which driver must be installed."""
+    """Return sections that name the servers and the driver that the storage of a URI needs."""
     scheme = scheme_of(uri)
     if scheme == "demo":
         base, changes = (_described(part)[0] for part in _parts_of_demo(uri))

@@ -48,7 +48,7 @@ from zodbshootout.model.storage_facts import (
 from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
 _OF_SERVER = "server."
-"""The prefix of the settings of private servers."""
+"""The prefix of the names of settings that belong to private servers."""
 
 _SHARING_LIMITS = {
     Sharing.EXCLUSIVE: "only one DB at a time can open it",
@@ -75,13 +75,13 @@ class Contender:
     """The settings without secrets; names of the run, such as ``$scratch``, are not replaced."""
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
-    """By name, the private servers that the contender needs, directly or through another server."""
+    """The private servers, by name, that the contender needs directly or through another server."""
     served: tuple[ServedStorage, ...] = ()
-    """The storages in private ZEO servers that the contender uses."""
+    """The storages that the contender uses in private ZEO servers."""
     limits: tuple[Limit, ...] = ()
     """Limits on crews, in addition to those that the storage reports."""
     hosts_together: int = 1
-    """The largest number of a crew's hosts, which are Dask workers, on one machine."""
+    """The largest number of a crew's hosts on one machine; each host is a Dask worker."""
     requirements: tuple[Requirement, ...] = ()
     installation: str | None = None
     """How to install packages that the storage needs, such as a driver."""
@@ -89,7 +89,7 @@ class Contender:
     has_servers: bool = False
     """Whether the storage connects to servers; also true if only another Python can tell."""
     movable: bool = False
-    """Whether the storage connects to a server whose distance ``--rtt`` determines."""
+    """Whether the storage connects to a server for which ``--rtt`` sets the round-trip time."""
     section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment in which clients open the storage; ``None`` for the command's own Python."""
@@ -97,7 +97,7 @@ class Contender:
     """The environments in which private servers run, by the servers' names.  All other servers run
     in the command's own Python, or need no Python."""
     variant: str = ""
-    """The variant whose ``$scratch`` and servers are used, if there are several variants."""
+    """The title of the contender's variant; empty if there is only one variant."""
     variant_of: str = ""
     """The name of the original to compare this variant to; empty for the original itself."""
     definitions: Mapping[str, str] = field(default_factory=dict)
@@ -106,9 +106,9 @@ class Contender:
     """The text of the section and of the servers' sections, without secrets."""
 
     def at_distance(self, rtt: float, variant: str) -> Contender:
-        """Return the contender with an *rtt* in seconds to its servers, as part of *variant*.
+        """Return the contender in *variant*, with round trips of *rtt* seconds to its servers.
 
-        Servers whose sections have a key ``rtt`` keep their distance.
+        The *rtt* does not apply to servers whose sections have a key ``rtt``.
         """
         own = self.storage.distances
         distances = (*own, Distance(rtt)) if self.movable else own
@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender and its servers in *environment*, unless servers name another."""
+        """Return the contender in *environment*, with its servers unless they name their own."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -137,7 +137,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Replace the promise ``BEHIND_SERVER`` with that of the served storages, if they agree."""
+        """Return *promise*, or for ``BEHIND_SERVER`` the served storages' promise if they agree."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -204,7 +204,7 @@ class Contender:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The settings by which a user recognizes the database, or its URI."""
+        """The settings, or the URI, by which a user recognizes the database."""
         uri = self.settings.get("uri")
         if uri is not None and "storage.section" not in self.settings:
             file = _FILE_URI.match(uri)
@@ -219,13 +219,13 @@ class Contender:
             elif name in _FILES and not value.startswith("$"):
                 places.append(str(Path(value).absolute()))
             elif name in _PLACES:
-                # The host of a private server has several names, but each server has its own port.
+                # Recognize a private server by its port, because its host has several names.
                 server = by_port.get(value.rpartition(":")[2]) if name == "server" else None
                 places.append(f"{server or value}{self._own_name(value)}")
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """Return the variant's name to append to a place that contains a name of the run."""
+        """Return a suffix with the variant's name for a *value* that contains a name of the run."""
         return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
@@ -306,7 +306,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
 
 
 def _addresses(section: Any, storage: Storage) -> list[Address]:
-    """Return the addresses of servers in a URI or else in *section*, if it is not ``None``."""
+    """Return the addresses of servers in the storage's URI or, if there are none, in *section*."""
     of_uri = addresses(lambda route: in_uri(storage.uri, route))
     if of_uri or section is None:
         return list(of_uri)
@@ -318,7 +318,8 @@ def _distances(
 ) -> Iterator[Distance]:
     """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
 
-    The contender reaches all other servers through those.  If no address is known, yield all.
+    The contender reaches all other servers through *known* ones.  If no address is known, yield
+    the distances of all servers that have a key ``rtt``.
     """
     for server in servers:
         if server.rtt is not None:
@@ -366,7 +367,7 @@ def _server_environments(
 
 
 def _storage(text: Section, names: Mapping[str, str]) -> Storage:
-    """Return what a client needs to open the section, without the rest of the file."""
+    """Return what a client needs to open the storage without the rest of the file."""
     if text.type == "zodburi":
         uri = next(text.keys)
         return Storage(uri=str(substitute(uri.value, names)), sql=text.sql)
@@ -425,7 +426,7 @@ def _settings_of_parsed(
     kind = section.config.getSectionMatcher().type
     keys = configuration.text_of(section).keys
     written = grouped((_attribute(kind, key.name), key.value) for key in keys)
-    # If a URI has names of the run, its parts are skipped: they contain the names' values.
+    # Skip the parts of a URI that uses names of the run: the parts contain the names' values.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
@@ -460,7 +461,7 @@ def _attribute(section_type: Any, key: str) -> str:
 
 
 def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
-    """Return a value with ``$name`` for each name of the run; ``None`` if there is no name."""
+    """Return the text of a value that refers to names of the run, as ``$name``; else ``None``."""
     texts = written.get(attribute, ())
     text = texts[number] if number < len(texts) else ""
     return with_names(text) if references(text) else None
@@ -469,7 +470,7 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of a mapping, or "" and a *value* of another type, as texts."""
+    """Yield ``.name`` and text of each item of a mapping, or "" and text of another *value*."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return

@@ -19,12 +19,12 @@ from zodbshootout.model.specification import Parameters
 class Neighbours:
     """The clients that share a DB, with a barrier at which one of them acts for all.
 
-    A client that has a DB to itself is its own only neighbour.  Waiting for neighbours raises
+    A DB that is not shared has only one client.  Waiting for neighbours raises
     :class:`threading.BrokenBarrierError` if one of them has failed.
     """
 
     def __init__(self, size: int, first: int) -> None:
-        """Create a barrier for *size* clients; client *first* counts the use of the DB's cache."""
+        """Create a barrier for *size* clients; that with index *first* counts the cache's use."""
         self.first = first
         self._barrier = threading.Barrier(size, self._act)
         self._numbers: list[int] = []
@@ -36,7 +36,7 @@ class Neighbours:
         return self._result
 
     def total(self, number: int) -> int:
-        """Wait until all clients have called this; return the sum of their numbers."""
+        """Wait until all clients have called this; return the sum of all values of *number*."""
         self._numbers.append(number)
         total: int = self.together(self._sum)
         return total
@@ -67,7 +67,7 @@ class Client:
         self.index = index
         """The client's number in the crew, from 0."""
         self.parameters = parameters
-        """The parameters of the cell."""
+        """The parameters of the measurement."""
         self.database = database
         """The DB, which neighbours share."""
         self.neighbours = neighbours or Neighbours(1, index)
@@ -77,7 +77,7 @@ class Client:
         returns the result to each.
         """
         self.payload = payload(parameters, index)
-        """The objects' content: ``payload.contents(objects, revision)`` returns a list."""
+        """The source of content: ``payload.contents(objects, revision)`` lists one per object."""
         self.transactions = TransactionManager(explicit=True)
         """The transaction manager, in explicit mode."""
         self.connection: Any = None
@@ -114,7 +114,7 @@ class Client:
 
     def transfers(self) -> tuple[int, int]:
         """Return how many objects the client has loaded and stored since the last call."""
-        # The client keeps the sums: connections of a shared pool pass from client to client.
+        # Keep the sums here, because connections of a shared pool pass from client to client.
         if self.connection is not None:
             self._note_transfers()
         transfers = self._loads, self._stores

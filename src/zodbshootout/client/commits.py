@@ -7,7 +7,7 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 CHECKED_AT_ONCE = 100
-"""A client looks for this number of its latest commits before new ones can hide a loss."""
+"""A client looks for this many of its last commits after a restart; new ones could hide a loss."""
 
 
 class CommitLog:
@@ -20,9 +20,9 @@ class CommitLog:
         """The IDs of the transactions that no longer exist."""
 
     def watch(self, storage: Any) -> None:
-        """Log the commits through a connection's *storage* from now on.
+        """Log, from now on, the commits that are made through a connection's *storage*.
 
-        This log replaces any other: connections of a pool pass from client to client.
+        This log replaces the log of a client that used the connection before.
         """
         is_watched = hasattr(storage, "commit_log")
         storage.commit_log = self
@@ -52,7 +52,7 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for all commits, or for only the last *newest* ones, through a new *connection*."""
+        """Look for the last *newest* commits, or for all commits, through a new *connection*."""
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)

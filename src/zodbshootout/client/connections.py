@@ -16,9 +16,9 @@ from zodbshootout.model.storage_facts import Place
 _OPEN_FILES = Path("/dev/fd")
 """The directory that lists the open files of a process, on Linux and macOS."""
 Peer = tuple[Address, Place]
-"""The other end of a connection: its address and its place."""
+"""The other end of a connection: its address, and whether it is on this machine."""
 Socket = tuple[int, str]
-"""The number and the local address of a socket, which identify it on this machine."""
+"""The inode number and the local address of a socket; together they identify the socket."""
 
 
 def peers() -> frozenset[Peer]:
@@ -35,7 +35,7 @@ def sockets() -> frozenset[Socket]:
 
 
 def place_of(servers: Collection[Peer]) -> Place | None:
-    """Return where *servers* run: elsewhere if any of them does; ``None`` if there are none."""
+    """Return whether *servers* all run here, or some elsewhere; ``None`` if there are none."""
     places = {place for _, place in servers}
     return Place.ELSEWHERE if Place.ELSEWHERE in places else next(iter(places), None)
 

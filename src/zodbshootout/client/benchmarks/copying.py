@@ -95,7 +95,7 @@ class Copy(Benchmark):
             raise CheckFailed(f"the database is not empty: its root contains {others[0]!r}")
         self.random = random.Random(parameters.seed)  # noqa: S311
         self.directory = ""
-        """The client's temporary directory; empty if there is none."""
+        """The path of the client's temporary directory, or an empty string."""
         if parameters.copied.file:
             self.source = sources.open_users(parameters.copied)
         else:
@@ -123,8 +123,8 @@ class Copy(Benchmark):
         self.destination = open_storage(self.client.database.specification)
 
     def _remove_start_files(self) -> None:
-        # ZEO refuses a client whose persistent cache is newer than its server, and the copied
-        # transactions are older than the destroyed ones.
+        # ZEO would refuse the persistent caches of the destroyed database, because they are newer
+        # than the copied transactions.
         for path in self.start_files:
             path.unlink(missing_ok=True)
 
@@ -171,7 +171,7 @@ class Copy(Benchmark):
                     yield from transaction
 
     def _newest(self, oid: bytes) -> bytes | None:
-        """Return the newest revision of an object, or ``None`` if its creation was undone."""
+        """Return an object's newest revision in the source; ``None`` if its creation was undone."""
         try:
             tid: bytes = self.source.getTid(oid)
         except POSKeyError:
@@ -220,7 +220,6 @@ def _name(record: Any) -> str:
 
 
 def _loaded(record: Any, load: Callable[..., Any], *revision: bytes) -> Any:
-    """Return what *load* returns for the copy of *record*; fail if there is no copy."""
     try:
         loaded = load(*revision)
     except POSKeyError:

@@ -83,7 +83,7 @@ class ExplicitCommit(EmptyCommit):
 class ImplicitCommit(EmptyCommit):
     """Commit nothing, with an implicit transaction manager.
 
-    When a transaction ends, the manager begins the next one, and the connection polls.
+    When a transaction ends, the manager begins the next one; the connection asks for invalidations.
     """
 
     name = "im_commit"

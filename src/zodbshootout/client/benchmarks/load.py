@@ -31,7 +31,7 @@ class Load(ColdReading):
     def prepare(self) -> None:
         super().prepare()
         self.load = self.client.connect()._storage.load
-        # In its first load, a storage may also set up the connection.
+        # In its first load, a storage may also connect to its database.
         self.load(self.sets[0].mapping_oid)
         self.note_use()
         self.next_oid = iter([oid for read_set in self.sets for oid in read_set.item_oids])

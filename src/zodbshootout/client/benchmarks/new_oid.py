@@ -10,10 +10,10 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, wit
 from zodbshootout.model.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
-"""The minimum number of OIDs that are timed together; storages fetch 16 or 100 OIDs at once."""
+"""The minimum number of OIDs that are timed together, because storages fetch 16 or 100 at once."""
 
 MAX_OIDS = 2**17
-"""The maximum number of OIDs that a stretch allocates before it checks them."""
+"""The maximum number of OIDs that a client allocates before it checks them."""
 
 Run = tuple[int, int]
 """Consecutive OIDs, as numbers: the first one, and the one after the last."""

@@ -12,7 +12,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 CHANGED = 3
-"""The step from one changed object to the next."""
+"""The step between two objects that ``open_stale`` changes."""
 NOTHING_KEPT = "it has neither an index nor a persistent cache in a file; measure open instead"
 
 
@@ -75,7 +75,7 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the loads that a persistent cache may serve, and the opening if none is a hit."""
+        """Count the loads that a persistent cache may serve, and an opening if it serves none."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 
@@ -88,7 +88,7 @@ class OpenCold(Open):
     writes = True  # it removes files
 
     def prepare(self) -> None:
-        # Empty the cache, or another client that closes its DB later would write the file again.
+        # Empty the cache: otherwise, a client that closes its DB later would write the file again.
         cleared = self.client.database.empty_caches()
         if not self.client.database.start_files():
             raise Unsupported(NOTHING_KEPT)
@@ -104,8 +104,8 @@ class OpenCold(Open):
 class OpenStale(Open):
     """Like open, after another DB has changed a third of the objects.
 
-    Meanwhile, the client sets the file of the index or the persistent cache aside, and the timed
-    opening uses this old file.
+    The client keeps the file of the index or the persistent cache from before the changes, and puts
+    it back for the timed opening.
     """
 
     name = "open_stale"

@@ -26,9 +26,9 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 KEY = "garbage"
-"""The key, in zodbshootout's BTree, of the garbage's OIDs, which are numbers and not references."""
+"""The key of the garbage's OIDs in zodbshootout's BTree; as numbers, they refer to no object."""
 GARBAGE_REVISION = -1
-"""The revision number that stands for the content of garbage."""
+"""The revision number of garbage, which no other object has."""
 
 
 def garbage_objects(parameters: Parameters) -> int:
@@ -188,7 +188,7 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check that no garbage at these places is left, or all of it if packing may keep it."""
+        """Check that all garbage at these places is gone, or none of it if packing may keep it."""
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0
@@ -204,7 +204,7 @@ class Pack(Benchmark):
     def _check_objects(self, chosen: Container[int], *, every: bool) -> None:
         """Check the objects of the *chosen* chunks, whose former revisions must be gone.
 
-        If *every* is false, look for a former revision only of the first object of each chunk.
+        If *every* is false, look for one former revision per chunk: that of its first object.
         """
         with self.client.fresh_connection() as connection:
             storage = connection._storage
@@ -240,7 +240,7 @@ def _check_is_removed(storage: Any, oid: bytes, serial: bytes) -> None:
 
 
 def _at(runs: Sequence[Run], places: Sequence[int]) -> Iterator[bytes]:
-    """Yield the OIDs of *runs* at these places, which must be in ascending order."""
+    """Yield the OIDs of *runs* at these places, given in ascending order."""
     before, at = 0, 0
     for place in places:
         while place - before >= runs[at][1] - runs[at][0]:

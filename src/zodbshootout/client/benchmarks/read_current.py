@@ -11,7 +11,7 @@ from zodbshootout.client.data.datasets import Dataset
 
 
 class ReadCurrent(Benchmark):
-    """Have the storage confirm that objects are current, without changing any."""
+    """Have the storage confirm at commit that objects are current; change no object."""
 
     name = "readCurrent"
     title = "readCurrent {objects} Objects"

@@ -48,7 +48,7 @@ def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
 
 
 class IterationSample:
-    """The last iteration, and a random sample: reading back all iterations would take too long."""
+    """The iterations to read back: the last one and a random sample; all would take too long."""
 
     def __init__(self, client: Client) -> None:
         parameters = client.parameters
@@ -59,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*; an OID or a list of OIDs stands for what an iteration wrote."""
+        """Add *iterations*, each as the OID or the list of OIDs that the iteration wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._max_sampled:
@@ -82,7 +82,7 @@ class ReadSet:
     mapping_oid: bytes
     item_oids: Sequence[bytes]
     records: int
-    """The number of records that reading the set loads: mapping, nodes, objects and blobs."""
+    """The number of records to load when reading the set: mapping, nodes, objects and blobs."""
     blobs: Sequence[BlobRevision]
 
 
@@ -157,11 +157,11 @@ class OpeningReading(Reading):
         self.note_use()
 
     def empty(self) -> tuple[str, ...]:
-        """Bring the caches into the state to measure; return the names of the emptied caches."""
+        """Prepare the caches for the measurement; return the names of those that were emptied."""
         raise NotImplementedError
 
     def between(self) -> None:
-        # The next client must find the connection as this one did: without even a ghost.
+        # Leave no ghosts: the next client must find the connection as this client found it.
         self.mapping = None
         self.client.connection.cacheMinimize()
         self.client.disconnect()
@@ -176,7 +176,7 @@ class OpeningReading(Reading):
     def note_set(self, read_set: ReadSet) -> None:
         """Note that a set was read, so that it is checked after the stretch."""
         latest = (read_set.number, self.contents)
-        # While it waits for slower clients, a client may read one set thousands of times.
+        # A client that waits for slower ones may read a set thousands of times; keep one copy.
         if not self.timed and self.sets_read and self.sets_read[-1] == latest:
             latest = self.sets_read[-1]
         self.sets_read.append(latest)

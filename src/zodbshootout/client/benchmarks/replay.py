@@ -39,7 +39,7 @@ from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.recording.chunks import Kind
 
 MAX_ATTEMPTS = 1000
-"""The number of attempts at a transaction after which the cell fails."""
+"""The maximum number of attempts at a transaction; if all fail, so does the benchmark."""
 PATIENCE = 30.0
 """The maximum number of seconds that a client waits for another one to create an object."""
 POLL_INTERVAL = 0.0002
@@ -47,11 +47,12 @@ POLL_INTERVAL = 0.0002
 WARMED = 20_000
 """The maximum number of objects to load, and of transactions to search, when filling caches."""
 SETTLED = 0.02
-"""Caches are full if repeating the loads changes the fraction that they serve by at most this."""
+"""Caches are full if the fraction of hits changes by at most this when the loads are repeated."""
 MAX_WARMING = 5
 """The maximum number of times that a client loads the same objects to fill caches."""
 KEPT_RECORDS = 1000
-"""A client checks at most about this many loaded records per stretch, and as many written ones."""
+"""A client checks at most this many written records at the end, and about as many loaded
+ones per stretch."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -64,7 +65,7 @@ _STORES = frozenset({_STORE, _RESOLVABLE, _STORE_BLOB})
 READ_ONLY, WRITING = "read_only", "writing"
 """The kinds of transactions."""
 STEPS = ("begin", "load", "store", "vote", "finish")
-"""The steps of a transaction; the time of each is added up over all transactions."""
+"""The steps of a transaction; the benchmark adds up each step's times over all transactions."""
 _BEGIN, _LOADING, _STORING, _VOTING, _FINISHING = STEPS
 _STEP_OF = {
     _LOAD: _LOADING, _PREFETCH: _LOADING, _LOAD_BLOB: _LOADING, _VOTE: _VOTING,
@@ -87,7 +88,7 @@ class PreparedTransaction:
     sizes: Sequence[int]
     """The sizes in bytes of the records that the transaction loads."""
     revisions: Sequence[bytes]
-    """The OIDs of the objects whose latest revision the client must know before it stores them."""
+    """The OIDs of objects whose latest revision the client must know to store or confirm them."""
     created: frozenset[bytes]
     """The OIDs of the objects that the transaction creates."""
     is_writing: bool
@@ -107,8 +108,8 @@ class Replay(Benchmark):
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         workload = parameters.workload
-        # Filler stands for the application's other objects, so that the storage's index is as large
-        # and as slow as in the application.  A file of --data already contains these objects.
+        # Filler replaces objects that the workload does not use, so that the storage's index is as
+        # large and as slow as in the application.  A file of --data already contains these objects.
         others = 0 if workload.data else max(0, workload.all_objects - workload.initial_objects)
         parameters = replace(parameters, blobs=False, min_objects=parameters.min_objects or others)
         return replace(
@@ -152,13 +153,13 @@ class Replay(Benchmark):
         """The latest known revisions, by OID, of the objects that an application would
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
-        """The objects that are ready, as pairs of a pass over the workload and the object's number.
-        A created object is ready once it exists, a changing one once it has the recorded size."""
+        """The objects that are ready for the replay, as pairs of a pass over the workload and the
+        object's number.  Created objects must exist; changing ones must have the recorded size."""
         self.awaited: set[bytes] = set()
         """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
-        """The latest committed revision and record of some objects, by OID; the record is empty if
-        it should not be checked."""
+        """The latest committed revision and record of some objects, by OID; empty records are not
+        checked."""
         self.warming: Counter[str] = Counter()
         if self.client.index == 0:
             with self.client.second_connection() as connection:
@@ -199,11 +200,11 @@ class Replay(Benchmark):
         self.queue = iter(self.transactions)
         self._take_next()
         self.tpc_transaction: TransactionMetaData | None = None
-        """The transaction that is between tpc_begin and its end."""
+        """The transaction in two-phase commit, or ``None``."""
         self.sizes = array("I")
         """The sizes in bytes of the loaded records, without those that :meth:`_refresh` loads."""
         self.records: list[tuple[bytes, bytes]] = []
-        """The OIDs and the records of the first loads."""
+        """The OIDs and the records of the first loads in the stretch."""
         self.numbers: Counter[str] = Counter()
         self.seconds = dict.fromkeys(STEPS, 0.0)
         return iterations
@@ -252,7 +253,7 @@ class Replay(Benchmark):
         raise CheckFailed(f"a transaction was refused {MAX_ATTEMPTS} times")
 
     def _is_missing(self, error: ConflictError | POSKeyError) -> bool:
-        """Return whether another client has yet to create the object that *error* is about."""
+        """Return whether *error* is about another client's object that is not visible yet."""
         if isinstance(error, ReadConflictError):  # raised for an object newer than the transaction
             return error.oid in self.awaited
         return isinstance(error, POSKeyError) and error.args[0] in self.awaited
@@ -483,7 +484,7 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return kinds and sizes of objects to create, and sizes of changing objects, by OID."""
+        """Return, by OID, kinds and sizes of objects to create, and sizes that others must have."""
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)
@@ -506,7 +507,7 @@ class Replay(Benchmark):
     def _warm(self) -> None:
         """Load the most recently used objects, repeatedly until the caches are full.
 
-        The client loads them in the order of their last use, which decides what a cache keeps.
+        The loads are in the order of the last uses, because the order decides what a cache keeps.
         """
         oids = [self.oids.oid(number, 0) for number in reversed(self._recent())]
         if not oids:

@@ -25,11 +25,11 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 MAX_CALLS = 10_000
-"""The maximum number of calls whose results are kept until they are checked."""
+"""The maximum number of calls between two checks, which need the results of all calls."""
 
 _OPENING = threading.Lock()
-"""A lock for opening historical connections: ZODB then calls ``lastTransaction`` of the storage
-that all threads share, and RelStorage supports only one thread at a time."""
+"""A lock for opening historical connections.  All threads share the storage whose
+``lastTransaction`` ZODB then calls, and RelStorage supports only one such call at a time."""
 
 
 class Revised(Benchmark):
@@ -64,8 +64,8 @@ class Revised(Benchmark):
         return self.client.parameters.revisions
 
     def contents(self, revision: int) -> list[bytes]:
-        """Return the objects' contents in a revision; 0 is the first that this client wrote."""
-        # The objects are created with revision 0 of their content.
+        """Return what this client wrote into the objects in a revision, counted from 0."""
+        # The payload's revision 0 is the content with which the objects were created.
         return self.client.payload.contents(self.client.parameters.objects, revision + 1)
 
     def _write(self, items: Sequence[Any], revision: int) -> bytes:
@@ -100,7 +100,7 @@ class History(Revised):
     def prepare(self) -> None:
         self.client.disconnect()
         self.history = self.client.connect()._storage.history
-        # In its first call, a storage may also set up the connection.
+        # In its first call, a storage may also connect to its database.
         self.history(self.oids[0], size=self.revisions)
         self.next_oid = itertools.cycle(self.oids)
         self.listed: list[Any] = []
@@ -134,7 +134,7 @@ class LoadBefore(Revised):
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
         old = parameters.objects * (parameters.revisions - 1)
-        # The other loads are for uncounted iterations.
+        # Leave a quarter of the loads for uncounted iterations.
         return old if parameters.crew.size == 1 else max(1, old * 3 // 4)
 
     @classmethod
@@ -152,7 +152,7 @@ class LoadBefore(Revised):
             ]
         loads = [connection._storage.load for connection in self.past]
         for load in loads:
-            # In its first load, a storage may also set up the connection.
+            # In its first load, a storage may also connect to its database.
             load(self.mapping_oid)
         self.note_use()
         self.calls = iter([(load, oid) for load in loads for oid in self.oids])
@@ -160,7 +160,7 @@ class LoadBefore(Revised):
         self.loaded: list[bytes] = []
 
     def supply(self, iterations: int) -> int:  # noqa: ARG002
-        # A second load would come from a cache, so this client waits once it has loaded everything.
+        # Repeated loads would come from a cache, so a client waits when it has done all its loads.
         supplied, self.unsupplied = self.unsupplied, 0
         return supplied
 

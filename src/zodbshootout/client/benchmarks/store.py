@@ -18,7 +18,7 @@ MAX_RECORDS = 50_000
 
 
 class Store(Benchmark):
-    """Store pickled records under allocated OIDs."""
+    """Store pickled records under OIDs allocated in advance."""
 
     name = "store"
     title = "Store {objects} Raw Records"

@@ -49,7 +49,7 @@ class Update(Benchmark):
         self.contents: list[list[bytes]] = []
 
     def _load(self) -> None:
-        # Without catching up, the connection would load an old state of its changed objects.
+        # Before it catches up, the connection would load an old state of objects that it changed.
         self.client.catch_up()
         read(self.mapping)
 
@@ -94,7 +94,7 @@ class Update(Benchmark):
     def _is_invalidated(self) -> bool:
         """Return whether the storage reports this client's own commits as invalidations.
 
-        If so, the client loads every changed object again before changing it, as applications do.
+        If so, the client loads an object again between two changes of it, as applications do.
         """
         self.client.catch_up()
         return all(holder(item)._p_changed is None for item in self.items)

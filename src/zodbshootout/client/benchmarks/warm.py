@@ -7,7 +7,7 @@ from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 
 class Warm(OpeningReading):
-    """Read what another process wrote, in a newly opened DB.
+    """Read, in a newly opened DB, what another process wrote.
 
     Persistent caches and servers' caches are not emptied.  A DB that clients share stays open, so
     that its storage's cache is measured.

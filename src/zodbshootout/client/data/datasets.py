@@ -61,7 +61,8 @@ class Dataset(enum.Enum):
     NEIGHBOURS = "neighbours"
     """For each client, a mapping of objects that this client changes and its neighbour reads.
 
-    The objects have counts like those of :attr:`CONFLICTS`.  At least two clients have mappings.
+    The objects have counts like those of :attr:`CONFLICTS`.  A single client, too, has a
+    neighbour's mapping to read.
     """
     WORKLOAD = "workload"
     """The objects of a recorded workload; see :mod:`~zodbshootout.client.data.workload_objects`."""
@@ -89,7 +90,7 @@ def new_item(dataset: Dataset, parameters: Parameters, content: bytes) -> Any:
 
 
 OBJECTS_TO_READ = 16_384
-"""The number of objects in the sets of all clients, as far as the limits below allow."""
+"""The number of objects in all sets of all clients, unless the limits below forbid it."""
 MAX_SETS = 256
 MIN_SETS = 4
 MIN_LARGE_SETS = 3
@@ -106,7 +107,7 @@ def sets_to_read(parameters: Parameters) -> int:
 
 
 def sets_to_time(parameters: Parameters) -> int:
-    """Return how many sets a client reads on the clock; uncounted iterations read the rest."""
+    """Return how many sets a client reads in counted iterations; uncounted ones read the rest."""
     sets = sets_to_read(parameters)
     return sets if parameters.crew.size == 1 else max(1, sets - max(1, sets // 4))
 
@@ -170,7 +171,7 @@ def top(root: Root) -> Any:
 
 
 def others(root: Mapping[Any, Any]) -> list[str]:
-    """Return the keys of the root that zodbshootout did not create."""
+    """Return the root's keys that zodbshootout did not create."""
     ours = root.get(TOP)
     marked = isinstance(ours, OOBTree) and MARKER in ours
     return [str(key) for key in root if key != TOP or not marked]

@@ -19,9 +19,10 @@ Dealt = tuple[int, ReplayedTransaction]
 class Dealer:
     """Deals the transactions of a workload to the clients.
 
-    A client replays the transactions of certain connections.  If there are more clients than
-    connections, the others replay further copies of the workload.  In each stretch, all clients get
-    equally many transactions, so the clients with the fewest get some from busy connections.
+    A client replays the transactions of certain recorded connections.  If there are more clients
+    than connections, the surplus clients replay further copies of the workload.  In each stretch,
+    all clients get equally many transactions: a client whose connections have too few gets some
+    from busy connections.
     """
 
     def __init__(self, parameters: Parameters, client: int) -> None:
@@ -40,7 +41,7 @@ class Dealer:
         self._is_own: Sequence[bool] = ()
         """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
-        """The number of passes to add to those that follow from an iteration's number."""
+        """The sum of what calls of :meth:`go_to` have added to the numbers of passes."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""
@@ -66,14 +67,14 @@ class Dealer:
     def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
         """Return the instants, in seconds, at which the client begins the transactions dealt last.
 
-        The clients of a copy share its arrivals, which come in the order of the workload.  With
+        The clients of a copy share one series of arrivals, in the order of the transactions.  With
         separate arrivals, a client that was ahead would wait for objects that others have yet to
         create, and would then be late for its next transactions.
         """
         first = self.copy * self._connections
         clients = range(first, first + self.members)
         of_all = instants(self._parameters, clients, rate, name, continues=continues)
-        # The arrivals of the other clients are dropped here, off the clock.
+        # Make a list, to skip the arrivals of the other clients now, off the clock.
         return iter(list(compress(of_all, self._is_own)))
 
     def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
@@ -85,8 +86,8 @@ class Dealer:
             return []
         start = min(map(self._instant, of_all))
         seconds = [(self._instant(dealt) - start) / self._speed for dealt in own]
-        # The trace is in commit order: a transaction that began before its predecessor
-        # follows it at once.
+        # The trace is in commit order.  A transaction that began before its predecessor gets
+        # the predecessor's time.
         return list(accumulate(seconds, max))
 
     def _instant(self, dealt: Dealt) -> float:
@@ -94,10 +95,10 @@ class Dealer:
         return turn * self._seconds + transaction.started / 1e9
 
     def before(self, trace: Trace, first: int, limit: int) -> Iterator[ReplayedTransaction]:
-        """Yield the transactions of the client's connections before iteration *first*, backwards.
+        """Yield, backwards, transactions of the client's connections before iteration *first*.
 
-        Search at most *limit* transactions of all connections.  The workload's last transaction
-        precedes its first one.
+        Search at most *limit* transactions of all connections.  From the workload's first
+        transaction, go on to its last one.
         """
         place = self._place(first) % self.total
         stop = place - min(self.total, limit)

@@ -39,7 +39,7 @@ _REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
 _PERSISTENT_PAIR = b"\x86Q"
 """Parts of a pickle of protocol 3; see :mod:`pickletools`."""
 _NO_CLIENT = -1
-"""The client number of filler, whose content differs from that of any client's objects."""
+"""The client number of filler; no client has it, so no client's objects have filler's content."""
 
 
 class Chunk(Persistent):
@@ -65,7 +65,7 @@ def fill_up(
     Call *note* repeatedly with the number of objects so far.
 
     This ends the transaction of *connection*.  Objects and chunks are stored as records, which is
-    faster than pickling each object; another transaction then adds several chunks to the filler.
+    faster than pickling each object.  Another transaction adds several stored chunks to the filler.
     """
     if parameters.grown:
         return _grow(connection, parameters, note)
@@ -135,7 +135,7 @@ def _key(parameters: Parameters) -> str:
 
 
 def chunks(root: Any, parameters: Parameters) -> Iterator[list[bytes]]:
-    """Yield the OIDs of the objects of each chunk, in the order of their addition."""
+    """Yield the OIDs of each chunk's objects, in the order in which chunks were added."""
     for chunk in _filler(root, parameters).chunks.values():
         yield [item._p_oid for item in chunk.objects]
         chunk._p_deactivate()  # millions of ghosts would need much memory
@@ -185,7 +185,7 @@ class NewRecord(NamedTuple):
     oid: bytes
     record: bytes
     blob: bytes | None = None
-    """The content of the file, if the record is a blob's."""
+    """The content of the blob's file; ``None`` if the object is not a blob."""
     revision: bytes = z64
     """The revision that the record replaces; zeros for a new object."""
 
@@ -212,9 +212,9 @@ def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
     """Return the record of a :class:`Chunk` that refers to objects of class *cls* by their OIDs.
 
-    A pickler would take as long as storing the objects, because it calls Python code three times
-    per object to learn whether the object is persistent.  A reference in a record is a persistent
-    ID: a tuple of the OID and the class.
+    No pickler is used: it would take as long as storing the objects, because it calls Python code
+    three times per object to learn whether the object is persistent.  A reference in a record is a
+    persistent ID: a tuple of the OID and the class.
     """
     empty = pickled(Chunk([]))
     assert empty.endswith(_EMPTY_LIST)

@@ -1,4 +1,4 @@
-"""Environments with other packages, which uv creates for a single run.
+"""Environments whose packages uv installs for a single run.
 
 Packages that replace installed ones go into a directory that comes first on the path of the
 command's own Python.  Packages of a separate environment go into a virtual environment.
@@ -47,7 +47,7 @@ CARRIED = (
 OLDEST = (3, 9)
 """The oldest Python that clients run on."""
 _PROBE_TIMEOUT = 60.0
-"""Seconds to wait for a Python's answer."""
+"""Seconds to wait for a Python's answer to :data:`_PROBE`."""
 _INSTALL_TIMEOUT = 3600.0
 """Seconds that an installation may take, including builds of packages without wheels."""
 _PROBE = """
@@ -112,7 +112,7 @@ class Maker:
         return interpreter
 
     def _changed(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
-        """Install into *directory* the packages that uv would change in a Python."""
+        """Leave *python* as it is: install the packages that uv would change into *directory*."""
         install = ["pip", "install", "--python", str(python)]
         asked = [*install, "--dry-run", "--break-system-packages", "--output-format", "json"]
         changes = json.loads(self._uv(asked, requirements))["changes"]
@@ -128,7 +128,7 @@ class Maker:
 
     def _virtual(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
         """Create a virtual environment in *directory*; return its Python."""
-        # Debian 12's PyPy 7.3.11 lacks a default command to link C++, which RelStorage needs.
+        # RelStorage has to link C++, but PyPy 7.3.11 of Debian 12 has no default command for that.
         is_pypy = _probed(Interpreter("", str(python), "")).implementation == "PyPy"
         linker = {"LDCXXSHARED": "c++ -shared"} if is_pypy else {}
         self._uv(["venv", "--python", str(python), str(directory)])
@@ -141,7 +141,7 @@ class Maker:
     ) -> str:
         """Run uv with *requirements* on its standard input; return its output.
 
-        A command line would show everybody the passwords in the requirements' URLs.
+        On a command line, everybody could see the passwords in the requirements' URLs.
 
         :raises UserError: if uv fails; the message quotes uv
         """
@@ -251,7 +251,7 @@ def _probed(interpreter: Interpreter) -> _Python:
 
 
 def reason_in(output: IO[bytes]) -> str:
-    """Return the lines of a program's output that explain its failure, as one line."""
+    """Return the reason for a program's failure: lines of its output, joined into one line."""
     return " / ".join(last_lines(output, 3, errors="(?i)^(error|cause|fatal)")) or "no message"
 
 

@@ -88,7 +88,7 @@ class _Server:
     place: Position
     """The place of the first section that needs the server."""
     databases: dict[str, str] = field(default_factory=dict)
-    """By database name, the directory of blobs that the server shares with clients, or ""."""
+    """By database name, the blob directory that clients share with the server; "" if none."""
     encrypted: bool = False
 
 
@@ -100,11 +100,11 @@ class _Change:
     """The names of the private servers that the configuration already has."""
     _paths: dict[str, str] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The number of each new database or ZEO server, by the settings that locate the original."""
+    """The numbers in the names of new databases and ZEO servers, by the original's location."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:
-        """Yield the outermost *section* with private data, unless only Zope reads it."""
+        """Yield the outermost *section* with private data; yield nothing if only Zope reads it."""
         if section.type in {*_DATABASES, *_rules()}:
             yield self._changed(section)
         elif section.type.endswith("server"):
@@ -147,7 +147,7 @@ class _Change:
                 yield item
 
     def _changed(self, section: Section, around: _Server | None = None) -> Section:
-        """Return a section with private data; *around* is the server whose section contains it."""
+        """Return a section with private data; *around* is the surrounding section's new server."""
         rule = _ANY if section.type in _DATABASES else _rules().get(section.type)
         if rule is None:
             raise _unknown(section)
@@ -169,7 +169,7 @@ class _Change:
         return replace(section, type=rule.becomes or section.type, items=items)
 
     def _templates(self, section: Section, rule: PrivateSection) -> dict[str, str]:
-        """Return the values to set in a section, by key, with placeholders such as ``SERVER``."""
+        """Return a section's new values by key; they may contain placeholders (``SERVER``)."""
         values = dict(rule.values)
         for name, more in rule.values_with.items():
             key = section.key(name)
@@ -178,7 +178,7 @@ class _Change:
         return values
 
     def _kept(self, key: Key, section: Section, rule: PrivateSection) -> Key:
-        """Return a key of the original with its value, or with a new path."""
+        """Return a key unchanged or, if its value is the path of a file, with a new path."""
         name = key.name.lower()
         if name in rule.paths:
             value = self._path(key.value)
@@ -229,7 +229,7 @@ class _Change:
         )
 
     def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:
-        """Return the private server and the database name to replace those of a section."""
+        """Return the private server, and the name of its database, for a section to use instead."""
         located = [(key.name.lower(), key.value) for key in section.keys]
         where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
         same = [known for known in self._numbers if known[0] == rule.server]
@@ -245,7 +245,7 @@ class _Change:
         return server, database
 
     def _cache(self, section: Section) -> str:
-        """Return a new name for the cache file of a ZEO client; ``var`` names the directory."""
+        """Return a new name for the cache file that a ZEO client's ``var`` and ``client`` name."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
         return self._path("/".join(names)).rpartition("/")[2] if names else ""
 

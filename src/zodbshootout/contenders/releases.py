@@ -31,16 +31,16 @@ _NEWEST_OF_MINOR = re.compile(r"\s*;\s*newest of minor\s*$")
 _EVERY = re.compile(r"\s*;\s*every (?P<number>[1-9]\d*)(st|nd|rd|th)\s*$")
 _TAG = re.compile(r"tag: (?P<name>[\w.-]+)[],]")
 _NO_SOLUTION = "No solution found"
-"""uv's words if no release is left."""
+"""uv's words if no release satisfies a requirement."""
 
 
 def releases_and_commits(word: str) -> list[Environment]:
-    """Return the environments, if any, of releases or commits that a word stands for, oldest first.
+    """Return an environment for each release or commit that a word stands for, oldest first.
 
-    A requirement that several releases satisfy stands for all these releases except the installed
-    one; with ``; newest of minor``, only for the newest of each minor version.  ``PATH@COMMIT``
-    is a commit of a checkout.  ``PATH@FROM..TO`` is FROM and every later commit up to TO; with
-    ``; every 5th``, only every fifth of these commits and the last.
+    A requirement such as ``ZODB>=5`` stands for all releases that satisfy it, except the installed
+    one.  With ``; newest of minor``, it stands only for the newest release of each minor version.
+    ``PATH@COMMIT`` is a commit of a checkout.  ``PATH@FROM..TO`` is FROM and every later commit up
+    to TO; with ``; every 5th``, only every fifth of these commits and the last.
 
     :raises UserError: if there is no such release or commit, or there are too many
     """
@@ -94,7 +94,10 @@ def _releases(word: str, requirement: Requirement, *, newest_of_minor: bool) -> 
 
 
 def _newest(name: str, specifier: SpecifierSet) -> Version | None:
-    """Return the newest release, even if it cannot be installed here; ``None`` if there is none."""
+    """Return the newest release that satisfies *specifier*; ``None`` if there is none.
+
+    The release need not be installable here.
+    """
     command = [
         uv_program(), "--quiet", "pip", "compile", "--python", sys.executable,
         "--no-deps", "--no-header", "--no-annotate", "--prerelease", "explicit",
@@ -162,7 +165,7 @@ def _commits(word: str, directory: Path, revisions: str) -> list[Environment]:
 
 
 def _described(directory: Path, revisions: str, *words: str) -> list[tuple[str, str]]:
-    """Return commits with a name for each, which is a tag or else the abbreviated hash."""
+    """Return each commit with a name: its tag or, if it has none, its abbreviated hash."""
     form = ["--format=%H %h [%D]", "--decorate-refs=refs/tags"]
     listed = git(directory, "log", *form, *words, revisions) or ""
     commits = []

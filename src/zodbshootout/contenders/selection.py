@@ -1,4 +1,4 @@
-"""The contenders that options name, such as those to measure or those to zap."""
+"""The contenders that options such as ``--only`` and ``--zap`` name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the name of the ``--baseline`` contender without an rtt; ignore the case."""
+    """Find the ``--baseline`` contender, in upper or lower case; return its name without an rtt."""
     if baseline is None:
         return None
     names = {name.lower(): name for name, _ in map(without_rtt, measured)}
@@ -53,7 +53,7 @@ def shared_databases(contenders: Sequence[Contender]) -> list[str]:
 
 
 def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
-    """Return a sentence for each environment with clients of a ZEO server, but not the server."""
+    """Return a sentence for each environment that has a ZEO server's clients but not the server."""
     names: dict[tuple[str, str], list[str]] = {}
     for contender in contenders:
         environment = contender.environment
@@ -72,7 +72,7 @@ def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
 
 
 def not_moved(contenders: Iterable[Contender]) -> list[str]:
-    """Return sentences that name the contenders whose distance ``--rtt`` does not change."""
+    """Return sentences that name the contenders for which ``--rtt`` has no effect."""
     sentences = []
     for has_servers, reason in ((False, "no server"), (True, "no server without a key rtt")):
         names = [
@@ -89,7 +89,7 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return why all contenders refuse *parameters*, if some would accept a single client."""
+    """Return a reason if all contenders refuse *parameters*, but some accept a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):

@@ -1,4 +1,4 @@
-"""The storages of private ZEO servers, and the search for those that a contender uses."""
+"""The storages of private ZEO servers, and which of them a contender uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT = "1"
 _CLIENTS = frozenset({"zeoclient", "clientstorage"})
 """The types of sections that connect to ZEO servers."""
 _URI = re.compile(r"zeo://(?P<server>[^/?#]*)[^?#)]*(\?(?P<query>[^#)]*))?")
-"""A URI of a ZEO server, also inside the URI of a DemoStorage."""
+"""A pattern for URIs of ZEO servers, even inside the URI of a DemoStorage."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check_storages(server: ServerSection) -> None:
 
 
 def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[ServedStorage]:
-    """Return the storages of *servers* to which a section connects, perhaps through a server.
+    """Return the storages of *servers* that a section uses, directly or through another server.
 
     If no section of a known type connects to a server, all storages of the server are returned.
 
@@ -90,9 +90,9 @@ def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[Ser
 def _connections(
     text: Section, servers: Sequence[ServerSection]
 ) -> Iterator[tuple[ServerSection, str]]:
-    """Yield the server and the storage's name of each ZEO client in a section.
+    """Yield, for each ZEO client in a section, its server and the name of its storage.
 
-    Ports identify servers, because a host has several names, but a port has only one server.
+    Only the port in an address identifies the server: a host has several names.
     """
     for address, storage in _addresses(text):
         referred = references(address)

@@ -59,7 +59,7 @@ class Suspects:
 
     @property
     def next(self) -> str:
-        """The commit to measure next; empty if each commit that is left is skipped or bad."""
+        """The commit to measure next; empty if all commits in :attr:`left` are skipped or bad."""
         untested = {*self.left} - {*self._listed("--no-walk", _SKIPPED)}
         bad = (git(self.clone, "rev-parse", _BAD) or "").strip()
         return (git(self.clone, "rev-parse", _NEXT) or "") if untested - {bad} else ""
@@ -73,7 +73,7 @@ class Suspects:
 
 
 def good_commit(checkout: Path, name: str) -> str:
-    """Return the commit that ``--good`` names: a revision, or a release with a tag.
+    """Return the commit of a ``--good`` revision; ``4.2`` may also stand for the tag ``v4.2``.
 
     :raises UserError: if there is no such commit
     """

@@ -1,9 +1,9 @@
 """The variants in which configurations are measured.
 
 With ``--against``, the first variant uses the installed packages, and each other variant uses
-another environment.  With ``--define``, each variant has different values of names.  A variant has
-its own private servers and ``$scratch``, so that variants write to different databases and can be
-measured in turn.
+another environment.  With ``--define``, names such as ``$host`` have different values in each
+variant.  A variant has its own private servers and ``$scratch``, so that variants write to
+different databases and can be measured in turn.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from zodbshootout.servers.server import ServerContext
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration that was read with certain values of names, and how to measure it."""
+    """A configuration as read for this variant, and how to measure it."""
 
     context: ServerContext
     configuration: Configuration
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of ``--define`` and ``--rtt``, if the options have several.  A number such as
-    ``#1`` replaces a secret value."""
+    """By name, the value in this variant if ``--define`` or ``--rtt`` gives several.  A number such
+    as ``#1`` replaces a secret value."""
     rtt: float = 0.0
     """The round-trip time in seconds to add between clients and servers."""
     file: str = ""
@@ -117,7 +117,7 @@ class Environments:
         return None
 
     def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:
-        """Return the Python that opens a contender; ``None`` for the process of the command.
+        """Return the Python that opens a contender; ``None`` if the command's process opens it.
 
         If the clients of the *crew* are greenlets on other hosts, gevent does not patch the
         command's own process, so another process of the same Python opens the contender.
@@ -156,7 +156,7 @@ class Variants:
 
     @property
     def context(self) -> ServerContext:
-        """The context of the first variant, also used for all that belongs to no variant."""
+        """The context of the first variant; whatever belongs to no variant uses it, too."""
         return self.variants[0].context
 
     @property
@@ -258,7 +258,7 @@ def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Co
 def _with_values(
     variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
 ) -> list[Contender]:
-    """Return the *variants* of a section that differ, named after their differing values."""
+    """Return the *variants* of a section without duplicates, named after the values that differ."""
     different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
     chosen = sorted(different.values())
     if len(chosen) == 1:
@@ -289,7 +289,7 @@ class VariantOptions:
     rtts: Sequence[float] = ()
     """The round-trip times between clients and servers, in seconds; all are measured."""
     base: Environment = field(default_factory=lambda: Environment(INSTALLED))
-    """The environment in which each contender is measured before those of :attr:`against`."""
+    """The environment in which each contender is measured first, before :attr:`against`."""
 
 
 def read_variants(
@@ -317,7 +317,7 @@ def read_variants(
 
 
 def _short_names(sources: Sequence[Source]) -> list[str]:
-    """Return the shortest ends of paths that distinguish the files; "" for a single file."""
+    """Return the last parts of paths, as few as distinguish the files; "" for a single file."""
     if len(sources) == 1:
         return [""]
     parts = [source.path.absolute().parts for source in sources]
@@ -362,7 +362,10 @@ def _read_file(
 def _shown(
     values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
 ) -> dict[str, str]:
-    """Return the value of each name that has several; if any is secret, return a number instead."""
+    """Return this variant's value of each name that has several values.
+
+    If any of these values is secret, return the number of this variant's value instead.
+    """
     shown = {}
     for name, all_values in definitions.items():
         if len(all_values) > 1:
@@ -395,7 +398,7 @@ def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def _check_definitions(source: Source, names: Mapping[str, str]) -> None:
-    """Check that the file uses all definitions, and that none defines one of the run's *names*."""
+    """Check that the file uses all definitions, and that they do not redefine the run's *names*."""
     for name in source.definitions:
         if name in names:
             raise UserError(f"--define: ${name} belongs to the run; choose another name")
@@ -425,7 +428,7 @@ def _check_not_of_environment(source: Source, name: str) -> None:
 
 
 def _read(source: Source, directory: Path, places: ExitStack, mask: Mask) -> Configuration:
-    """Read a configuration with names that are valid until *places* is closed."""
+    """Read a configuration; its ports stay reserved until *places* is closed."""
     mask.hide(of_configuration(source.original.keys, {}))
     names = places.enter_context(given_names(source, directory))
     _check_definitions(source, names)

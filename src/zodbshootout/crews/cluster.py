@@ -18,7 +18,7 @@ CONNECTING = 10.0
 
 @dataclass(frozen=True)
 class DaskWorker:
-    """A worker of a Dask cluster, which is a host of clients."""
+    """A worker of a Dask cluster, as a host of clients."""
 
     name: str
     """Dask's name for the worker; by default the address, which changes with each start."""

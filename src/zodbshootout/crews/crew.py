@@ -1,4 +1,7 @@
-"""Crews, whose clients start at the same time, and samples, which add up the measurements."""
+"""Crews of clients, and samples of their measurements.
+
+All clients of a crew start at the same time.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,15 @@ from zodbshootout.model.usage import Used
 T = TypeVar("T")
 
 NOTICE = 0.001
+"""Seconds from the order to start until the start."""
 NOTICE_PER_CLIENT = 0.0002
-"""Seconds per client to add to ``NOTICE``, the seconds between a start and the order for it."""
+"""Seconds to add to :data:`NOTICE` for each client."""
 MAX_LATENESS = 0.25
-"""The maximum number of seconds by which the lateness of clients extends a notice."""
+"""The maximum number of seconds to add because clients were late."""
 LATENESS_KEPT = 0.95
-"""The fraction of a notice's extension that the next notice keeps."""
+"""The fraction of the seconds added for lateness that is kept for the next start."""
 EMPTY_ITERATIONS = 5000
-"""Iterations per client with which :meth:`Crew.sendable_rate` measures."""
+"""The number of iterations that each client does for :meth:`Crew.sendable_rate`."""
 
 
 class Crew(ABC):
@@ -43,12 +47,12 @@ class Crew(ABC):
         self._lateness = 0.0
         """Seconds added to the notice, because clients were late for recent starts."""
         self.most_at_once = MAX_AT_ONCE
-        """The maximum number of a client's iterations in a stretch, between a start and a stop."""
+        """The maximum number of iterations that are counted for a client from a start to a stop."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The numbers of each host's clients, by the host's name; empty without Dask workers."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
-        """A function that returns the mean seconds of a round trip so far, for each distance."""
+        """A function that returns the mean round-trip time so far, in seconds, by distance."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""
@@ -61,10 +65,10 @@ class Crew(ABC):
 
     @abstractmethod
     def ask(self, order: Any, *, first_only: bool = False) -> list[Any]:
-        """Send an order to all clients, or only to the first; return reports in clients' order."""
+        """Send an order to all clients, or only to the first; return reports sorted by client."""
 
     def call(self, name: str, *args: Any, first_only: bool = False) -> list[Any]:
-        """Call a method of all clients, or only of the first; return results in clients' order."""
+        """Call a method of all clients, or only of the first; return results sorted by client."""
         return self.ask(Call(name, args), first_only=first_only)
 
     def leave(self) -> None:
@@ -114,9 +118,10 @@ class Crew(ABC):
         """Have every client do *iterations*, all clients at the same time.
 
         Each client numbers its iterations from *first* on; ``None`` continues the numbers of the
-        previous call.  A client begins an iteration when the previous one has ended, unless there
-        is a *rate*: the iterations that all clients together begin in a second.  At a rate,
-        uncounted iterations come first, unless the call *continues* the previous call's schedule.
+        previous call.  Without a *rate*, a client begins an iteration when the previous one has
+        ended.  A *rate* is the number of iterations that all clients together begin in a second;
+        uncounted iterations then come first, unless the call *continues* the previous call's
+        schedule.
 
         Without *counts*, the iterations are not profiled, and a client that has finished does not
         keep the load up for the others.
@@ -147,9 +152,9 @@ class Crew(ABC):
         return before, after
 
     def sendable_rate(self) -> float:
-        """Return how many empty iterations all clients together can begin in a second at most."""
+        """Return the most empty iterations per second that all clients together can do."""
         sample = Sample(self.size)
-        # At the rate of this order, all iterations are due at once.
+        # The rate is so high that all iterations are due immediately.
         order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
         sample.add(self._stretch(order), EMPTY_ITERATIONS)
         done = sample.iterations + sample.uncounted
@@ -170,13 +175,13 @@ class Crew(ABC):
         self._prepared = order
 
     def verify(self) -> None:
-        """Have each client check what it left behind, and have the first client check the total."""
+        """Have each client check its own work; then have the first client check all the work."""
         self.call("audit", self.call("verify"), first_only=True)
 
 
 @dataclass
 class Sample:
-    """A crew's measurements for one value, summed over stretches to save memory."""
+    """A crew's measurements for one value, added up as stretches end, to save memory."""
 
     clients: int
     start: float = 0.0
@@ -188,30 +193,30 @@ class Sample:
     :mod:`~zodbshootout.client.throughput`."""
     seconds: float = 0.0
     shares: list[int] = field(default_factory=list)
-    """Iterations of each client until the last client had done its counted ones."""
+    """The iterations that each client did until all clients had done their counted ones."""
     on_clock: float = 0.0
-    """Seconds from a start to the end of the last counted iteration, summed over starts."""
+    """Seconds that all stretches took, each until its last counted iteration ended."""
     paused: float = 0.0
-    """Seconds between iterations, up to the last counted one, summed over the clients."""
+    """Total seconds that clients paused between iterations, each up to its last counted one."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """Iterations before the counted ones, if there is a rate, and those that kept the load up."""
+    """The number of iterations before (if there is a rate) and after the counted ones."""
     start_spread: float = 0.0
     """The largest number of seconds by which a client was late for a start."""
     start_delay: float = 0.0
     """The largest number of seconds that a client waited for a processor after a start."""
     latencies: Latencies = field(default_factory=Latencies)
     latencies_of: dict[str, Latencies] = field(default_factory=dict)
-    """The latencies by kind of iteration, if there are several kinds."""
+    """The latencies of each kind of iteration, such as read-only, if there are several kinds."""
     lags: Latencies | None = None
     """The delays of counted iterations after their scheduled start; ``None`` if not scheduled."""
     lag_growth: float = 0.0
-    """Seconds by which the mean lag of later iterations exceeds the mean lag of earlier ones."""
+    """Seconds by which the mean lag grew from the first half of the iterations to the second."""
     scheduled: float = 0.0
-    """Seconds between the scheduled starts of clients' first and last iterations, in total."""
+    """Seconds from each client's first scheduled start to its last one, in total."""
     taken: float = 0.0
-    """Seconds between the ends of clients' first and last iterations, in total."""
+    """Seconds from the end of each client's first iteration to the end of its last, in total."""
     counts: Counter[str] = field(default_factory=Counter)
     """The numbers of loads, stores and so on, including those of uncounted iterations."""
     cleared: tuple[str, ...] = ()
@@ -220,12 +225,12 @@ class Sample:
 
     @property
     def value(self) -> float:
-        """Seconds per iteration: clients / throughput or, with a rate, the mean latency."""
+        """Seconds per iteration: clients divided by throughput; with a rate, the mean latency."""
         return self.clients * self.seconds / self.done
 
     @property
     def part_of_schedule(self) -> float:
-        """The duration of the schedule divided by that of the iterations; 1 without a rate."""
+        """The scheduled time of the iterations divided by the actual time; 1 without a rate."""
         return part_of_schedule([self])
 
     @property
@@ -275,7 +280,7 @@ class Sample:
 
 
 def part_of_schedule(samples: Collection[Sample]) -> float:
-    """Return the duration of the schedule divided by that of the scheduled iterations.
+    """Return the scheduled time of the iterations divided by the time that they took.
 
     The result is at most 1, even if iterations catch up with the schedule after a stall.
     """

@@ -22,19 +22,19 @@ from zodbshootout.model.specification import Distance, Specification
 from zodbshootout.network.calibration import Calibration
 
 DRIFT = 1e-3
-"""Seconds per second by which two clocks may drift apart: NTP slews each by up to 0.05 %."""
+"""Seconds per second that two clocks may drift apart: NTP changes the rate of each by up to 0.05 %."""
 ROUND_TRIPS = 10
 """The maximum number of requests for a host's time; the request with the fastest answer counts."""
 LOW_UNCERTAINTY = 0.001
-"""Seconds of uncertainty at which further requests are unnecessary."""
+"""An uncertainty, in seconds, that is low enough to send no further request."""
 UNCERTAINTY_RATIO = 1.5
-"""The multiple of the previous uncertainty at which further requests are unnecessary."""
+"""The multiple of a host's previous uncertainty that is also low enough."""
 MAX_UNCERTAIN = 0.1
 """The largest fraction of a stretch that a clock's uncertainty or a client's lateness may be."""
 ATTEMPTS = 3
-"""The maximum number of attempts at a stretch that does not exceed :data:`MAX_UNCERTAIN`."""
+"""The maximum number of times to measure a stretch until it meets :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
-"""Seconds to wait until a Dask worker starts a process for clients; a lost one never does."""
+"""Seconds to wait until a Dask worker, unless lost, has started a process for clients."""
 LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
 """The methods of :class:`Leading` that the crew may call."""
 
@@ -73,7 +73,7 @@ class StartCrew:
 
 @dataclass
 class Leading:
-    """Leads a host's clients, and passes orders on; the clients end when *stack* is closed."""
+    """Passes the crew's orders on to a host's clients, which end when *stack* is closed."""
 
     stack: ExitStack
     crew: Crew | None = None
@@ -91,7 +91,7 @@ class Leading:
         return _latencies_together(reports) if isinstance(order, Stop) else reports
 
     def delivered(self) -> Mapping[Distance, float]:
-        """Return the mean seconds of a round trip so far, for each distance."""
+        """Return the mean round-trip time so far, in seconds, for each distance."""
         assert self.crew is not None
         return self.crew.delivered()
 
@@ -101,7 +101,7 @@ class Leading:
 
 
 def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Merge the latencies of all reports into the first; the crew sums latencies anyway."""
+    """Move all latencies into the first report: the crew would add them up anyway."""
     together = Latencies()
     for stretch in stretches:
         together.merge(stretch.latencies)
@@ -119,8 +119,8 @@ class ClientGroup:
     host: str
     """The host's name in messages."""
     actor: Any
-    """The host's end of the connection.  ``ask(call)`` returns a future, whose result is the answer
-    of :class:`Leading` or a :class:`Failure`; ``now()`` returns a future of the host's time."""
+    """The host's end of the connection, whose methods return futures.  The result of ``ask(call)``
+    is the answer of :class:`Leading`, or a :class:`Failure`; that of ``now()``, the host's time."""
     clients: Sequence[int]
     calibrations: Mapping[float, Calibration] = field(default_factory=dict)
     """The calibrations of the host's relay, by round-trip time in seconds."""
@@ -146,7 +146,7 @@ class HostsCrew(Crew):
     def __init__(
         self, clock: Clock, groups: Sequence[ClientGroup], specification: Specification
     ) -> None:
-        """Prepare a crew whose clients are those of *groups*, in order; start no client."""
+        """Prepare a crew of the clients in all *groups*, in this order; start no client."""
         super().__init__(specification.parameters.crew.size, clock)
         benchmark = benchmarks()[specification.benchmark]
         self.most_at_once = benchmark.most_at_once(specification.parameters)
@@ -178,7 +178,7 @@ class HostsCrew(Crew):
         self._answers(self._groups, [Call("leave")] * len(self._groups))
 
     def _delivered(self) -> dict[Distance, float]:
-        """Return the mean seconds of a round trip on all hosts, for each distance."""
+        """Return the mean round-trip time on all hosts, in seconds, for each distance."""
         of_hosts = self._answers(self._groups, [Call("delivered")] * len(self._groups))
         return {
             distance: fmean(delivered[distance] for delivered in of_hosts)
@@ -186,7 +186,7 @@ class HostsCrew(Crew):
         }
 
     def _answers(self, groups: Sequence[ClientGroup], calls: Sequence[Call]) -> list[Any]:
-        """Send each of *groups* its call, then return all answers; failures name the host."""
+        """Send one of *calls* to each group, and return all answers; failures name the host."""
         futures = []
         for group, call in zip(groups, calls):
             with failures_of(group.host):
@@ -196,7 +196,7 @@ class HostsCrew(Crew):
     def _prepare(self, order: Prepare) -> None:
         super()._prepare(order)
         self._compare_clocks()
-        # Two messages may have to arrive in sequence; each takes at most a round trip.
+        # Two messages may have to arrive before a start; each takes at most a round trip.
         round_trip = 2 * max(group.offset.uncertainty for group in self._groups)
         self._notice = max(self._shortest_notice, 2 * round_trip)
 
@@ -243,7 +243,7 @@ class HostsCrew(Crew):
         start = min(stretch.progress.start for stretch in stretches)
         end = max(stretch.progress.end(prepare.iterations) for stretch in stretches)
         length = end - start
-        # If a stretch can have only one iteration, more time does not make stretches longer.
+        # Stretches that can have only one iteration do not become longer with --min-time.
         time = "more time with --min-time, or " if self.most_at_once > 1 else ""
         advice = f"give slices {time}more objects with --object-counts"
         unsure = {group.host: group.offset.uncertainty_at(start) for group in self._groups}
@@ -278,7 +278,7 @@ def failures_of(name: str) -> Iterator[None]:
         cause = f"host {name} did not start a process for its clients within {START_TIMEOUT:g} s"
         raise Failed(Failure(cause)) from error
     except Exception as error:
-        # System errors on the host have a number; the loss of the connection has none.
+        # A system error on the host has an errno; the error after a lost connection has none.
         on_host = isinstance(error, OSError) and error.errno is not None
         lost = not on_host or isinstance(error, ConnectionError)
         cause = f"host {name}{' was lost' if lost else ''}: {failure_of(error).cause}"

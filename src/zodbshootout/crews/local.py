@@ -37,7 +37,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class LocalCrew(Crew):
-    """Sends orders to clients one by one; client *n* runs the result of ``open_benchmark(n)``."""
+    """Sends orders to clients one by one; ``open_benchmark(n)`` opens client *n*'s benchmark."""
 
     watch: Callable[[], object] | None = None
     """A function that is called regularly while the crew waits; an exception ends the wait."""
@@ -127,8 +127,8 @@ class ProcessCrew(LocalCrew):
             self._processes.append(process)
 
     def _live(self, index: int, connection: Connection) -> None:
-        # A fork copies the crew's ends of this pipe and of earlier clients' pipes.  While a copy is
-        # open, the client of that pipe does not notice that the crew has closed it.
+        # The fork has copied the crew's ends of all pipes so far.  While a copy is open, the client
+        # at the other end does not notice that the crew has closed the pipe.
         for inherited in self._connections:
             inherited.close()
         with connection:
@@ -234,7 +234,7 @@ class ThreadCrew(LocalCrew):
             thread.join()
 
     def abandon(self) -> None:
-        """Release the clients that wait for each other; the others end with the process."""
+        """Make clients that wait for each other fail; other clients end with the process."""
         if self.neighbours is not None:
             self.neighbours.abort()
 
@@ -249,7 +249,7 @@ class CrewPlan:
     clock: Clock = field(default_factory=SystemClock)
     profiler: Profiler = field(default_factory=Profiler)
     clients: Sequence[int] | None = None
-    """The numbers of the clients that run here; ``None`` if all clients do."""
+    """The numbers of the clients that run here; ``None`` for all clients."""
     watch: Callable[[], object] | None = None
     """The crew's :attr:`~LocalCrew.watch`."""
 
@@ -257,7 +257,7 @@ class CrewPlan:
     def started(self) -> Iterator[Crew]:
         """Start a crew, wait until all its clients are set up, and end it when the context ends.
 
-        This fills a database in the memory of this process; any other has to be filled before.
+        A database in the memory of this process is filled here; others must be filled before.
 
         :raises Failed: if a client fails
         """
@@ -312,7 +312,7 @@ def plan_of(
     clients: Sequence[int] | None = None,
     watch: Callable[[], object] | None = None,
 ) -> CrewPlan:
-    """Return the plan for a crew, or for only these *clients* of the crew, in this Python.
+    """Return the plan for a crew of this process, or for only these *clients* of the crew.
 
     The clients' profiles go to the directory *profiles*, if it is given; *watch* is as in
     :class:`LocalCrew`.

@@ -22,7 +22,7 @@ from zodbshootout.model.specification import Distance, Specification
 from zodbshootout.network.calibration import Calibration
 
 DRIFT = 1e-3
-"""Seconds per second that two clocks may drift apart: NTP changes the rate of each by up to 0.05 %."""
+"""Seconds per second that two clocks may drift apart: NTP changes each rate by up to 0.05 %."""
 ROUND_TRIPS = 10
 """The maximum number of requests for a host's time; the request with the fastest answer counts."""
 LOW_UNCERTAINTY = 0.001

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 ALL_MEASURED = 0
 SLOWDOWN = 1
-"""The status if ``--fail-above`` found a slowdown or a missing figure, or if ``--require`` found a
-missed limit."""
+"""The status if ``--fail-above`` found a slowdown or a cell without a figure, or if ``--require``
+found a missed limit."""
 BAD_USAGE = 2
 SOME_FAILED = 3
 DEFECT = 70
@@ -35,7 +35,7 @@ class UserError(Exception):
 
 @contextmanager
 def errors_of_files() -> Iterator[None]:
-    """Turn an error of the system about a file into a :class:`UserError`.
+    """Turn an :class:`OSError` into a :class:`UserError` that names the file.
 
     If the temporary directory is full or missing, the message says how to choose another one.
     """

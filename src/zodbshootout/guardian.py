@@ -1,9 +1,9 @@
 """Child processes, and the guardian: a small process that outlives the run and cleans up after it.
 
-A run that is killed cannot stop its servers and clients, so the guardian does.  Through a pipe,
-the run tells the guardian which process groups to end and which directories to remove.  The pipe is
-closed when the run ends, in whatever way.  The guardian then ends these groups and removes these
-directories.
+A run that is killed cannot stop its servers and clients, so the guardian stops them.  Through a
+pipe, the run tells the guardian which process groups to end and which directories to remove.  The
+pipe is closed when the run ends, in whatever way.  The guardian then ends these groups and removes
+these directories.
 
 The guardian process runs this module as a script, so it imports only the standard library.
 """
@@ -32,7 +32,7 @@ END_TIMEOUT = 5.0
 CHECK_INTERVAL = 0.02
 """Seconds between two checks of whether a group has ended."""
 TAIL_SIZE = 65536
-"""Bytes at the end of an output in which :func:`last_lines` looks for lines."""
+"""The maximum number of bytes that :func:`last_lines` reads at the end of an output."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Ending:
     """How to end a process group."""
 
     signal: int = signal.SIGTERM
-    """The signal that asks the group to end; 0 if the group ends without a signal."""
+    """The signal that asks the group to end; 0 to wait until the group ends by itself."""
     grace: float = GRACE
     """Seconds after which the group is killed if it has not ended."""
 
@@ -52,7 +52,7 @@ _IN_OWN_GROUP: Mapping[str, Any] = (
 
 
 class Process(subprocess.Popen[bytes]):
-    """A process whose end can be described."""
+    """A process that can describe how it ended."""
 
     def exit_code(self, seconds: float = 0.0) -> int | None:
         """Return the exit code, or ``None`` if the process is still running after *seconds*."""
@@ -72,7 +72,7 @@ class Child(Process):
     ending: Ending = GENTLE
 
     def end(self, ending: Ending | None = None) -> None:
-        """End the process's group as *ending* says, by default :attr:`ending`; stop watching it."""
+        """End and stop watching the process's group; *ending* defaults to :attr:`ending`."""
         end_group(self.pid, ending or self.ending, reap=self.poll)
         self.wait()
         self.guardian.release_group(self.pid)
@@ -98,8 +98,8 @@ def last_lines(
 ) -> list[str]:
     """Return the last non-blank lines of an output, at most *count*.
 
-    If lines match the regular expression *errors*, return only such lines.  Ignore bytes before
-    *start* and before the last :data:`TAIL_SIZE` bytes.  An unreadable output has no lines.
+    If lines match the regular expression *errors*, return only such lines.  Read at most the last
+    :data:`TAIL_SIZE` bytes, and nothing before *start*.  An unreadable output has no lines.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -120,7 +120,7 @@ class GuardianLost(Exception):  # noqa: N818
 
 
 class Guardian:
-    """The run's side of the pipe to the guardian process; a context manager around the run."""
+    """Starts the guardian process and sends it orders; lets it clean up when the context ends."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -151,8 +151,9 @@ class Guardian:
     ) -> Child:
         """Start a process in its own group, and watch the group as :meth:`watch_group` does.
 
-        If *session*, the group also gets its own session, because Linux divides processor time
-        first among sessions, then within each.  *options* are those of :class:`subprocess.Popen`.
+        If *session*, the group also gets its own session, and so its own share of processor time:
+        Linux divides the time among sessions first.  *options* are those of
+        :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run
         :raises GuardianLost: if the guardian process has ended; the new process has ended, too
@@ -171,7 +172,7 @@ class Guardian:
         return child
 
     def watch_group(self, group: int, ending: Ending = GENTLE) -> None:
-        """End a process group when the run ends, unless :meth:`release_group` is called before.
+        """Have the guardian end a group after the run, unless :meth:`release_group` comes first.
 
         :raises GuardianLost: if the guardian process has ended
         """
@@ -183,7 +184,7 @@ class Guardian:
             self._send("release", str(group))
 
     def watch_directory(self, path: Path) -> None:
-        """Remove a directory when the run ends.
+        """Have the guardian remove a directory after the run.
 
         :raises GuardianLost: if the guardian process has ended
         """
@@ -222,7 +223,7 @@ def end_group(
 ) -> None:
     """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called repeatedly, so that the parent can collect the exit status of the leader.
+    *reap* is called repeatedly, and can collect the exit status of a child of the caller.
     """
     end_groups({group: ending}, reap)
 
@@ -249,8 +250,8 @@ def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambd
 def _is_running(group: int) -> bool:
     """Return whether any process of a group is still running.
 
-    A process that has ended stays in its group as a zombie until its parent collects it.  An orphan
-    may stay for long: process 1 of a container need not collect orphans.
+    A process that has ended stays in its group as a zombie until its parent collects it.  If the
+    parent has ended too, this may take long: process 1 of a container need not collect orphans.
     """
     if not _signal_group(group, 0):
         return False
@@ -286,7 +287,7 @@ def _clean_up_after(lines: Iterable[str]) -> None:
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
-    # End all groups at once, because a group takes seconds to end if orphans are collected late.
+    # A group may take seconds to end, so do not end the groups one after the other.
     end_groups(groups)
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)

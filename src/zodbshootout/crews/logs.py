@@ -25,7 +25,7 @@ _SCHEMA = """
 
 @dataclass(frozen=True)
 class LogSettings:
-    """How a process logs; a process of the run receives these settings before its task."""
+    """How to log; a worker receives these settings before its task."""
 
     log: str | None = None
     """A level's name, or the path of a ZConfig logging file."""
@@ -34,7 +34,7 @@ class LogSettings:
 
 
 def configure_logging(settings: LogSettings) -> None:
-    """Send log records of a minimum level to standard error, or set up the loggers of a file.
+    """Log to standard error from a level upwards, or configure the loggers that a file defines.
 
     :raises UserError: if the file does not configure logging
     """
@@ -55,7 +55,7 @@ def configure_logging(settings: LogSettings) -> None:
 
 
 def read_loggers(path: Path) -> Sequence[Any]:
-    """Return the factories of the loggers in a file; calling a factory configures its logger.
+    """Return, for each logger that a file defines, a function that configures the logger.
 
     :raises UserError: if the file does not configure logging
     """

@@ -1,7 +1,7 @@
-"""Profile the clients while they are timed, or their whole process.
+"""Profile the measurement: each client by itself if possible, otherwise the whole process.
 
-cProfile profiles one thread.  All greenlets run in one thread, and since Python 3.12 all threads
-share one profiler.  In both cases cProfile cannot distinguish clients, so it profiles the process.
+cProfile cannot distinguish the greenlets of a thread, nor, since Python 3.12, the threads of a
+process.  For such clients, there is one profile of the whole process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Profiler:
     """A profiler that records nothing."""
 
     def instrument(self, benchmark: Benchmark) -> None:
-        """Arrange that the iterations of one client are recorded."""
+        """Prepare to record the iterations of *benchmark*, which one client runs."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -33,7 +33,7 @@ class Profiler:
 
 
 class PerClient(Profiler):
-    """Profiles each client's counted iterations; writes a file when the client leaves."""
+    """Writes a file for each client, with a profile of the client's counted iterations."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -82,9 +82,9 @@ def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
 
 
 def collect(parts: Path, profile: Path) -> None:
-    """Add the profiles in *parts* to the profile of earlier runs, and list the sum in a text.
+    """Add the profiles in *parts* to that of earlier runs; write the sum as a profile and as text.
 
-    *profile* is the path of the profile and of the text, without suffix.
+    *profile* is the path of these two files, without their suffixes.
 
     :raises OSError: if a file cannot be written
     """

@@ -33,9 +33,9 @@ NO_ADDRESSES = "its configuration contains no address of a server"
 def relayed(
     storage: Storage, delays: Mapping[Address, Calibration]
 ) -> Iterator[tuple[Storage, Relay]]:
-    """Start a relay for a storage's servers; yield the storage with the new routes, and the relay.
+    """Start a relay for a storage's servers; yield a storage that uses the relay, and the relay.
 
-    *delays* maps the address of each server to the calibration of the delay.
+    *delays* maps the address of each server to a calibration, which contains the delay.
 
     :raises Failed: if the relay ends, or cannot replace a server
     """
@@ -70,7 +70,7 @@ def crew_at_distance(
     profiles: Path | None = None,
     clients: Sequence[int] | None = None,
 ) -> Iterator[Crew]:
-    """Start a crew, planned by :func:`~zodbshootout.crews.local.plan_of`, far from its servers.
+    """Start a crew of :func:`~zodbshootout.crews.local.plan_of`; a relay may add distances.
 
     :param calibrations: those of relays on this machine, by round-trip time in seconds
     :raises Failed: if a client or the relay fails
@@ -92,7 +92,7 @@ def at_distance(
     distances: Mapping[Address, Distance],
     calibrations: Mapping[float, Calibration],
 ) -> Iterator[tuple[Storage, Relay | None]]:
-    """Start a relay for a storage's servers, and yield the storage to open instead, and the relay.
+    """Start a relay for a storage's servers; yield a storage that uses the relay, and the relay.
 
     Without *distances*, yield the same storage and ``None``.
 
@@ -109,7 +109,7 @@ def at_distance(
 
 
 def distances_of(storage: Storage) -> dict[Address, Distance]:
-    """Return the distance to each server that a relay should replace.
+    """Return the distances that a relay should add, by the addresses of the servers.
 
     :raises Unsupported: if a relay cannot replace one of the servers
     """
@@ -153,10 +153,10 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of single iterations: of two successive ones if they agree, otherwise of more."""
+    """Traffic of two successive iterations if both have the same traffic, otherwise of three."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
-    """The traffic with databases, under ``False``, and with servers of a cache, under ``True``."""
+    """The traffic with databases (key ``False``) and with cache servers (key ``True``)."""
     elsewhere: Sequence[Address] = ()
     """Other addresses that the client is connected to, whose traffic is not counted."""
 

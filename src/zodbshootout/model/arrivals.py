@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from zodbshootout.model.specification import Parameters
 
 KEPT_UP = 0.98
-"""The minimum of ``part_of_schedule`` with which clients count as keeping up with a rate."""
+"""The minimum of ``part_of_schedule`` at which clients still keep up with a rate."""
 MIN_ITERATIONS = 2
 """The minimum number of iterations at a rate: a schedule of one iteration has no duration."""
 LEAD = 0.25
@@ -17,7 +17,7 @@ LEAD = 0.25
 
 
 def lead(iterations: int) -> int:
-    """Return how many uncounted iterations precede a number of counted *iterations*.
+    """Return the number of uncounted iterations before *iterations* counted ones.
 
     The uncounted ones let the queue in front of the storage reach its average length.
     """
@@ -29,12 +29,12 @@ def instants(
 ) -> Iterator[float]:
     """Yield the instants at which *clients* should begin iterations, in seconds after the start.
 
-    *clients* are the numbers of one client, or of several that share a schedule.  *rate* is the
-    arrival rate of all clients of the crew together, in iterations a second.  Interarrival times
-    are exponentially distributed, so that the arrivals of all clients form a Poisson process.  With
-    ``even_arrivals``, interarrival times are constant, both per client and overall.  The same seed,
-    name and clients give the same instants.  The start of a schedule that *continues* another is
-    the last instant that was taken from the other.
+    *clients* contains the number of one client, or those of several clients that share a schedule.
+    *rate* is the arrival rate of all clients of the crew together, in iterations a second.
+    Interarrival times are exponentially distributed, so that the arrivals of all clients form a
+    Poisson process.  With ``even_arrivals``, interarrival times are constant, both per client and
+    overall.  The same seed, name and clients give the same instants.  If *continues*, the start is
+    the last instant that was taken from the previous schedule.
     """
     own_rate = rate * len(clients) / parameters.crew.size
     if parameters.even_arrivals:

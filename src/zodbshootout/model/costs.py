@@ -14,11 +14,11 @@ SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 
 
 OF_TRAFFIC = 0.03
-"""The relative difference in bytes that object IDs may cause: some protocols send their digits."""
+"""The relative difference in bytes that object IDs may cause: some protocols send IDs as digits."""
 PAGES = 4 * 4096.0
 """The bytes by which writes of equal iterations may differ, because disks write whole pages."""
 ARENAS = 3e6
-"""The bytes by which the memory of equal processes may differ, because one may prepare more
+"""The bytes by which the memory of equal processes may differ, because one of them may prepare more
 iterations at once."""
 
 Metadata = Mapping[str, Any]
@@ -31,24 +31,24 @@ class Cost:
     name: str
     """The cost's name on the command line."""
     key: str
-    """The key in metadata of one number, or of numbers separated by spaces, one for each value."""
+    """A key of metadata.  The entry is a number, or one number per value, separated by spaces."""
     title: str
     """The cost's title in tables."""
     unit: str = SECONDS
     per: str = "iteration"
-    """The unit of work per which the cost is counted; empty if the cost is not a sum."""
+    """The work to which the amount refers; empty if the amount does not grow with work."""
     of_server: bool = False
-    """Whether the cost is known for private servers only."""
+    """Whether the cost can be measured only if the run itself starts the server."""
 
     grain: float = 0.0
     """The absolute difference up to which contenders count as equal."""
     slack: float = 0.0
     """The relative difference up to which contenders count as equal."""
     derive: Callable[[Metadata], Sequence[float] | None] | None = None
-    """A function that computes the values from a run's metadata, if they are not recorded."""
+    """A function that computes the values from metadata; ``None`` if metadata contain them."""
 
     def differs(self, one: float, other: float) -> bool:
-        """Return whether two amounts differ by more than the amounts of equal contenders may."""
+        """Return whether two amounts differ too much for equal contenders."""
         return abs(one - other) > max(self.grain, self.slack * min(one, other))
 
     def values(self, metadata: Metadata) -> Sequence[float] | None:
@@ -57,7 +57,7 @@ class Cost:
 
     @property
     def caption(self) -> str:
-        """The title, with the unit of work per which the cost is counted."""
+        """The title, with the work to which the amount refers."""
         return f"{self.title} per {self.per}" if self.per else self.title
 
 
@@ -69,7 +69,7 @@ def _recorded(metadata: Metadata, key: str) -> Sequence[float] | None:
 def _amplification(metadata: Metadata) -> Sequence[float] | None:
     """Return, for each value, the bytes that client and private server wrote per stored byte.
 
-    The size of an object is that of ``--object-size``, so there is no figure for replays.
+    The result is ``None`` for replays, whose objects do not have the size of ``--object-size``.
     """
     stores_objects = metadata.get("stores") and metadata.get("benchmark_counted") == "objects"
     stored = metadata["work_per_iteration"] * metadata["object_size_bytes"] if stores_objects else 0
@@ -113,4 +113,4 @@ OVER_TIME = (
     BY_NAME["server_memory"],
     Cost("database", "database_bytes", "size of the database", BYTES, ""),
 )
-"""The costs shown over time if runs share clients; a client's memory is as at the end of a run."""
+"""The costs shown over time if runs share clients; memory is that at the end of each run."""

@@ -13,8 +13,8 @@ _SUB_BUCKET_BITS = 11
 class Latencies:
     """Latencies, counted in buckets, so that they merge by addition and take bounded memory.
 
-    The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond:
-    one for each nanosecond up to 2,048, and 1,024 for each further power of two.
+    The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond.
+    Each nanosecond up to 2,048 has a bucket; above, each power of two has 1,024 buckets.
     """
 
     counts: dict[int, int] = field(default_factory=dict)

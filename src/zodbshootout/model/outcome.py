@@ -39,7 +39,7 @@ class BadSection(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Failure:
-    """The reason why a cell has no figure."""
+    """The reason why a cell could not be measured."""
 
     cause: str
     """The reason in one line."""
@@ -52,13 +52,13 @@ class Failure:
     crashed: bool = False
     """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
-    """Whether data are wrong, so that the figures of earlier runs are unreliable, too."""
+    """Whether a check failed, so that the figures of earlier runs are unreliable, too."""
     section_line: int | None = None
     """The faulty line of the contender's section, 0 if unknown; ``None`` if the section is good."""
 
 
 class Failed(Exception):  # noqa: N818
-    """A client, a worker or the process of either cannot go on; ``failure`` says why."""
+    """A client or a worker cannot go on, or its process has ended; ``failure`` says why."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.cause)

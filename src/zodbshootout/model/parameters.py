@@ -65,7 +65,7 @@ class Parameter:
         return attrgetter(self.attribute)(parameters)
 
     def written(self, parameters: Parameters) -> Plain:
-        """Return the parameter's value in *parameters* as metadata store it."""
+        """Return the parameter's value in *parameters*, in the form for metadata."""
         value = self.of(parameters)
         if isinstance(value, LatencyLimit):
             return str(value)
@@ -146,10 +146,10 @@ def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Para
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* without objects, except those that ``--min-objects`` adds.
+    """Return *parameters* for a benchmark that uses no objects; those of ``--min-objects`` remain.
 
-    Parameters that differ only in the number or size of objects become equal, so that a benchmark
-    without objects is measured once.
+    The result does not depend on the number of objects, so a run with several numbers measures such
+    a benchmark once.
     """
     dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.COPY, Scope.HISTORY}
     if not parameters.min_objects:

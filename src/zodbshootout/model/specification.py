@@ -28,14 +28,14 @@ bytes by 35 %, of 999 bytes by 49 %, and of 10000 bytes by 62 %.
 REVISIONS = 3
 """The default number of revisions per object, in benchmarks that use old revisions."""
 GARBAGE = 0.3
-"""The default share of a database's objects that are unreachable before the database is packed."""
+"""The default share of unreachable objects in a database that is to be packed."""
 
 Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 
 
 RTT = "rtt"
-"""The name of the value of ``--rtt`` among the names that ``--define`` defines."""
+"""The name under which definitions of ``--define`` also contain the value of ``--rtt``."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -122,12 +122,12 @@ class BenchmarkWords:
     """The words that reports use for a benchmark."""
 
     title: str
-    """The benchmark's title in charts; ``{objects}`` stands for the objects of an iteration."""
+    """The benchmark's title in charts; ``{objects}`` stands for the number of objects."""
     legend: str = ""
-    """A few words below a table: the work that is timed, or the place that data are read from."""
+    """The words below a table that name the timed work, or the place from which data are read."""
     topic: str = ""
-    """The kind of work that the storage has to do, by which a summary groups benchmarks; empty if
-    there is no such work."""
+    """The kind of work by which a summary groups benchmarks; empty if the benchmark asks nothing of
+    the storage."""
     counted: str = "objects"
     """The noun for the work of an iteration: ``objects``, ``transactions`` and so on."""
 
@@ -206,7 +206,7 @@ class ReplayedWorkload:
     data: str = ""
     """The name of the file with the objects' records; empty if the records are synthetic."""
     other_objects: int = 0
-    """Objects in the file :attr:`data` that the workload does not use."""
+    """Objects that the file :attr:`data` contains, but that the workload does not use."""
     path: str = field(default="", compare=False)
     """The path of the file with the workload's trace."""
     data_path: str = field(default="", compare=False)
@@ -229,7 +229,7 @@ class CopiedData:
     path: str = field(default="", compare=False)
     blob_dir: str = field(default="", compare=False)
     directory: str = field(default="", compare=False)
-    """The directory of created FileStorages, where all clients of a run find them."""
+    """The directory in which a run creates FileStorages that all of its clients copy."""
 
 
 def exactly(number: float) -> str:
@@ -269,11 +269,11 @@ class LatencyLimit:
 
 
 RESTARTS = ("restart", "restart:clean")
-"""The operations that kill a private server, or shut it down, and start it again."""
+"""The operations that start a private server again: after killing it, or after shutting it down."""
 OPERATIONS = ("pack", "copy", "vacuum", *RESTARTS)
 """The operations of ``--during``."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
-"""The phases in which a cell with an operation is measured."""
+"""The time of a measurement relative to an operation; each cell has one of these phases."""
 
 
 @dataclass(frozen=True)
@@ -314,17 +314,17 @@ class Parameters:
     copied: CopiedData = CopiedData()
     """The FileStorage to copy, if the benchmark copies one of the user's."""
     rate: float = 0.0
-    """Iterations a second of all clients together; 0 if each begins when the previous one ends."""
+    """Iterations a second of all clients together; 0 if each client is as fast as it can."""
     even_arrivals: bool = False
     """Whether iterations at a rate arrive at even instead of random intervals."""
     limit: LatencyLimit = LatencyLimit()
-    """The limit on latencies within which to search for the highest rate."""
+    """The limit on latencies, if the run searches for the highest rate that keeps within it."""
     during: str = ""
     """The operation during which iterations at a rate are measured, such as ``pack``.  In a cell,
     the text begins with one of :data:`PHASES`, as in ``before pack``."""
     rtt: float | None = None
     """The round-trip time in seconds, if a run measured at several distances.  Only reports set
-    this; in files, the time is a part of the contender's name."""
+    this attribute; in files, the contender's name contains the time instead."""
 
     @property
     def operation(self) -> str:
@@ -339,7 +339,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python, other than that of the command's workers, that opens a contender."""
+    """A Python that opens a contender if the command's usual workers cannot."""
 
     name: str
     """The name of the environment; empty if the Python belongs to no environment."""
@@ -349,9 +349,9 @@ class Interpreter:
     """The directories that come first on the module path, separated as in ``PYTHONPATH``; they hold
     the modules of zodbshootout that a worker needs."""
     sees_ours: bool = False
-    """Whether this is the command's own Python, which keeps the variable ``PYTHONPATH``."""
+    """Whether this is the command's own Python, for which ``PYTHONPATH`` remains set."""
     gevent: bool = False
-    """Whether clients are greenlets, so that gevent, if installed, patches the Python."""
+    """Whether clients are greenlets; gevent, if it is installed, then patches this Python."""
 
 
 def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -374,7 +374,7 @@ class Distance:
     rtt: float
     """The time in seconds; if it is 0, clients connect to the server itself."""
     server: str = ""
-    """The private server whose section asks for the time; empty for all other servers."""
+    """The private server whose section has a key ``rtt``; empty for a distance to all servers."""
     port: int = 0
     """The port of :attr:`server`, unique within the run."""
 
@@ -388,7 +388,7 @@ class Storage:
     """How to open a contender."""
 
     section: str = ""
-    """The text of the contender's section in ZConfig's language, after imports and definitions."""
+    """The contender's section in ZConfig's language, preceded by imports and definitions."""
     uri: str = ""
     """A ZODB URI in place of the section."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -398,11 +398,11 @@ class Storage:
     sql: tuple[str, ...] = ()
     """The SQL statements to execute after the contender was opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
-    """The addresses of relays to connect to, by the addresses of the servers behind them."""
+    """The address to connect to instead of each server, by the server's address."""
     distances: tuple[Distance, ...] = ()
     """The distances to servers; the first distance that applies to an address counts."""
     in_memory: bool = False
-    """Whether closing the contender loses its data, whatever the types of its storages say."""
+    """Whether closing the contender loses its data; if true, this overrides the storages' types."""
 
 
 @dataclass(frozen=True)

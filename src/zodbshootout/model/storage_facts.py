@@ -12,18 +12,18 @@ from zodbshootout.model.specification import ClientKind, CrewShape
 
 
 class Sharing(enum.Enum):
-    """How many DBs can share the data of a storage, from most to fewest."""
+    """How many DBs can share a storage's data; the members are ordered from most to fewest."""
 
     CONCURRENT = "any number of DBs at once"
-    """Like the data of a server."""
+    """The data of a server, for example."""
     EXCLUSIVE = "one DB at a time"
-    """Like the data of a FileStorage."""
+    """The data of a FileStorage, for example."""
     VOLATILE = "one DB, until it is closed"
-    """Like the data of a MappingStorage."""
+    """The data of a MappingStorage, for example."""
 
 
 def narrowest(sharings: Iterable[Sharing]) -> Sharing:
-    """Return the sharing of a stack of storages with these *sharings*: the narrowest of them."""
+    """Return the sharing of a stack of storages, which is the narrowest of their *sharings*."""
     return max(sharings, key=list(Sharing).index, default=Sharing.CONCURRENT)
 
 
@@ -81,7 +81,7 @@ class CacheUse:
     misses: int | None
     """Loads that the cache could not serve; ``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The maximum number of hits that the opening of a connection causes, before any load."""
+    """The maximum number of hits that opening a connection causes, without any load by it."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the hits and misses since *earlier*."""
@@ -127,7 +127,7 @@ class DiskSize:
 
 
 def clients_together(shape: CrewShape, hosts_together: int) -> int:
-    """Return the largest number of clients on one machine, if *hosts_together* hosts share it."""
+    """Return the maximum number of clients on a machine that runs up to *hosts_together* hosts."""
     hosts = max(1, shape.hosts)
     return min(shape.size, math.ceil(shape.size / hosts) * min(hosts_together, hosts))
 
@@ -143,7 +143,7 @@ class Limit:
     databases: int = 1
     """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
     of_process: bool = False
-    """Whether to count DBs per process instead of per machine; each host has its own process."""
+    """Whether to count DBs per process instead of per machine; hosts on a machine are processes."""
     sharers: int = 1
     """The minimum number of clients that share one DB for the limit to apply."""
 
@@ -166,12 +166,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on what to write instead of a section whose storage failed in a known way."""
+    """Advice to print if a contender fails with a known error."""
 
     pattern: str
     """A regular expression that matches the cause of the failure."""
     text: str
-    """The text to write instead."""
+    """The advice, such as what to write in the section instead."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class StorageInfo:
     """
 
     storage_name: str = "this storage"
-    """The class of the outermost storage, followed by the classes inside transparent wrappers."""
+    """The class of the outermost storage; for a transparent wrapper, ``Wrapper over Storage``."""
     sharing: Sharing = Sharing.CONCURRENT
     promise: Promise = (Durability.UNKNOWN, "")
     """The durability of commits, and the settings that decide it."""
@@ -229,5 +229,5 @@ class StorageInfo:
     persistent_cache: str = ""
     """The setting that makes a cache outlive the process; see ``StorageType.persistent_cache``."""
     new_root: str = ""
-    """The serial of the root object, in hexadecimal, if the root is empty and the storage's type
-    does not say whether processes see each other's data; otherwise empty."""
+    """The hexadecimal serial of an empty root object, if the storage's type is unknown; otherwise
+    empty.  A process that finds another serial does not see this process's data."""

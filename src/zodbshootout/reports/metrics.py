@@ -82,7 +82,7 @@ def three_digits(value: float) -> str:
 
 
 def _objects(result: CellResult) -> float:
-    # The values of a run that traced memory are bytes, whichever metric is shown.
+    # If a run traced memory, its values are bytes, which are shown as they are.
     if result.unit == "byte" or result.paced:
         return result.mean
     return result.objects_per_second
@@ -99,7 +99,7 @@ PERCENTILES = (
     Metric("p99", "Latency, 99th percentile, per iteration", _percentile(99)),
     Metric("max", "Latency, longest, per iteration", lambda result: result.longest_latency),
 )
-"""The metrics of latencies, of which a page shows one at a time."""
+"""The metrics of latencies; a page shows one of them at a time."""
 _SECONDS = Metric("seconds", "Mean seconds per iteration", lambda result: result.mean)
 _STDEV = Metric(
     "stdev", "Standard deviation of the values, in seconds per iteration",
@@ -117,7 +117,7 @@ def total(result: CellResult, name: str) -> float | None:
 
 
 def per_iteration(result: CellResult, name: str) -> float | None:
-    """Return the count *name* per iteration, also of uncounted ones; ``None`` if unknown."""
+    """Return the count *name* per iteration, timed or not; ``None`` if unknown."""
     count, timed, untimed = (
         total(result, key) for key in (name, "iterations", "iterations_uncounted")
     )
@@ -128,7 +128,7 @@ def per_iteration(result: CellResult, name: str) -> float | None:
 def hit_rate(result: CellResult, loads: str = "loads") -> float | None:
     """Return the share of loads that the storage's cache served; *loads* is a count's name."""
     hits, requests = (total(result, name) for name in ("storage_cache_hits", loads))
-    # ZEO's cache also counts ZEO's own look-ups.
+    # ZEO's cache also counts ZEO's own look-ups, so hits may outnumber loads.
     return min(1.0, hits / requests) if hits is not None and requests else None
 
 

@@ -1,4 +1,4 @@
-"""Notes about operations during which cells were measured."""
+"""Notes about operations, such as packing, that ran while cells were measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""If at least this fraction of the time was not observed, a note says so."""
+"""If at least this fraction of the time lay between slices, a note says so."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:

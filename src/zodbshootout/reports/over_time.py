@@ -52,7 +52,7 @@ ROWS = 10
 """The maximum number of rows of a table over time."""
 MEGABYTE = 1e6
 _LEVELS = (0.001, 0.01)
-"""The limits of p-values that a note names; the p-value of a trend is below the last limit."""
+"""A note names the first of these limits that is above the p-value of a trend."""
 
 
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _part(times: float) -> str:
 
 
 def _described(trends: Sequence[tuple[Trend, str]]) -> str:
-    """Describe trends of one kind, with their places; the first trend is the greatest."""
+    """Describe trends, each with the words for its cell; the first trend is the greatest."""
     (first, place), *others = trends
     since, end = ("during each run", "its") if first.within_runs else ("with time", "the")
     more = "".join(f", {_digits(trend.times)} times{where}" for trend, where in others)
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return a row's chart over time; *within_runs*, time starts anew with each run."""
+    """Return a row's chart over time: over the time since the start of a run if *within_runs*."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:
@@ -177,14 +177,14 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
 
 
 def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield, for each run, the mean instant at which values began, and their mean, in seconds."""
+    """Yield the mean start of each run's values, and the mean of the values, in seconds."""
     runs = result.starts
     for run, starts in zip(result.runs, runs, strict=True):
         yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield when each value began within a run, in seconds, and the value, as means over runs."""
+    """Yield the mean start and the mean of all runs' first values, of their second values, etc."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
@@ -209,7 +209,7 @@ def _key(metric: Metric) -> str:
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return tables of the cells that were measured with ``--for``, and a record of each run.
 
-    A table has at most ten rows, so that a row may stand for several runs.
+    A table has at most ten rows, so a row may stand for several runs.
     """
     cells = in_columns(result_sets)
     notes = list(trend_notes([cell for cell in cells if cell[1].over_time]))
@@ -280,7 +280,7 @@ def _size_of_parts(result: CellResult) -> int:
 
 
 def _in_parts(result: CellResult) -> dict[int, CellResult]:
-    """Return the runs of a result in at most ten parts, by number."""
+    """Divide the runs of a result into at most ten parts, which are numbered."""
     size = _size_of_parts(result)
     return {
         number: replace(result, runs=result.runs[start : start + size])

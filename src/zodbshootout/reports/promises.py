@@ -25,9 +25,9 @@ _Facts = Mapping[str, Mapping[str, Any]]
 
 
 def promises(cells: Sequence[Columned]) -> list[str]:
-    """Return a line for each kind of difference, and a line about servers, if there are any.
+    """Return lines about durability and sharing, if columns differ, and about servers, if any.
 
-    Results of versions of zodbshootout that recorded no durability are left out.
+    Old results, whose metadata lack the durability, are left out.
     """
     measured = [(column, result.metadata) for column, result in cells if result.measured]
     facts = {column: keys for column, keys in measured if "durability" in keys}
@@ -40,7 +40,7 @@ def promises(cells: Sequence[Columned]) -> list[str]:
 
 
 def _durability(facts: _Facts, *, is_complete: bool) -> str:
-    """Return the line about durability; *is_complete* says that no column lacks *facts*."""
+    """Return the line about durability; *is_complete* says whether *facts* have all columns."""
     columns = _grouped(facts, "durability", [kind.value for kind in Durability])
     synced = columns.pop(Durability.SYNCED.value, [])
     clauses = [
@@ -55,7 +55,7 @@ def _durability(facts: _Facts, *, is_complete: bool) -> str:
 
 
 def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
-    """Yield a clause for each cause of one kind of durability, with the names of contenders."""
+    """Yield a clause for each cause of durability *kind*; it names the contenders."""
     details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
     for detail, names in _grouped(facts, "durability_detail", details).items():
         those, because = listed(names), f" ({detail})" if detail else ""

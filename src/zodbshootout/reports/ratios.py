@@ -22,7 +22,7 @@ from zodbshootout.results.verdicts import (
 )
 
 MANY = 7
-"""The number of benchmarks above which a sentence groups them by topic, such as writing."""
+"""A sentence on more benchmarks than this groups them by topic, such as writing."""
 FEW = 3
 """The maximum number of benchmarks that the summary of a topic names for each verdict."""
 _SPEED = {
@@ -42,7 +42,7 @@ def by_distance(comparison: Comparison) -> list[Comparison]:
 
 
 def sentence(comparison: Comparison, base: str, new: str) -> str:
-    """Return the sentence that compares *new* with *base* at one distance; empty without ratios.
+    """Compare *new* with *base* at one distance; the sentence is empty if no ratio is known.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
     only if all of them differ significantly in the same direction, so that the mean hides nothing.
@@ -73,7 +73,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
 
 
 def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Add the clauses *others*; join clauses that are on the same verdict."""
+    """Return *clauses* and *others*; two clauses on the same verdict become one."""
     joined = list(clauses)
     for clause in others:
         words, at, names = clause.partition(" at ")
@@ -116,7 +116,7 @@ def alike(pair: Pair) -> str:
 
 
 def speed(pairs: Iterable[Pair]) -> str:
-    """Return the words for what is compared: the speed, which at a rate is 1 / latency."""
+    """Return the word ``speed``; if latencies are compared, explain that it is 1 / latency."""
     return "speed (1 / latency at a rate)" if any(pair.base.paced for pair in pairs) else "speed"
 
 

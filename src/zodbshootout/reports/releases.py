@@ -62,7 +62,7 @@ class Releases:
         return [change for change in self.changes if change.is_significant]
 
     def title_of(self, column: str) -> str:
-        """Return the title of a column or, if it is in a series of releases, that of the series."""
+        """Return a column's title or, in a series of releases, the title of the series."""
         for results, series in self.series:
             if column in map(results.column, [series.contender, *series.releases]):
                 return f"{results.column(series.contender)} over {series.package}"
@@ -89,7 +89,7 @@ class Releases:
         return replace(table, columns=titles, rows=rows, title="Release")
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step; steps of inexact costs count only with *all_costs*."""
+        """Yield a line for each step of times or counts and, if *all_costs*, of other costs."""
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.series and not steps:
@@ -133,7 +133,7 @@ class Releases:
             )
 
     def _cost_charts(self, columns: Sequence[str]) -> Iterator[Chart]:
-        """Yield the charts of costs that have a step."""
+        """Yield the charts of costs in which there is a step."""
         for cost in dict.fromkeys(step.pair.base.cost for step in self.steps):
             if cost is not None:
                 yield from self._charts(columns, cost)
@@ -210,7 +210,7 @@ def _is_exact(step: Step) -> bool:
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
-    """Describe steps; name the contender and the table only if these differ."""
+    """Describe steps; name contenders only if there are several, and likewise tables."""
     bases = [step.pair.base for step in steps]
     several_contenders = len({step.series.contender for step in steps}) > 1
     several_groups = len({group_of(base) for base in bases}) > 1
@@ -255,7 +255,7 @@ def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
 def _point(column: str, release: tuple[int, str], figure: CellResult, oldest: CellResult) -> Point:
     """Return a release's point: the amount of a cost, or a multiple of the oldest release's speed.
 
-    The interval of a multiple is that of paired values, in which the machine's noise cancels out.
+    The interval of a multiple comes from pairs of values, so that the machine's noise cancels out.
     """
     place, name = release
     low, high = None, None

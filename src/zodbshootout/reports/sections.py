@@ -35,7 +35,7 @@ from zodbshootout.reports.tables import check_columns, other_load, tables_and_no
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
-"""The maximum number of verdicts at the top of a report; the matrix has all comparisons."""
+"""The maximum number of verdicts at the top of a report; the table of ratios has them all."""
 BY_BENCHMARK = "By benchmark"
 WHICH_IS_FASTER = "Which is faster"
 _MACHINE = {
@@ -107,7 +107,7 @@ def whole_report(
 def _compared(
     result_sets: Sequence[ResultSet], baseline: str | None, footnotes: Footnotes
 ) -> Report:
-    """Return the contents that depend on the baseline; the parts are comparisons with it."""
+    """Return a report of all that depends on the baseline; its parts are the comparisons."""
     comparisons = comparisons_of_columns(result_sets, baseline)
     return replace(
         tables_and_notes(result_sets, footnotes, baseline=baseline),
@@ -130,7 +130,7 @@ def _compared(
 def _alternatives(
     result_sets: Sequence[ResultSet], main: Report, footnotes: Footnotes
 ) -> Iterator[Report]:
-    """Yield the contents for every other baseline that can be compared with anything."""
+    """Yield a report for each other column that can be the baseline of a comparison."""
     names = dict.fromkeys(column for column, result in in_columns(result_sets) if result.timed)
     for name in names:
         if name != main.baseline and (report := _compared(result_sets, name, footnotes)).matrix:
@@ -214,7 +214,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return *first*, then sentences on comparisons; of many, only the best and the worst."""
+    """Return *first*, then a sentence on each comparison or, if many, on the best and the worst."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons
@@ -326,7 +326,7 @@ def _first_metadata(results: ResultSet) -> Mapping[str, Any]:
 def _facts(
     title: str, metadata: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]
 ) -> Table:
-    """Return a table with a column for each key of *metadata*, and a row for each fact in them."""
+    """Return a table with a column for each key of *metadata*, and a row for each fact."""
     rows = [
         Row(row, [Entry(str(facts.get(key, "-"))) for facts in metadata.values()])
         for key, row in titles.items()

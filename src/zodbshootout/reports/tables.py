@@ -55,9 +55,9 @@ MAX_MINUTES = 600
 VAGUE = 0.5
 """A figure has only two digits if half of its interval exceeds this fraction of the figure."""
 _MEANS = {"objects", "seconds"}
-"""The metrics whose figures are means, so that they have intervals."""
+"""The metrics whose figures are means, which have intervals."""
 SLOW_HOST = 1.2
-"""A note names a host whose clients take at least this many times the mean of all clients."""
+"""A note names a host if its clients take at least this many times as long as the average."""
 WARMING_UP = 1.2
 """A note mentions runs whose first value is at least this many times the later values."""
 
@@ -105,9 +105,9 @@ def tables_and_notes(
 ) -> Report:
     """Return a report with tables and notes.
 
-    There is a table for each combination of a crew, a kind of objects, and what is counted, such as
-    transactions.  Figures of the metric :data:`OBJECTS` show their ratio to the column *baseline*,
-    by default the first.  Reports that share *footnotes* number these alike.
+    The cells of a table have the same clients, the same kind of objects, and the same unit of work,
+    such as transactions.  Figures of the metric :data:`OBJECTS` show their ratio to the column
+    *baseline*, by default the first.  Reports with the same *footnotes* give them the same numbers.
 
     :raises UserError: if no column has the title *baseline*
     """
@@ -166,7 +166,7 @@ class _Scale:
     """The comparisons of cells, by column, cell and measure."""
 
     def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
-        """Return the entry in a column of *row*, which has the results by column."""
+        """Return the entry of a row in a column; *row* maps columns to results."""
         result = row.get(column)
         if result is None:
             return Entry()
@@ -194,7 +194,7 @@ def _table(group: Group, scale: _Scale) -> Table:
     columns, rows = group.columns, []
     for title, row in group.rows.items():
         first = next(iter(row.values()))
-        # Of the rows of one rate, only the first names the rate.
+        # A rate may have several rows; only the first names it.
         shown = title if first.measure in {"", REACHED} else f"  {first.measure}"
         entries = [scale.entry(row, column) for column in columns]
         if any(entry.text != DASH for entry in entries):

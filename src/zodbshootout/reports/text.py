@@ -27,7 +27,7 @@ _INDENT = "    "
 """The start of the second and later lines of a note."""
 _OPTION = r"--?[a-z][\w-]*(?: (?!-)(?:'[^']*'|\S+))?"
 _OPTIONS = re.compile(rf"(?<![\w-]){_OPTION}(?: {_OPTION})*")
-"""Options and their arguments, which no line break separates, so that they can be copied."""
+"""A pattern of options with arguments; lines do not break in them, so they can be copied."""
 MIN_WORDS = 24
 """The minimum width, in characters, of a column of words."""
 
@@ -182,7 +182,7 @@ def _pieces(entry: Entry, detail: int, console: Console) -> list[Text]:
 
 
 def _aligned(pieces: Sequence[Text], widths: Sequence[int]) -> Text:
-    """Join the pieces of an entry, each padded to the width of its kind in the column."""
+    """Join the pieces of an entry; pad each to its width in *widths*."""
     padded = [
         Text(" " * (width - len(piece))) + piece
         for piece, width in zip(pieces, widths, strict=True)

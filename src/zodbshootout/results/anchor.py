@@ -27,7 +27,7 @@ class Anchor:
     """The packages with which every point is compared."""
 
     word: str
-    """The word of ``--against`` for the anchor; empty if the anchor is the first candidate."""
+    """The value of ``--against`` that named the anchor; empty for the first candidate."""
     requirements: Sequence[str]
     """The requirements by which uv installs the anchor again."""
     point: str
@@ -45,7 +45,7 @@ class Accepted:
     reason: str
 
     def covers(self, cell: PointCell) -> bool:
-        """Return whether the change is about a cell.
+        """Return whether *cell* belongs to the change.
 
         A name without a percentile stands for all percentiles of the cell.
         """
@@ -74,7 +74,7 @@ def write_anchor(anchor: Anchor, directory: Path) -> None:
 
     :raises UserError: if the file cannot be written
     """
-    # By default, json.dumps would write surrogates as escapes, which TOML does not have.
+    # By default, json.dumps would escape some characters as surrogates, which TOML forbids.
     written = functools.partial(json.dumps, ensure_ascii=False)
     text = (
         "# The packages with which this history is compared.  To replace them, name others:\n"

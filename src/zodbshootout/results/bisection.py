@@ -27,7 +27,7 @@ class Finding(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """The outcome for a commit that took turns with the commit that the user calls good."""
+    """The outcome of one commit's comparison with the commit that the user calls good."""
 
     commit: str
     finding: Finding
@@ -41,7 +41,7 @@ class Step:
     benchmark: str = ""
     """The contender and the benchmark of the figure that decided."""
     boundary: float = 0.0
-    """The logarithm of the ratio at the boundary between good and bad commits."""
+    """The logarithm of the ratio that divides good commits from bad ones."""
 
 
 def read_steps(path: Path, question: Mapping[str, Any]) -> list[Step]:

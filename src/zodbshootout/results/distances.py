@@ -1,4 +1,4 @@
-"""Results at several round-trip times: the time becomes a parameter of the cell."""
+"""Results at several round-trip times, which become parameters of their cells."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from zodbshootout.results.result import CellResult
 def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
     """Move round-trip times from contenders' names to the parameters of their cells.
 
-    A contender without a server is measured once, and is as fast at every distance, so its result
-    is repeated for each time.  If no names contain times, the results are unchanged.
+    A contender without a server is measured once.  Its result holds for every time, and is repeated
+    for each.  If no names contain times, the results are unchanged.
     """
     split = [(result, *without_rtt(result.cell.contender)) for result in results]
     rtts: list[float | None] = [*sorted({rtt for _, _, rtt in split if rtt is not None})]
@@ -25,7 +25,7 @@ def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
 
 
 def at_distance(result: CellResult, rtt: float | None, contender: str = "") -> CellResult:
-    """Return a result with a round-trip time in seconds, or none, among its parameters.
+    """Return *result* with a round-trip time of *rtt* seconds, or without one if ``None``.
 
     *contender* is the contender's name without the time.
     """

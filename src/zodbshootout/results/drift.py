@@ -1,7 +1,7 @@
 """Slow drift over many points: a scan for the place where the level of a series changes.
 
-The scan detects what no single point shows.  The threshold is simulated for independent points.
-Dependent points exceed the threshold more often, so the scan gives hints, not verdicts.
+The scan detects what no single point shows.  Its threshold comes from simulated points, which are
+independent.  Dependent points exceed it more often, so the scan gives hints, not verdicts.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 FALSE_HINTS = 0.01
-"""The probability of any hint for the series that are scanned together, if none changes."""
+"""The probability of one hint or more in all series scanned together, if no series changes."""
 FEWEST_POINTS = 8
 LATEST = 100
-"""The number of the latest points that are scanned."""
+"""A scan covers the latest points, at most this many."""
 FEWEST_ON_A_SIDE = 2
 _SIMULATED = 20_000
 
@@ -34,7 +34,7 @@ class Drift:
 def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
     """Return the change of the mean of a series, ``None`` if there is no change.
 
-    *scanned* is the number of series that share the probability :data:`FALSE_HINTS`.
+    *scanned* is the number of series that are scanned together; see :data:`FALSE_HINTS`.
     """
     import numpy as np
 
@@ -53,7 +53,7 @@ def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
 
 
 def _statistics(numbers: Any) -> Any:
-    """Return, for each row and place, Student's t of the numbers before and after the place."""
+    """Return Student's t for the numbers before and after each place in each row."""
     import numpy as np
 
     count = numbers.shape[1]

@@ -15,8 +15,8 @@ CONFIDENCE = 0.95
 BATCHES = 8
 """The number of batches into which dependent runs are joined."""
 MIN_RUNS = 3
-"""The size of the smallest sample that has an interval.  An interval from two numbers is wider than
-any difference of interest or, by chance, has no width."""
+"""The size of the smallest sample that has an interval.  From two numbers, the interval
+is too wide to be of use or, if they happen to be equal, has no width."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends of the interval of :data:`CONFIDENCE`, by Student's t."""
+        """The ends of the confidence interval, by Student's t; see :data:`CONFIDENCE`."""
         return self.mean - self.half_width, self.mean + self.half_width
 
     @property
@@ -65,8 +65,8 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
     """Estimate the mean from *runs*, each with one value or several.
 
     The values of a run are not independent, so a run counts as one number, the mean of the values.
-    But by chance, the means of a few runs can differ less than the spread of the values suggests,
-    so the interval is at least as wide as if all values were independent.
+    By chance, the means of a few runs may lie closer together than the spread of the values
+    suggests.  So the interval is at least as wide as it would be for independent values.
     """
     estimate = mean_of([statistics.fmean(values) for values in runs])
     several = [values for values in runs if len(values) > 1]
@@ -99,9 +99,10 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
-    """Predict how many runs it takes to reach *half_width*, from an *estimate* of *runs* runs.
+    """Predict how many runs narrow an interval to *half_width*.
 
-    Later runs are assumed to vary like these.  The result is at least *runs* and :data:`MIN_RUNS`.
+    The *estimate* is from *runs* runs; later runs are assumed to vary like these.  The result is at
+    least *runs* and :data:`MIN_RUNS`.
     """
     if estimate.df <= 0:
         return max(runs, MIN_RUNS)

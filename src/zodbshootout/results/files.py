@@ -36,7 +36,7 @@ MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
 """Metadata in which the runs of a cell may differ: words that only describe the cell."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
-"""The beginning of every file that pyperf writes, because pyperf sorts keys."""
+"""A pattern: pyperf sorts keys, so each file that it writes begins like this."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ResultFiles:
     existing: Sequence[CellResult] = ()
     """The results of other runs, to which :meth:`write` appends results."""
     begun: Sequence[CellResult] = ()
-    """The results of a run to resume; :meth:`write` gets them again, with further runs."""
+    """The earlier results of a resumed run; the argument of :meth:`write` includes them."""
 
     @property
     def _stem(self) -> str:
@@ -77,7 +77,7 @@ class ResultFiles:
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
-        """Return the same files, prepared to append to the results in the files.
+        """Return the same files with their results, to which :meth:`write` will append.
 
         :raises UserError: if one of the files was not written by zodbshootout
         """
@@ -201,7 +201,7 @@ def _document_of(result: CellResult) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """Return the results, with trends, in a combined file or in a contender's file.
+    """Return the results in a combined file or in a contender's file, with their trends.
 
     Cells without a figure come from the list beside a combined file.
 
@@ -263,7 +263,7 @@ def holds_results(path: Path) -> bool:
 
 
 def _begins_as_results(path: Path) -> bool:
-    """Return whether a file, which may be a large database, begins like a file of pyperf."""
+    """Return whether a file, perhaps a large database, begins like a file of pyperf."""
     opened = gzip.open if path.name.endswith(".gz") else open
     with opened(path, "rb") as file:
         return _BEGINNING.match(file.read(1024)) is not None
@@ -300,7 +300,7 @@ def _result_of(document: Mapping[str, Any]) -> CellResult:
 def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> str | None:
     """Describe how existing runs differ from expected runs, ``None`` if they do not differ."""
     metadata = result.benchmark().get_metadata()
-    # A run without --for has no such metadata.
+    # Without --for, expected runs have no for_s.
     wanted = {"for_s": None, **expected}
     differing = [
         f"{key}={metadata.get(key, 'nothing')}"
@@ -309,7 +309,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # pyperf would add facts on this Python; those on an environment's Python were compared above.
+    # pyperf would add this Python's facts; an environment's facts were compared above.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})

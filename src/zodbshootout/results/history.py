@@ -32,8 +32,9 @@ FORMAT = 1
 """The number of the format; a change that older versions cannot read increases the number."""
 FORMAT_KEY = "zodbshootout_history"
 CANDIDATE, ANCHOR, PREVIOUS, FORMER, TWIN = "candidate", "anchor", "previous", "former", "twin"
-"""The roles of contenders in a point: the contender to watch; a contender that stays the same from
-point to point; the candidate of the previous point; the previous anchor; the anchor once more."""
+"""The roles of contenders in a point.  The candidate is watched; the anchor stays the same from
+point to point.  ``previous`` is the candidate of the previous point, ``former`` is the previous
+anchor, and ``twin`` is the anchor once more."""
 POSITION = f"{CANDIDATE}/{ANCHOR}"
 STEP = f"{CANDIDATE}/{PREVIOUS}"
 CANARY = f"{TWIN}/{ANCHOR}"
@@ -47,7 +48,7 @@ _SERVERS = ("PostgreSQL", "MySQL", "MariaDB", "Oracle", "memcached", "SQLite")
 
 @dataclass(frozen=True)
 class Package:
-    """A version of a package, with the facts that an installation of the same version needs."""
+    """A version of a package, with the facts from which it can be installed again."""
 
     version: str
     commit: str = ""
@@ -86,7 +87,7 @@ class PointCell:
     ratios: Mapping[str, Ratio]
     """The known ratios of speeds, by their names in :data:`RATIOS`."""
     costs: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-    """The minimum, mean and maximum of each cost, by cost and role."""
+    """The minimum, mean and maximum over runs, by the name of the cost and by role."""
 
     @property
     def series(self) -> str:
@@ -325,7 +326,7 @@ def read_point(path: Path) -> Point:
 
 
 def _known(kind: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the written values of a class's fields, without values of unknown fields."""
+    """Return the items of *written* whose names are fields of the class *kind*."""
     names = {one.name for one in fields(kind)}
     return {name: value for name, value in written.items() if name in names}
 
@@ -341,9 +342,9 @@ def by_machine(points: Iterable[Point]) -> dict[str, list[Point]]:
 
 
 def with_aliases(point: Point) -> Point:
-    """Give the previous candidate the ratios and costs of a role with the same packages.
+    """Copy ratios and costs to the role ``previous`` from another role with the same packages.
 
-    These packages were measured only once, in that other role.
+    The role ``previous`` itself is not measured if another role has its packages.
     """
     previous = point.packages.get(PREVIOUS)
     others = (ANCHOR, FORMER, CANDIDATE)

@@ -1,4 +1,4 @@
-"""Objects of other packages that entry points refer to."""
+"""Load the objects to which the entry points of other packages refer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zodbshootout.model.outcome import describe
 API_VERSION = (1, 0)
 """The major and the minor version of :mod:`zodbshootout.api`, which are those of the release.
 
-Clients in other Pythons have our modules, but not the metadata that contain the version."""
+The numbers stand here because clients in other Pythons lack the metadata of the release."""
 
 
 class BrokenPlugin(Exception):  # noqa: N818
@@ -20,7 +20,7 @@ class BrokenPlugin(Exception):  # noqa: N818
 
 
 def entries(group: str) -> list[EntryPoint]:
-    """Return the entry points of a group; the first call reads those of all packages."""
+    """Return the entry points of a group; only the first call reads the metadata of packages."""
     installed = _installed(tuple(sys.path))
     if sys.version_info >= (3, 10):
         return list(installed.select(group=group))
@@ -29,7 +29,7 @@ def entries(group: str) -> list[EntryPoint]:
 
 @functools.cache
 def _installed(path: tuple[str, ...]) -> Any:  # noqa: ARG001
-    """Return the entry points of all packages on *path*, this Python's module path."""
+    """Return the entry points of all packages; *path* is ``sys.path``, a key for the cache."""
     return entry_points()
 
 

@@ -1,4 +1,4 @@
-"""The use of the machine: by a process since its start, and by a crew while it measures a value."""
+"""A process's use of the machine since its start, and all clients' use during a measurement."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Usage:
     cpu: float = 0.0
     """Seconds of processor time."""
     helpers: float = 0.0
-    """Seconds of processor time of the processes that the process started."""
+    """Seconds of processor time of the helpers: the processes that this process started."""
     written: int = 0
-    """Bytes that the process, and processes that it started, caused to be written to disks."""
+    """Bytes that this process and its helpers caused to be written to disks."""
     memory: int = 0
     """The process's peak memory in bytes."""
 
@@ -44,13 +44,13 @@ class Used:
     memory: int = 0
 
     def add(self, periods: Iterable[Period]) -> None:
-        """Add the *periods* of clients; some clients may be threads of one process."""
+        """Add the use by clients in their *periods*; some clients may be threads of one process."""
         by_process = sorted(periods, key=attrgetter("before.process"))
         for _, group in groupby(by_process, key=attrgetter("before.process")):
             self._add_process(list(group))
 
     def _add_process(self, threads: list[Period]) -> None:
-        # Counters only grow, so a process's period lasts from its threads' first start to last end.
+        # Threads share counters, which only grow: count from the first start to the last end.
         def grown(name: str) -> float:
             after = max(getattr(period.after, name) for period in threads)
             before = min(getattr(period.before, name) for period in threads)

@@ -1,4 +1,4 @@
-"""RelStorage's adapter for MySQL, corrected for the server that it connects to."""
+"""RelStorage's adapter for MySQL, with corrections for MariaDB and for recent MySQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The MySQL version that is reported for MariaDB.  RelStorage's SQL for it works in MariaDB."""
+"""The version reported instead of MariaDB's: RelStorage's SQL for MySQL 5.7 works in MariaDB."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(
@@ -62,14 +62,14 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
 
 
 class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
-    """An installer of RelStorage's schema without foreign keys that the server would reject.
+    """An installer of RelStorage's schema, which leaves out foreign keys that the server rejects.
 
     The ``version_detector`` must be a :class:`VersionDetector`.
     """
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether ``object_state`` differs from RelStorage's; ask after the version is known."""
+        """Whether our ``object_state`` differs from RelStorage's; needs the server's version."""
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property
@@ -81,7 +81,7 @@ class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
 
     @property
     def _original_template(self) -> str:
-        # Without a template of RelStorage's, there is nothing to leave out.
+        # If this RelStorage has no such template, there is nothing to leave out.
         return getattr(super(), "CREATE_OBJECT_STATE_TMPL", "")
 
     def _create_object_state(self, cursor: Any) -> None:

@@ -30,7 +30,7 @@ TRIES = 3
 CLOSE_ENOUGH = LEAST_TOLERANCE / 2
 """The error in seconds below which a correction is not improved further."""
 MOST_EARLY = 200e-6
-"""The maximum correction in seconds; longer delays have another cause."""
+"""The maximum correction in seconds; if more seems necessary, the delay has another cause."""
 SECONDS = 0.6
 """The intended duration of a try, in seconds."""
 LEAST_ECHOES, MOST_ECHOES = 60, 300
@@ -55,7 +55,7 @@ class Calibration:
         return is_within(self.p50, self.rtt)
 
     def delivered(self, routes: Sequence[Lateness]) -> float:
-        """Return the mean seconds of a round trip on several routes, given the lateness on each."""
+        """Estimate the mean seconds of a round trip from the lateness of chunks on *routes*."""
         chunks = sum(route.chunks for route in routes)
         late = sum(route.mean * route.chunks for route in routes)
         return self.p50 + late / chunks - self.lateness.p50 if chunks else self.p50
@@ -67,7 +67,7 @@ def is_within(delivered: float, rtt: float) -> bool:
 
 
 def calibrations(rtts: Iterable[float]) -> dict[float, Calibration]:
-    """Calibrate a relay on this machine for each round-trip time; return the results by time.
+    """Return a calibration of a relay on this machine for each round-trip time.
 
     :raises OSError: if the relay cannot be started
     :raises RelayError: if the relay ends or does not answer
@@ -112,7 +112,7 @@ def measure(relay: Relay, rtt: float, early: float) -> Calibration:
 
 
 def _echoes(server: socket.socket, relay: Address, rtt: float) -> list[list[float]]:
-    """Return pairs: the seconds of an echo from a server, and of an echo through a relay."""
+    """Return pairs of durations in seconds: of a direct echo, and of an echo through the relay."""
     count = min(max(LEAST_ECHOES, round(SECONDS / max(rtt, 1e-6))), MOST_ECHOES)
     patience = ANSWER_TIMEOUT + rtt
     server.settimeout(patience)

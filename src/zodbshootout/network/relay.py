@@ -1,12 +1,14 @@
 """The relay: a program that copies, counts and delays bytes between clients and servers.
 
 For each *route* the relay listens in place of a server.  In both directions, it sends each chunk
-half a round-trip time after the chunk's arrival, in order.  If a request was sent late, its answer
-is sent earlier by the same time.  The relay inspects and drops no chunks, and limits no bandwidth.
+half a round-trip time after the chunk's arrival, in order.  If the relay sends a request late, it
+makes up for this by sending the answer early.  The relay inspects and drops no chunks, and limits
+no bandwidth.
 
-The relay's owner writes orders to the relay's standard input, each as a JSON array on a line, and
-waits for a line in answer.  The relay ends when its standard input is closed, so it does not
-outlive a killed owner.  The program needs only the standard library: ``python -I -S relay.py``.
+The relay's owner writes orders to the relay's standard input.  An order is a JSON array on one
+line, and the relay answers with one line.  The relay ends when its standard input is closed, so it
+does not outlive a killed owner.  The program needs only the standard library:
+``python -I -S relay.py``.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 Chunk = Union[bytes, memoryview, None]
-"""Bytes.  The last chunk is empty, or ``None`` if the peer has reset the connection."""
+"""Bytes to send; empty after the peer's last bytes, ``None`` if the peer reset the connection."""
 CHUNK_SIZE = 1 << 16
 WINDOW = 4 << 20
-"""The relay does not read from one side while so many bytes are in transit to the other."""
+"""The relay stops reading from one side while this many bytes are in transit to the other."""
 LONGEST_SPIN = 0.0002
-"""The maximum seconds that the relay polls, instead of sleeping, before a chunk is due."""
+"""The relay stays awake for at most this many seconds before a chunk is due."""
 SPIN_STEP = 2e-6
 PUNCTUAL_SHARE = 0.75
 """The share of sleeps that should end before the next chunk is due."""
@@ -78,14 +80,14 @@ class Route:
 
 
 class End:
-    """The client's or the server's end of a connection, and the chunks on their way to this end."""
+    """One end of a connection, the client's or the server's, and a queue of chunks for it."""
 
     peer: End
 
     def __init__(self, route: Route, opened: float, client: socket.socket | None = None) -> None:
         self.route = route
         self.opened = opened
-        """The instant before which nothing could come from this end on a real network."""
+        """The earliest instant at which this end could send something on a real network."""
         self.socket: Any = client
         """The socket; ``None`` for a server's end until the relay connects to it."""
         self.is_client = self.is_connected = client is not None
@@ -94,11 +96,11 @@ class End:
         self.size = 0
         self.is_blocked = False
         self.is_read = self.is_written = False
-        """Whether everything from this end was read, and everything for this end was sent."""
+        """``is_read``: nothing more comes from here.  ``is_written``: nothing more goes here."""
         self.has_received = True
         """Whether this end has received something since it last sent something."""
         self.lateness = 0.0
-        """The seconds by which the last chunk to this end was late."""
+        """Seconds by which the last chunk to this end was late; 0 if an answer made up for it."""
         self.events = 0
 
     def wanted_events(self) -> int:
@@ -161,9 +163,9 @@ class Loop:
         return listener.getsockname()
 
     def counts(self) -> list[list[int]]:
-        """Return trips, bytes sent, bytes received and connections of each route.
+        """Return each route's round trips, bytes sent, bytes received and connections.
 
-        All bytes that have arrived count, unless :data:`WINDOW` has made the loop pause reading.
+        The counts include all bytes that have arrived, unless :data:`WINDOW` prevents reading them.
         """
         reading = selectors.EVENT_READ
         while ready := [key for key, events in self.selector.select(0) if events & reading]:
@@ -199,7 +201,7 @@ class Loop:
                 (self._send if end.is_connected else self._connect)(end)
 
     def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait for an event, or until shortly before the next instant; return the events."""
+        """Wait for events, or until shortly before the next chunk is due; return the events."""
         if not self._instants:
             return self.selector.select()
         start = self.clock()
@@ -250,7 +252,7 @@ class Loop:
             self._receive(end)
 
     def _connect(self, end: End) -> None:
-        """Connect to the next address of a server; reset the client if all have failed."""
+        """Connect to the server's next address; if none is left, reset the client's connection."""
         for family, kind, protocol, _, address in end.targets:
             if end.socket is not None:
                 end.socket.close()
@@ -397,7 +399,7 @@ def _obey(loop: Loop) -> None:
 
 
 def _hurry() -> None:
-    """As far as permitted, make the system wake this process on time and let it open many files."""
+    """Ask the system for punctual wake-ups and many open files; continue if it refuses."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

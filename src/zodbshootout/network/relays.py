@@ -55,9 +55,9 @@ class Lateness:
 
 
 class Relay:
-    """A process to which clients connect instead of their servers; it ends with its owner.
+    """A process to which clients connect instead of their servers.
 
-    Orders that the relay cannot carry out raise :class:`RelayError`.
+    The process ends with its owner.  Methods raise :class:`RelayError` if they fail.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -68,7 +68,7 @@ class Relay:
     def start(cls) -> Relay:
         """Start a relay that has no routes.
 
-        The relay gets its own session, because Linux divides processor time first among sessions.
+        The relay gets its own session, so that Linux gives it a whole session's processor time.
         """
         return cls(
             subprocess.Popen(
@@ -94,8 +94,8 @@ class Relay:
         :param target: the address of the server
         :param rtt: the round-trip time between clients and the server, in seconds
         :param early: the correction that :func:`~zodbshootout.network.calibration.calibrate` found
-        :param directory: where the relay creates the socket that replaces a Unix socket; must not
-            contain anything with the name of the server's socket
+        :param directory: where to create the relay's socket if *target* is a Unix socket; both have
+            the same name, which must not exist in *directory* yet
         """
         answer = self._ask("add_route", target, rtt, early, directory)
         address = answer if isinstance(answer, str) else (answer[0], answer[1])

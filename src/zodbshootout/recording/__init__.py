@@ -12,8 +12,8 @@ Write into the application's configuration::
       </recording>
     </zodb_db>
 
-A program that opens its storage itself calls :func:`record`.  Neither content nor names of classes,
-users or files are recorded.  This package depends only on ZODB.
+A program that opens its storage itself calls :func:`record`.  Recordings contain no content, and no
+names of classes, users or files.  This package depends only on ZODB.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def record(storage: Any, path: str | os.PathLike[str], limits: Limits | None = N
     Each process writes a file into the directory *path*.  If writing fails, no exception is raised:
     the recording ends, and one line in the log says why.
     """
-    # Imported late, because reports describe workloads with this package but without ZODB.
+    # Imported late, because reports use this package, and must not need ZODB.
     from zodbshootout.recording.storage import facts_of, wrap
 
     recorder = Recorder(Path(path), limits or Limits(), partial(facts_of, storage))

@@ -1,4 +1,4 @@
-"""The format of a recorded workload: a header, and chunks of events that can be read separately.
+"""The format of a recorded workload: a header, then chunks of events, each readable on its own.
 
 ``docs/formats.rst`` describes the format.
 """
@@ -19,20 +19,20 @@ from operator import add, floordiv, sub
 from typing import Any, BinaryIO, NamedTuple
 
 VERSION = 1
-"""The version that is written, and the latest that can be read."""
+"""The version of the format that is written, and the latest version that can be read."""
 MAGIC = b"zodb-workload "
 """The beginning of the first line, which ends with the version."""
 NONE = bytes(8)
-"""The OID or the serial of an event that has none."""
+"""Eight null bytes, for an event without an OID or without a serial."""
 _MARK = b"WLCH"
 _HEAD = struct.Struct("<4sIII")
-"""A mark, the length of the compressed payload, its CRC-32, and the number of events."""
+"""A chunk's head: mark, length of the compressed payload, its CRC-32, and number of events."""
 _COUNTS = struct.Struct("<II")
-"""The number of segments in a chunk, and of entries in its table of OIDs and serials."""
+"""The start of a payload: its number of segments, and of pairs of OID and serial."""
 _SEGMENT = struct.Struct("<IIQ")
-"""A connection, its number of events, and the start of the first event in units of `_TICK`."""
+"""A segment's head: connection, number of events, and start of the first event in `_TICK` units."""
 _TICK = 100
-"""The unit of gaps and durations, in nanoseconds."""
+"""The unit of durations and of gaps between events, in nanoseconds."""
 _MAX_TICKS = 2**32 - 1
 _LEVEL = 1
 """The level of zlib; 1 is faster than the default, but files become slightly larger."""
@@ -42,9 +42,9 @@ class Kind(IntEnum):
     """The kinds of events; their values are part of the format."""
 
     BEGIN = 1
-    """Polling: *number* objects were invalidated."""
+    """The connection polled; *number* objects were invalidated."""
     BEGIN_ALL = 2
-    """Polling: all objects were invalidated."""
+    """The connection polled; all objects were invalidated."""
     LOAD = 3
     """A record of *number* bytes with this OID and serial was loaded."""
     PREFETCH = 4
@@ -55,13 +55,13 @@ class Kind(IntEnum):
     """The OID was allocated."""
     TPC_BEGIN = 7
     STORE = 8
-    """A record of *number* bytes was stored over revision *serial*; 0 means a new object."""
+    """A record of *number* bytes was stored to replace revision *serial*; 0 for a new object."""
     STORE_RESOLVABLE = 9
     """As ``STORE``, for an object whose class resolves conflicts."""
     STORE_BLOB = 10
     """The file of a blob of *number* bytes was stored with the preceding record."""
     READ_CURRENT = 11
-    """Revision *serial* had to be current."""
+    """The commit required that *serial* was the OID's current revision."""
     VOTE = 12
     """*number* conflicts were resolved."""
     FINISH = 13
@@ -70,9 +70,9 @@ class Kind(IntEnum):
     END = 15
     """The transaction ended; its thread used *number* nanoseconds of processor time."""
     CONFLICT = 16
-    """A conflict in a call of kind *number*; there is no other event for the call."""
+    """A call of kind *number* raised a conflict; this event replaces the call's own event."""
     FAILURE = 17
-    """Another exception in a call of kind *number*; there is no other event for the call."""
+    """A call of kind *number* raised another exception; this event replaces the call's own."""
 
 
 BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
@@ -92,8 +92,8 @@ class Event(NamedTuple):
 
 FIELDS = len(Event._fields)
 Segment = tuple[int, Sequence[Any]]
-"""The number of a connection, and a flat list with the fields of its events, ordered by start.
-Appending to a flat list is much faster than appending to a list of tuples."""
+"""A connection's number, and one flat list of the fields of all its events, in order of starts.
+Extending a flat list is much faster than appending tuples to a list."""
 
 
 class FormatError(ValueError):
@@ -137,7 +137,7 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # A key is not a tuple, because the garbage collector would visit millions of tuples.
+    # A key joins OID and serial: the garbage collector would visit millions of tuples.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0
@@ -165,7 +165,7 @@ def _ticks(times: list[int]) -> array[int]:
     try:
         return array("I", times)
     except OverflowError:
-        # Calls overlap if threads share a connection; a suspended machine leaves gaps of hours.
+        # A gap is negative if threads share a connection, and too long if the machine slept.
         return array("I", [min(max(time, 0), _MAX_TICKS) for time in times])
 
 
@@ -176,7 +176,7 @@ def _planes(numbers: array[int]) -> bytes:
 
 
 def _transposed(column: bytes, width: int) -> bytes:
-    """Return the first bytes of all items, then the second ones, and so on, to compress better."""
+    """Return all items' first bytes, then all second bytes, and so on; this compresses better."""
     return b"".join(column[byte::width] for byte in range(width))
 
 
@@ -229,7 +229,7 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Yield the first and the last chunk of a file after its header, even if they are the same.
+    """Yield the first and the last chunk after a file's header; an only chunk is yielded twice.
 
     :raises FormatError: if the file ends inside a chunk, or one of these chunks is damaged
     """

@@ -43,7 +43,7 @@ _ALWAYS = ("sync", "poll_invalidations", "release")
 class RecordedConnection:
     """Passes calls on to a storage, and notes the calls that make up a transaction.
 
-    :func:`recorded` creates instances, which lack the methods that the storage inside lacks.
+    Create instances with :func:`recorded`, which hides the methods that the storage lacks.
     """
 
     def __init__(self, storage: Any, log: Log, recorder: Recorder) -> None:
@@ -168,7 +168,7 @@ class RecordedConnection:
         self._is_empty = False
 
     def _turn(self) -> None:
-        """Note the end of a transaction, unless it was empty, and begin another one."""
+        """Begin a transaction; note the end of the previous one if it did more than poll."""
         thread, cpu = threading.get_ident(), time.thread_time_ns()
         if self._is_recording and not self._is_empty:
             used = cpu - self._cpu if thread == self._thread else 0
@@ -178,7 +178,7 @@ class RecordedConnection:
         self._thread, self._cpu = thread, cpu
 
     def _switch(self) -> None:
-        """Start or stop recording; if it is stopped, calls go directly to the storage inside."""
+        """Start recording, or stop it and pass calls directly to the storage inside."""
         self._is_recording = not self._is_recording
         for name in _WHILE_RECORDING:
             if self._is_recording:
@@ -241,7 +241,7 @@ def _class_without(names: frozenset[str]) -> type[RecordedConnection]:
 
 
 _resolves: dict[bytes, bool] = {}
-"""Whether a class resolves conflicts, by the beginning of its objects' records."""
+"""Keys are the first bytes of records, which name a class; values say if it resolves conflicts."""
 
 
 def resolves_conflicts(data: bytes) -> bool:

@@ -19,7 +19,7 @@ _TICK = 100
 
 
 class Step(Enum):
-    """The parts of a transaction among which the storage's time is divided."""
+    """The steps of a transaction; descriptions contain the storage's time for each step."""
 
     BEGIN = "begin"
     LOAD = "load"
@@ -45,11 +45,11 @@ class Distribution(Counter[int]):
     """How often each value of a quantity occurs."""
 
     def sum(self) -> int:
-        """Return the sum of the values of all occurrences."""
+        """Return the sum of all values, each counted as often as it occurs."""
         return sum(value * count for value, count in self.items())
 
     def percentiles(self, percentages: Sequence[float]) -> list[int]:
-        """Return the nearest-rank percentiles for *percentages*; all are 0 without occurrences."""
+        """Return the nearest-rank percentiles for *percentages*, or zeros if no values exist."""
         if not self:
             return [0 for _ in percentages]
         values = sorted(self)
@@ -77,8 +77,8 @@ class Description:
     numbers: dict[int, Distribution] = field(
         default_factory=lambda: {kind: Distribution() for kind in Kind}
     )
-    """The distribution of the numbers in events, by kind: sizes, counts or, for conflicts and
-    failures, the kind of the failed call.  Processor times are in microseconds."""
+    """The distribution of the events' ``number``, by kind of event.  The processor times of ``END``
+    are converted to microseconds."""
     ticks: dict[Step, Distribution] = field(
         default_factory=lambda: {step: Distribution() for step in Step}
     )
@@ -87,14 +87,14 @@ class Description:
     loads_of: Counter[bytes] = field(default_factory=Counter)
     """The number of loads of each object."""
     windows: list[set[bytes]] = field(default_factory=lambda: [set() for _ in range(WINDOWS)])
-    """The objects that were loaded or stored in each part of the time."""
+    """The objects that were loaded or stored in each of :data:`WINDOWS` parts of the workload."""
 
     def count(self, kind: Kind) -> int:
         """Return the number of events of a kind."""
         return self.numbers[kind].total()
 
     def raised(self, kind: Kind) -> dict[str, int]:
-        """Return the number of conflicts or failures by the name of the failed call."""
+        """Return, by name of call, how often the call raised *kind*: a conflict or a failure."""
         calls = sorted(self.numbers[kind].items())
         return {Kind(call).name.lower(): count for call, count in calls}
 
@@ -116,13 +116,13 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the share of loads that the hottest objects get, for *shares* of all objects."""
+        """Return the share of loads that the hottest objects get, for *shares* of loaded objects."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
 
     def distinct(self) -> list[int]:
-        """Return how many objects had been used by the end of each part of the time."""
+        """Return the number of objects loaded or stored by the end of each of :attr:`windows`."""
         seen: set[bytes] = set()
         numbers = []
         for window in self.windows:
@@ -147,7 +147,7 @@ def describe(workload: Workload) -> Description:
 
 
 def _add(description: Description, transaction: Transaction, window: set[bytes]) -> None:
-    """Add a transaction; add its objects to the *window* of time in which the transaction ended."""
+    """Add a transaction to *description*, and its objects to the *window* in which it ended."""
     loads = stores = 0
     is_writing = False
     for kind, oid, number, serial, start, end in transaction.events:

@@ -1,4 +1,4 @@
-"""Synthetic workloads: transactions with given numbers of loads and stores, as if recorded."""
+"""Make synthetic workloads: files like recorded ones, with given numbers of loads and stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHUNK = 1000
 _LARGEST = 2**31
 """The largest number that a distribution draws."""
 _SCATTER = 2_654_435_761
-"""A prime whose multiples scatter hot objects among the others."""
+"""A prime; multiplying by it scatters the most popular objects over all OIDs."""
 _STEP = 1000
 """The nanoseconds that each event takes; arbitrary, because no storage is involved."""
 
@@ -67,7 +67,7 @@ def _positive(text: str) -> float:
 
 
 def skew_of(text: str) -> float:
-    """Return the exponent of Zipf's law in *text*: ``zipf:0.99``, or ``uniform`` for 0.
+    """Return the exponent of Zipf's law: 0.99 for the text ``zipf:0.99``, and 0 for ``uniform``.
 
     :raises ValueError: if *text* is neither
     """
@@ -92,7 +92,7 @@ class Mixture:
     connections: int = 4
     objects: int = 10_000
     loads: Distribution = field(default_factory=lambda: distribution_of("geometric:20"))
-    """Loads per transaction, which do not include uses of objects in the pickle cache."""
+    """Loads per transaction, not counting objects that are found in the pickle cache."""
     writes: float = 0.1
     """The fraction of the transactions that store anything."""
     stores: Distribution = field(default_factory=lambda: distribution_of("2"))
@@ -100,13 +100,13 @@ class Mixture:
     new: float = 0.0
     """The fraction of stores that create an object."""
     counters: int = 0
-    """Objects that resolve conflicts; each writing transaction also stores one of them."""
+    """The number of added objects that resolve conflicts; each writing transaction stores one."""
     skew: float = 0.99
     """The exponent of Zipf's law for the popularity of objects; 0 if all are equally popular."""
     size: Distribution = field(default_factory=lambda: distribution_of("lognormal:300"))
     """Bytes per record."""
     rate: float = 100.0
-    """Transactions a second, which begin at random instants."""
+    """The mean number of transactions a second; they begin at random instants."""
     seed: int = 0
 
 
@@ -128,7 +128,7 @@ PRESETS = {
         objects=500, skew=0.5, connections=8,
     ),
 }  # fmt: skip
-"""Mixtures that resemble kinds of applications, by name."""
+"""Mixtures by name; each resembles one sort of application."""
 
 
 def make(mixture: Mixture, path: Path) -> None:
@@ -171,7 +171,7 @@ class _Maker:
         return self._free.index(min(self._free)) + 1
 
     def transaction(self, connection: int) -> Iterator[Any]:
-        """Return the fields of the events of the next transaction."""
+        """Return the next transaction's events, as one sequence of fields."""
         self._instant += int(self._chance.expovariate(self._mixture.rate) * 1e9)
         at = max(self._instant, self._free[connection - 1] + _STEP)
         for kind, oid, number, serial in self._calls():
@@ -218,7 +218,7 @@ class _Maker:
         """Draw an object by its popularity."""
         objects, skew = self._mixture.objects, self._mixture.skew
         part = self._chance.random()
-        # The inverse of the continuous counterpart of Zipf's distribution function.
+        # This inverts the distribution function of a continuous variant of Zipf's law.
         if abs(1 - skew) < 1e-6:  # noqa: PLR2004 - the limit is a logarithm
             rank = int((objects + 1) ** part)
         else:

@@ -25,16 +25,16 @@ _END = int(Kind.END)
 
 @dataclass
 class Transaction:
-    """The events of a transaction on one connection, including preceding polls."""
+    """The events of a transaction on one connection, and of the polls just before it."""
 
     process: int
     """The index of the process's file in :attr:`Workload.files`."""
     connection: int
     events: list[tuple[int, bytes, int, bytes, int, int]] = field(default_factory=list)
-    """Events as the fields of an :class:`~zodbshootout.recording.chunks.Event`."""
+    """For each event, the fields of an :class:`~zodbshootout.recording.chunks.Event`."""
 
     def is_done(self) -> bool:
-        """Return whether anything was done in the transaction."""
+        """Return whether the transaction did more than poll."""
         return bool(self.events) and self.events[-1][0] not in BEGINS
 
 
@@ -73,9 +73,9 @@ class Workload:
         return sum(file.stat().st_size for file in self.files)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Yield the transactions of one process after another; those of a connection are in order.
+        """Yield transactions, process by process, and in order for each connection.
 
-        Transactions in which nothing was done are left out.
+        Transactions that only polled are left out.
 
         :raises WorkloadError: if a file is cut off or damaged
         :raises OSError: if a file cannot be read

@@ -23,11 +23,11 @@ from typing import Any
 from zodbshootout.recording.chunks import FIELDS, NONE, encode, header
 
 INTERVAL = 1.0
-"""Seconds between chunks: a killed process loses at most the events of this time."""
+"""Seconds between chunks; if a process is killed, only events since its last chunk are lost."""
 SUFFIX = ".events"
 """The suffix of recorded files."""
 KEY = "anonymous.key"
-"""The file with the key for hashing OIDs; nothing needs the key after the recording."""
+"""The file with the key for hashing OIDs; it can be deleted after the recording."""
 logger = logging.getLogger("zodbshootout.recording")
 clock = time.perf_counter_ns
 
@@ -41,7 +41,7 @@ class Limits:
     sample: float = 1.0
     """The fraction of the connections to record."""
     while_exists: Path | None = None
-    """A file without which nothing is recorded."""
+    """Record only while this file exists; ``None`` means always."""
     anonymous: bool = False
     """Whether OIDs are replaced by keyed hashes."""
 
@@ -103,7 +103,7 @@ class Recorder:
         self._look()
 
     def begin_in_child(self) -> None:
-        """Begin a separate file for this process: its parent writes the events so far."""
+        """Begin a new file in a forked process; the parent process writes the events so far."""
         for log in self._logs.values():
             log.take()
         self._begin()
@@ -148,13 +148,12 @@ class Recorder:
             self._thread = thread
 
     def _write_regularly(self) -> None:
-        # Continue after recording ends: long transactions still note calls, which must not pile up.
+        # Continue after recording has ended, to discard the events of running transactions.
         while not self._closing.wait(INTERVAL):
             self._write()
             self._look()
 
     def _look(self) -> None:
-        """Set :attr:`active`: record transactions while the file of ``while_exists`` exists."""
         wanted = self.limits.while_exists
         try:
             self.active = not self._ended and (wanted is None or wanted.exists())

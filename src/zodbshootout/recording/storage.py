@@ -52,7 +52,7 @@ class RecordedStorage:
 class AdaptedStorage(RecordedStorage):
     """Wraps a storage without its own MVCC, using the adapter that ZODB would use.
 
-    IMVCCStorage requires these methods, but ZODB calls them only on connections' storages.
+    IMVCCStorage requires the methods below.  ZODB calls them only on results of new_instance().
     """
 
     def sync(self, force: bool = True) -> None:

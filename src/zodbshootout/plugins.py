@@ -12,7 +12,7 @@ from zodbshootout.model.outcome import describe
 API_VERSION = (1, 0)
 """The major and the minor version of :mod:`zodbshootout.api`, which are those of the release.
 
-The numbers stand here because clients in other Pythons lack the metadata of the release."""
+The numbers stand here because clients in other Pythons lack the metadata."""
 
 
 class BrokenPlugin(Exception):  # noqa: N818

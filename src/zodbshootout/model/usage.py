@@ -17,7 +17,7 @@ class Usage:
     cpu: float = 0.0
     """Seconds of processor time."""
     helpers: float = 0.0
-    """Seconds of processor time of the helpers: the processes that this process started."""
+    """Seconds of processor time of its helpers: the processes that it started."""
     written: int = 0
     """Bytes that this process and its helpers caused to be written to disks."""
     memory: int = 0

@@ -68,7 +68,7 @@ class Relay:
     def start(cls) -> Relay:
         """Start a relay that has no routes.
 
-        The relay gets its own session, so that Linux gives it a whole session's processor time.
+        Linux divides processor time between sessions first, so the relay gets its own session.
         """
         return cls(
             subprocess.Popen(

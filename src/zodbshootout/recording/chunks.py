@@ -19,7 +19,7 @@ from operator import add, floordiv, sub
 from typing import Any, BinaryIO, NamedTuple
 
 VERSION = 1
-"""The version of the format that is written, and the latest version that can be read."""
+"""The format's version that is written, and the latest that can be read."""
 MAGIC = b"zodb-workload "
 """The beginning of the first line, which ends with the version."""
 NONE = bytes(8)

@@ -116,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the share of loads that the hottest objects get, for *shares* of loaded objects."""
+        """Return the hottest objects' share of loads, for each of *shares* of loaded objects."""
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]

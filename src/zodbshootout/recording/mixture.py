@@ -100,7 +100,7 @@ class Mixture:
     new: float = 0.0
     """The fraction of stores that create an object."""
     counters: int = 0
-    """The number of added objects that resolve conflicts; each writing transaction stores one."""
+    """The number of extra objects that resolve conflicts; each writing transaction stores one."""
     skew: float = 0.99
     """The exponent of Zipf's law for the popularity of objects; 0 if all are equally popular."""
     size: Distribution = field(default_factory=lambda: distribution_of("lognormal:300"))

@@ -23,7 +23,7 @@ from typing import Any
 from zodbshootout.recording.chunks import FIELDS, NONE, encode, header
 
 INTERVAL = 1.0
-"""Seconds between chunks; if a process is killed, only events since its last chunk are lost."""
+"""Seconds between chunks; a killed process loses the events since its last chunk."""
 SUFFIX = ".events"
 """The suffix of recorded files."""
 KEY = "anonymous.key"

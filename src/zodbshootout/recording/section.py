@@ -26,7 +26,7 @@ class RecordingFactory(BaseConfig):  # type: ignore[misc]
     """The factory of a ``<recording>`` section's storage."""
 
     def open(self) -> Any:
-        """Open the section's inner storage, and return a wrapper that records the calls to it."""
+        """Open the inner storage, and return a wrapper that records calls to it."""
         while_exists = self.config.while_exists
         limits = Limits(
             self.config.max_size,

@@ -2,8 +2,8 @@
 
 :mod:`~zodbshootout.reports.tables` and :mod:`~zodbshootout.reports.sections` make a
 :class:`~zodbshootout.reports.elements.Report` from results.  A format is a function that writes a
-report.  To add a format, write a function in a module of this package and a line in ``_FORMATS``,
-or a function in any other package and an entry point in the group ``zodbshootout.formats``.
+report.  A new format of this package needs a line in ``_FORMATS``.  A new format of another package
+needs an entry point in the group ``zodbshootout.formats``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _FORMATS = {
 }
 """The module in this package and the function of each built-in format."""
 TABLE = "-table"
-"""The suffix of the names of formats that have a line for each row of the tables."""
+"""The ending of the name of a format for ``--layout table``."""
 PICTURES = frozenset({"svg", "png"})
 """The image formats, which show nothing but charts."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
-"""The format of each file name extension that is not itself the name of a format."""
+"""The formats of extensions that differ from their format's name."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
-"""The packages of the extra ``report``, by module."""
+"""The modules that the extra ``report`` installs, each with the name of its package."""
 ENTRY_POINTS = "zodbshootout.formats"
 
 
@@ -77,10 +77,10 @@ def format_named(name: str, option: str = "--format") -> Write:
 
 
 def checked_format(name: str, *, pictures: bool) -> Write:
-    """Return the function that writes the format of ``--format``.
+    """Return the function that writes the format *name*, the value of ``--format``.
 
-    :raises UserError: if there is no such format, if it is an image format and *pictures* is
-        false, or if it needs a package that is not installed
+    :raises UserError: if there is no such format, if *pictures* is false and *name* is an image
+        format, or if the format needs a package that is not installed
     """
     known = formats(pictures=pictures)
     if name in PICTURES and not pictures:
@@ -93,7 +93,7 @@ def checked_format(name: str, *, pictures: bool) -> Write:
 
 
 def table_layout(name: str) -> Write:
-    """Return the function that writes a format in the layout of the tables.
+    """Return the function that writes the format *name* for ``--layout table``.
 
     :raises UserError: if the format has no such layout
     """
@@ -104,7 +104,9 @@ def table_layout(name: str) -> Write:
 
 
 def format_of_file(path: PurePath, option: str, name: str | None = None) -> Write:
-    """Return the function that writes the format *name*, by default the format of a file's ending.
+    """Return the function that writes the format *name*.
+
+    Without a name, the ending of *path* selects the format.
 
     :raises UserError: if there is no such format, or it needs a package that is not installed
     """

@@ -29,9 +29,9 @@ WIDE_GAP = 4.0
 """An axis is logarithmic if its widest gap between values is this many times the narrowest."""
 MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
-"""The meaning of circles in charts over values of ``--define``; elsewhere they mark knees."""
+"""The meaning of circles in charts over ``--define``; in other charts, a circle marks a knee."""
 STEPS_PER_OCTAVE = 2
-"""The number of points per halving of the tail, such as from the 50th to the 75th percentile."""
+"""The number of points for each halving of the share of slower iterations, as from 50 to 25 %."""
 _SECONDS = METRICS["p50"]
 
 
@@ -48,7 +48,7 @@ class MetricCharts:
     columns: Sequence[str]
     metric: Metric
     ceiling: str | None = None
-    """The column that is drawn as the limit of the others, if there is one."""
+    """The column, if any, that a dashed line shows as the limit of the other columns."""
 
     def bars(self) -> Iterator[Chart]:
         """Yield a chart for each table row that is in no curve."""
@@ -74,7 +74,7 @@ class MetricCharts:
 
         def others(cell: Columned) -> _Key:
             benchmark, parameters = _key(cell[1])
-            # A cell without a rate is in no curve over rates.
+            # Rate 0 means no rate; such cells are in no curve over rates.
             any_value = float(parameters.rate > 0) if axis is RATE else 0
             return benchmark, with_values(parameters, {axis: any_value})
 
@@ -130,7 +130,7 @@ class MetricCharts:
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
-    """Return the interval of the rate; its upper end is infinite if the time may be 0."""
+    """Return the interval of the rate, with no upper limit if the interval of the time holds 0."""
     if result.interval is None:
         return None, None
     shortest, longest = result.interval
@@ -148,7 +148,7 @@ def _has_wide_gap(numbers: set[float]) -> bool:
 
 
 def _with_knees(chart: Chart, *, falling: bool) -> Chart:
-    """Mark the knee of each curve; in *falling* curves less is better."""
+    """Mark the knee of each curve; *falling* means that less is better."""
     marked = []
     for column in chart.drawn():
         points = chart.of(column)
@@ -168,11 +168,11 @@ def _upside_down(point: Point) -> Point:
 
 
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
-    """Return the point after which a curve rises less, or falls, if there is one.
+    """Return the knee, after which a curve rises less or falls; ``None`` without a knee.
 
     The knee is the point farthest above the straight line from the first point to the last one
     (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant
-    knee counts: the lower end of its interval is above the line through the upper ends of the first
+    knee counts.  Its whole interval is above a second line, which joins the upper ends of the first
     and the last interval.  *positions* are the horizontal coordinates of the points in the drawing.
     """
     knee, height = None, 0.0
@@ -194,8 +194,8 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.  A curve, which
-    joins several columns, has the colour of the first.
+    A circle marks the smallest number that no greater number beats significantly.  A curve joins
+    several columns, and has the colour of the first of them.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
@@ -246,7 +246,7 @@ def _chart_over_values(
 
 
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
-    """Return the first result that no later one beats significantly; ``None`` if it is the last."""
+    """Return the first result, except the last, that no later result beats significantly."""
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]
         if Verdict.FASTER not in verdicts(ratios):
@@ -263,7 +263,7 @@ def _number(text: str) -> float | None:
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each table row that has recorded latencies.
 
-    If there was an operation, yield a chart for each column instead, with a line for each phase.
+    The phases of an operation, such as a pack, are lines in one chart for each column.
     """
     recorded = [
         (*cell, cell[1].cell.without_operation) for cell in cells if _has_latencies(cell[1])

@@ -79,7 +79,7 @@ class ColumnComparison:
 
     @property
     def by_distance(self) -> list[ColumnComparison]:
-        """The comparisons at each round-trip time."""
+        """A comparison for each round-trip time."""
         return [replace(self, comparison=there) for there in by_distance(self.comparison)]
 
 
@@ -126,8 +126,8 @@ def ratio_entry(pair: Pair | None) -> Entry | None:
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
     """Return the report of a comparison.
 
-    There is a table for each contender, crew and kind of objects.  A *verbose* report lists
-    everything that differs besides the figures.
+    A table has the cells of one contender with the same clients and the same kind of objects.  A
+    *verbose* report lists all facts and settings that differ.
     """
     groups = grouped(
         ((pair.base.cell.contender, *group_of(pair.base)), pair) for pair in sides.comparison.pairs
@@ -186,7 +186,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 
 def _obstacle(pair: Pair, base: str, new: str) -> str:
-    """Return why more runs would not decide an undecided pair; empty if they would."""
+    """Return what keeps more runs from deciding a pair; empty if nothing does."""
     longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.trend]
     if not (longer and pair.runs_needed):
         return ""
@@ -196,8 +196,8 @@ def _obstacle(pair: Pair, base: str, new: str) -> str:
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    A pair is left out if a side takes longer with time, so that more runs would not help, or if the
-    clients have ended, so that there can be no more runs.
+    Two kinds of pairs are left out.  If a side takes longer with time, more runs would not help.
+    If runs share clients (``--for``), these have ended, so there can be no more runs.
     """
     needed = [
         pair
@@ -256,7 +256,7 @@ def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
             f"{_places(some, pairs)} leave out {left_out} of {runs} runs: no run of the other "
             "side was made in turn with them"
         )
-    # Exact costs, such as a number of round trips, are the same at any time.
+    # Exact costs, such as numbers of round trips, need no pairs: they do not change with time.
     unpaired = [
         pair for pair in pairs if 0 < pair.speed.log.df < math.inf and not pair.speed.paired
     ]

@@ -1,4 +1,4 @@
-"""The tables of costs: what each contender takes in each benchmark besides time."""
+"""Tables and charts of costs other than time, such as memory and bytes sent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from zodbshootout.results.result import IMPRECISE, CellResult
 
 COSTS_TITLE = "Costs"
 TABLED = [cost for cost in COSTS if cost.name != "bytes"]
-"""The costs in tables, where bytes sent and bytes received are separate."""
+"""The costs in tables.  These list sent and received bytes, but not their sum."""
 DRAWN = [
     BY_NAME[name]
     for name in (
@@ -68,7 +68,7 @@ def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
 
 
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
-    """Yield a table for each crew and each kind of objects.
+    """Yield a table for each combination of clients and kind of objects.
 
     A benchmark has a row for each cost that is not 0 for at least one contender.
     """

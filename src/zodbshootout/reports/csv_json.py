@@ -54,9 +54,10 @@ def write_json(report: Report, console: Console) -> None:
 
 
 class Records(Sequence[dict[str, Any]]):
-    """The parameters, figures, state and reason of each cell, computed when they are first read.
+    """Records of the parameters, figures and state of each cell, and of the reason for the state.
 
-    Times are in seconds, sizes in bytes; a cell's missing values are ``None``.
+    All are computed when one is first read.  Times are in seconds, sizes in bytes; a cell's missing
+    values are ``None``.
     """
 
     def __init__(self, result_sets: Sequence[ResultSet]) -> None:
@@ -86,7 +87,7 @@ def _releases(results: ResultSet) -> dict[str, str]:
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
-    """Return the changes of speed between releases, by the cell of the later release."""
+    """Return the changes of speed since the previous release, by cell."""
     figures = [(step.pair.new, step) for step in results.changes]
     return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
 

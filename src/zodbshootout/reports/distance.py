@@ -1,7 +1,6 @@
-"""The effect of the distance to a server: times, measured or estimated, and crossings.
+"""The effect of the distance to a server on times, and on which of two contenders is faster.
 
-If requests do not overlap, a distance makes an iteration longer by the round-trip time for each of
-its round trips.
+If requests do not overlap, each round trip makes an iteration longer by the round-trip time.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.result import IMPRECISE, CellResult
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
-"""Round-trip times of estimates, in seconds: local, in a data centre, in a city, in a country."""
+"""Round-trip times for estimates, in seconds: local, data centre, city, country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""Requests may overlap if an iteration makes over this many times the round trips of another."""
+"""Requests may overlap if the most round trips of an iteration exceed the fewest by this factor."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -104,7 +103,7 @@ def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
 
 def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each round-trip time that the machine did not deliver in some cells."""
+    """Yield a line for each requested round-trip time that some cells missed by too much."""
     missed: dict[float, dict[tuple[str, Cell], float]] = {}
     for column, result in cells:
         for rtt, mean in _delivered(result):
@@ -188,8 +187,8 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
 def trips_of(result: CellResult) -> float | None:
     """Return the round trips of an iteration, 0 without servers, ``None`` if unknown.
 
-    Round trips to cache servers count, as if these were as far away as the database.  If requests
-    may overlap, the result is the maximum over all iterations.
+    Round trips to cache servers count like those to the database.  The result is the mean of the
+    iterations, or their maximum if requests may overlap.
     """
     counted = _counted(result)
     if not counted:
@@ -286,7 +285,7 @@ def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]
 
 
 _Points = Sequence[tuple[float, Estimate]]
-"""Round-trip times in seconds, and the seconds by which one contender is slower than the other."""
+"""Pairs of a round-trip time and the difference of two contenders' times, in seconds."""
 
 
 def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
@@ -311,16 +310,16 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
 
 
 def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
-    """Yield the crossings whose interval is within the range of the points.
+    """Yield the crossings whose interval is between the first and the last round-trip time.
 
-    The interval of an estimated crossing may exceed the upper end of the range.
+    If a crossing is estimated, its interval may end after the last round-trip time.
     """
     for (near, first), (far, second) in pairwise(points):
         if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
             continue
         slope = (second.mean - first.mean) / (far - near)
         rtt = near - first.mean / slope
-        # The error at the crossing is interpolated from the errors at both ends.
+        # The error at the crossing is interpolated between the errors at the two nearest points.
         part = (rtt - near) / (far - near)
         width = math.hypot((1 - part) * first.half_width, part * second.half_width) / abs(slope)
         is_measured = len(curve) > 1

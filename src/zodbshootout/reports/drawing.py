@@ -23,25 +23,25 @@ DARK = (
 )  # fmt: skip
 """The colours of columns on a dark background, in the same order."""
 SHOWN = "shown"
-"""The parameter of a chart that holds the names of the visible columns."""
+"""A chart's parameter with the names of the visible columns."""
 BAR_STEP = 28
 GROUP_STEP = 15
 GROUP_GAP = 12
 ROOM_FOR_FIGURES = 1.5
-"""The length of an axis, as a multiple of its longest bar, that leaves room for figures."""
+"""The length of an axis relative to its longest bar, so that a figure fits after the bar."""
 HEIGHT = 220
 WIDTH = 420
 """The width of a chart in a picture, in pixels; on a page, a chart is as wide as its container."""
 ROOM = 1.3
-"""The end of an axis of figures, as a multiple of the highest figure."""
+"""The highest value on an axis, as a multiple of the highest figure."""
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
-"""The seconds that a logarithmic axis shows if all figures are 0."""
+"""The seconds in the middle of a logarithmic axis if all times are 0."""
 WIDE = 1000.0
-"""If the ends of an axis have at least this ratio, only powers of ten have ticks."""
+"""If the longest time is at least this multiple of the shortest, only powers of ten have ticks."""
 NEARLY_EQUAL = (0.97, 1.03)
-"""The axis of a history extends at least from the first to the second of these ratios."""
+"""The axis of a history shows at least the range between these two ratios."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"
@@ -111,7 +111,7 @@ def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
 
 
 def _limit(chart: Chart) -> float:
-    """Return the end of the axis of the figures."""
+    """Return the highest value on the axis that shows figures."""
     return ROOM * max(point.y for point in chart.points)
 
 
@@ -302,7 +302,7 @@ def _marks(chart: Chart, *, in_picture: bool) -> list[alt.Chart]:
 
 
 def _offset(number: int) -> int:
-    """Return a label's distance below its mark, in pixels; every other label is above its mark."""
+    """Return a label's distance below its mark, in pixels; it is negative for labels above."""
     distance = 14 + 14 * (number // 2)
     return distance if number % 2 else -distance
 
@@ -365,10 +365,10 @@ def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _measured(chart: Chart) -> alt.Y:
-    """Return the vertical axis: logarithmic for times, which vary widely, else from 0 on.
+    """Return the vertical axis: logarithmic for times, from 0 on for other figures.
 
-    Times over distances are straight lines only on a linear axis.  Releases differ so little that
-    an axis from 0 on would hide their steps.
+    Times over distances have a linear axis, on which they are straight lines.  Releases differ so
+    little that an axis from 0 on would hide their steps.
     """
     if chart.kind is ChartKind.RELEASES:
         return alt.Y("y:Q", scale=alt.Scale(zero=False), title=None, axis=_axis(chart, 5))
@@ -384,7 +384,7 @@ def _measured(chart: Chart) -> alt.Y:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times the powers of ten from *low* to *high*."""
+    """Return powers of ten around *low* to *high*; in a short range also 2 and 5 times these."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < WIDE else (1,)
     return [step * 10.0**power for power in powers for step in steps]
@@ -418,7 +418,7 @@ def _tooltip(chart: Chart) -> list[alt.Tooltip]:
 
 
 def _divided(base: alt.Chart, chart: Chart) -> tuple[alt.Chart, list[alt.Chart]]:
-    """Return the chart without the ceiling and, if there is a ceiling, a chart of the ceiling."""
+    """Return a chart without the ceiling, and a list with a chart of the ceiling, if any."""
     if chart.ceiling is None:
         return base, []
     others = base.transform_filter(alt.datum.column != chart.ceiling)

@@ -58,7 +58,7 @@ class Row:
     entries: Sequence[Entry]
     """The entries, one for each column."""
     long_title: str = ""
-    """The title in words, if there is one."""
+    """A longer title, in words; may be empty."""
 
     @property
     def has_figure(self) -> bool:
@@ -73,7 +73,7 @@ class Table:
     caption: str
     """The line above the table."""
     columns: Sequence[str]
-    """The headings of the columns of entries."""
+    """The headings of all columns but the first, which holds the row titles."""
     rows: Sequence[Row]
     """The rows, from top to bottom."""
     title: str = "Benchmark"
@@ -85,7 +85,7 @@ class Table:
 
     @property
     def has_dashes(self) -> bool:
-        """Whether a dash without a numbered note stands in place of any figure."""
+        """Whether any figure is replaced by a dash that has no numbered note."""
         return any(
             entry.text == DASH and not entry.note and column not in self.words
             for row in self.rows
@@ -110,7 +110,7 @@ class ChartKind(Enum):
     STACKS = "stacks"
     """A bar of several parts for each column."""
     PERCENTILES = "percentiles"
-    """A line for each column, over the fraction of iterations that took longer."""
+    """A line for each column, over the percentile."""
     GROUPS = "groups"
     """A bar for each column in each group, such as a benchmark; each group has its own scale."""
     DISTANCES = "distances"
@@ -120,7 +120,7 @@ class ChartKind(Enum):
     RELEASES = "releases"
     """A line for each column, over the releases of a package."""
     POINTS = "points"
-    """The points of a history: the ratio to its anchor, and the ratio to the previous point."""
+    """Two ratios for each point of a history: to the anchor, and to the previous point."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,11 @@ class Point:
     """One figure in a chart."""
 
     column: str
-    """The title of the column that has the same figure in a table."""
+    """The title of the table column that holds this figure."""
     x: float
-    """The value of the parameter; 0 for bars.  For percentiles, 1 / the fraction of iterations that
-    took longer, such as 100 for the 99th percentile.  For groups, the length of the bar as a
-    fraction of the longest bar.  For releases, and points of a history, their number."""
+    """The value of the parameter; 0 for bars.  For percentiles, 1 divided by the share of slower
+    iterations: 100 for the 99th percentile.  For groups, the length of the bar as a fraction of the
+    longest bar.  For releases or a history, the number of the release or point."""
     y: float
     """The figure: a rate, seconds, a ratio or a cost."""
     text: str
@@ -140,9 +140,9 @@ class Point:
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
-    """Whether the curve bends here, or this point of a history differs significantly."""
+    """Whether a circle marks the point: a knee, a value that suffices, or a significant change."""
     part: str = ""
-    """The name of the part of a bar, of the group, of the release, or of the point of a history."""
+    """A name: of a part of a bar, a group, a release, or a point of a history."""
     line: int = 0
     """The number of the line that joins this point with others of the same column."""
 
@@ -179,7 +179,7 @@ class Chart:
     in_seconds: bool = False
     """Whether the figures are times in seconds."""
     ceiling: str | None = None
-    """The column that is drawn as the limit of the others, if there is one."""
+    """The column, if any, that a dashed line shows as the limit of the other columns."""
     x_logarithmic: bool = False
     percentile: str = ""
     """The percentile, as in :attr:`Table.percentile`."""
@@ -253,13 +253,13 @@ class Report:
     verdicts: Sequence[str] = ()
     """The conclusions, at most three sentences."""
     promises: Sequence[str] = ()
-    """The notes about differences that no figure shows."""
+    """The notes on durability, sharing and servers, which no figure shows."""
     matrix: Table | None = None
     """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""
-    """The contender with which others are compared; if there are several, separated by commas."""
+    """The title of the baseline, or the titles of several, joined by commas."""
     alternatives: Sequence[Report] = ()
-    """For each other baseline, the contents that depend on it, such as verdicts and matrix."""
+    """For each other baseline, a report with the contents that change with the baseline."""
 
     def all_charts(self) -> Iterator[Chart]:
         """Return the charts of the report, then those of its sub-reports."""

@@ -16,7 +16,7 @@ from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResu
 NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
 """The note on dashes that have no numbered note."""
 OVERLOADED = "cannot keep up: the queue grows as long as the load lasts, so no latency can be given"
-"""The note on a cell whose iterations cannot be done at the rate at which they are to start."""
+"""The note on a cell that cannot do as many iterations a second as its rate demands."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
 
 

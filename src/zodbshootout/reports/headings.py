@@ -40,7 +40,7 @@ class ResultSet:
 
     @cached_property
     def at_distances(self) -> Sequence[CellResult]:
-        """The results, with the round-trip times of ``--rtt`` as a parameter of the cells."""
+        """The results, with round-trip times in parameters instead of contenders' names."""
         return at_distances(self.results)
 
     @cached_property
@@ -50,7 +50,7 @@ class ResultSet:
 
     @cached_property
     def changes(self) -> Sequence[Step]:
-        """The changes from release to release: those of times, then those of costs."""
+        """The changes of times from release to release, followed by the changes of costs."""
         results = self.at_distances
         return [*steps_of(results), *steps_of_costs(results)] if self.series else []
 
@@ -77,9 +77,9 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield each result or, for a cell at a rate, a result for each measure, such as ``p99``.
+    """Yield the results; one at a rate is replaced by a result for each measure, such as ``p99``.
 
-    An unmeasured cell at a rate has one entry, in the row that shows which rates were reached.
+    An unmeasured cell at a rate has only the measure ``reached``.
     """
     for column, result in cells:
         lacks_measures = result.cell.parameters.rate and not result.measured
@@ -98,7 +98,7 @@ def rate_caption(result: CellResult) -> str:
 
 
 def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | None = None) -> str:
-    """Append the work of an iteration to a caption that ends in ``per iteration``.
+    """Append the work, such as ``of 100 objects``, if a caption ends in ``per iteration``.
 
     *axis* is the parameter that varies along a chart's axis or from row to row.
     """
@@ -122,7 +122,7 @@ def _work(result: CellResult, axis: Parameter | None) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """The cells of one table, which have the same crew and the same kind of objects."""
+    """The cells of one table, which have the same clients and the same kind of objects."""
 
     cells: Sequence[Columned]
 
@@ -146,14 +146,14 @@ class Group:
 
     @property
     def rows(self) -> dict[str, dict[str, CellResult]]:
-        """The rows by title, each with its results by column; lower rates come first."""
+        """The rows by title, as mappings of columns to results; lower rates come first."""
         cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
         titles = row_titles(result for _, result in cells)
         return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}
 
 
 def groups_of(cells: Iterable[Columned]) -> list[Group]:
-    """Return the cells of each table; tables of smaller crews and objects come first."""
+    """Return the cells of each table; tables with fewer clients or smaller objects come first."""
     groups = map(Group, grouped((group_of(cell[1]), cell) for cell in cells).values())
     return sorted(groups, key=lambda group: extent(group.results[0]))
 
@@ -167,7 +167,7 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 
 
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
-    """Return the results in the first *rows* rows of all tables, in the order of the rows.
+    """Return the results in the first *rows* rows, counted through all tables.
 
     No figures are computed for the results in later rows.
     """
@@ -213,7 +213,7 @@ def _row_title(result: CellResult, axis: Parameter | None) -> str:
 
 
 def distance_of(result: CellResult) -> str:
-    """Return the round-trip time, as in ``at 0.5 ms``; empty unless the run had several."""
+    """Return the round-trip time, as in ``at 0.5 ms``; empty if the cell has none."""
     rtt = result.cell.parameters.rtt
     return "" if rtt is None else f"at {spaced(rtt)}"
 

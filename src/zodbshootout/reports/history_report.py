@@ -42,7 +42,7 @@ from zodbshootout.results.watching import (
 )
 
 SINCE = {PREVIOUS: "the previous point", ANCHOR: "the anchor"}
-"""Words for what the candidate, the contender to watch, is compared with, by role."""
+"""Words for the roles with which the candidate (the watched contender) is compared."""
 TO_ANCHOR, TO_PREVIOUS, LEFT_OUT = "to the anchor", "to the previous point", "left out"
 ATOM = "http://www.w3.org/2005/Atom"
 
@@ -137,7 +137,7 @@ def _range(sizes: Sequence[float]) -> str:
 
 
 def _smallest(point: HistoryPoint, cell: PointCell) -> float | None:
-    """Return the smallest change of a cell that a point would have detected."""
+    """Return the smallest change that a point would have detected in a cell."""
     tested = sum(name in other.ratios for other in point.cells for name in BASES)
     ratio = cell.ratios.get(STEP) or cell.ratios.get(POSITION)
     return smallest_change(ratio, tested) if ratio else None
@@ -322,9 +322,9 @@ def _columns(base: str, ratio: Ratio | None) -> dict[str, float | None]:
 
 
 def exported(history: MachineHistory, *, bigger_is_better: bool) -> list[dict[str, Any]]:
-    """Return the newest point for github-action-benchmark, an entry for each cell.
+    """Return the cells of the newest point as entries for github-action-benchmark.
 
-    Values are speeds or times as multiples of the anchor's; they hardly depend on the machine.
+    A value is a speed or a time, divided by the anchor's, so it hardly depends on the machine.
     """
     entries = []
     for cell in history.newest.cells:

@@ -29,7 +29,7 @@ _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
 LATEST = 10
-"""The number of latest points that the table of a history's chart lists."""
+"""The table of a history's chart lists this many latest points, and older significant ones."""
 SHADES = (0.5, 2.0)
 """The binary logarithms of the ratios at which the second and the third shade begin."""
 
@@ -45,7 +45,7 @@ def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
     views = [report, *report.alternatives]
     results = replace(report, title=_RESULTS, parts=())
-    # The sort is stable.
+    # Other parts keep their order, because the sort is stable.
     parts = sorted([results, *report.parts], key=lambda part: part.title not in _FIRST)
     compared = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
     charts = [chart for part in parts for chart in part.all_charts()]
@@ -94,7 +94,7 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes common to all baselines, without those at the top, and one on any dashes."""
+    """Return notes that apply to every baseline and are not at the top; explain dashes, if any."""
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
@@ -162,7 +162,7 @@ def _position(chart: Chart, x: float) -> str:
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
-    """Return the captions of the percentiles that have tables on the page, by name."""
+    """Map the name of each percentile that has a table on the page to its caption."""
     names = {table.percentile for part in parts for table in part.tables}
     return {
         metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names

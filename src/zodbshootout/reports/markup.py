@@ -17,7 +17,7 @@ class _Markup(ABC):
     special: str
     """The characters that need a backslash."""
     listing: str
-    """The end of a caption that a listing follows, such as a colon."""
+    """The text between a caption and its listing, such as a colon."""
 
     def write(self, report: Report, console: Console) -> None:
         console.file.write("\n\n".join(self._blocks(report)) + "\n")

@@ -1,1 +1,1 @@
-"""The order of rows, runs and slices, and the results so far."""
+"""The scheduling of a run: what is measured when, and the results so far."""

@@ -15,7 +15,7 @@ from zodbshootout.results.sequential import Rule
 from zodbshootout.results.verdicts import Pair, compare
 
 ERROR = 0.05
-"""The maximum probability that a search has a wrong finding."""
+"""The maximum probability that any finding of a search is wrong."""
 
 
 @dataclass
@@ -24,8 +24,8 @@ class Search:
 
     suspects: Suspects
     measure: Callable[[str, Rule, Step | None], Step]
-    """A function that measures a commit by a rule.  If it gets the first step, it compares only the
-    figure that decided in that step."""
+    """A function that measures a commit until a rule decides.  Given the first step, the function
+    compares only the figure that decided in the first step."""
     keep: Callable[[Sequence[Step]], None]
     """A function that stores all steps; called after each step."""
     looks: Sequence[int]
@@ -64,8 +64,8 @@ class Search:
     def _error(self) -> float:
         """The maximum probability that the finding of the next step is wrong.
 
-        The remaining steps, and one in reserve, share what is left of :data:`ERROR` equally.
-        Halving takes log2(commits) steps, but more if some commits are skipped.
+        Halving takes log2(commits) steps, but more if some commits are skipped.  So each step gets
+        an equal part of what is left of :data:`ERROR`, and one part is kept in reserve.
         """
         steps = math.ceil(math.log2(max(2, len(self.suspects.left)))) + (not self.steps)
         spent = sum(step.error for step in self.steps)
@@ -78,11 +78,11 @@ class Decision:
 
     rule: Rule
     candidate: str
-    """The ending of contenders' names in the candidate's environment."""
+    """The suffix of contenders' names that marks the candidate's results."""
     cost: Cost | None = None
     """The cost that is compared; ``None`` for the speed."""
     figure: str = ""
-    """The name of the figure that decides; empty for the first figure with a decision."""
+    """The name of the only figure that may decide; empty if any figure may decide."""
     pair: Pair | None = None
     """The pair that decided, or the last pair that was compared."""
     is_changed: bool | None = None
@@ -113,7 +113,7 @@ class Decision:
         return [result.with_cost(self.cost) or replace(result, runs=()) for result in results]
 
     def sides(self, results: Sequence[CellResult]) -> tuple[list[CellResult], list[CellResult]]:
-        """Return the results of the good commit and of the candidate, under the same names."""
+        """Return the results of the good commit and of the candidate, without the suffix."""
         good, of_candidate = list[CellResult](), list[CellResult]()
         for result in results:
             name = result.cell.contender.removesuffix(self.candidate)

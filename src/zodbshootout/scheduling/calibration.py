@@ -20,38 +20,39 @@ from zodbshootout.results.estimate import MIN_RUNS
 C = TypeVar("C", bound=Hashable)
 
 RUN_TIME = 1.8
-"""Seconds of slices in a run, per contender, unless a precision is requested."""
+"""The usual :attr:`Effort.run_time` of runs without a precision."""
 AFFORDABLE = 3
 """A slice may take this many times ``--min-time`` to make counts of iterations equal."""
 AFFORDABLE_IF_NUMBERED = 20
-"""The same, if counts of iterations have to be equal because iterations are numbered."""
+"""The same as :data:`AFFORDABLE` for iterations whose work depends on their number."""
 EQUAL_WITHIN = 1.5
-"""The largest ratio of two contenders' times at which the contenders count as equally fast, because
-calibration is not more exact."""
+"""Contenders whose times differ by at most this factor count as equally fast, because calibration
+cannot tell them apart."""
 MIN_ARRIVALS = 300
-"""Minimum number of arrivals at all clients in a slice at a rate: three of 300 arrivals are beyond
-the 99th percentile."""
+"""Minimum number of arrivals (scheduled iterations of all clients) in a slice: three of 300 are
+beyond the 99th percentile."""
 MIN_PACED = 3.0
 """Minimum length of a slice at a rate, in seconds.  In a shorter slice, a queue that is empty at
 first would mask an overload."""
 MIN_BEYOND = 10
-"""Minimum number of arrivals beyond a percentile that has a limit."""
+"""Minimum number of arrivals in a slice beyond the percentile of a latency limit."""
 SECONDS_OF_PHASE = 12.0
 """Seconds that are usually enough for a phase of an operation."""
 SEARCH_TIME = 240.0
-"""Seconds that are enough for several runs, each of which searches for a rate within a limit."""
+"""Seconds for several runs, if each searches for the highest rate that keeps a latency limit."""
 USUAL_RUNS = 40
 SHORTEST_RUN, LONGEST_RUN = 0.75, 60.0
-"""Minimum and maximum seconds of a run of all contenders with ``--for``."""
+"""Minimum and maximum seconds of a run with ``--for``, for all contenders together."""
 SLICES_OF_A_RUN = 5
-"""Desired number of a contender's slices in a run with ``--for``; smaller if slices are long."""
+"""Desired number of a contender's slices in a run with ``--for``.  A long ``--min-time`` makes the
+number smaller, :data:`LONG_SLICE` makes it larger."""
 LONG_SLICE = 1.0
 """Maximum seconds of a slice with ``--for``: longer slices are too far apart to be pairs."""
 MAX_LOOPS = 2**16
 MIN_VALUES = 3
 MAX_TURNS = 100
 MAX_STRIDE = 8
-"""The largest stride: every contender takes a slice in at least one of this many turns."""
+"""The largest stride: even the slowest contender takes a slice in every eighth turn."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +69,22 @@ class Effort:
     loops: int
     """Iterations of a value; 0 if calibration chooses them."""
     min_time: float
-    """Minimum seconds of a slice, at which calibration aims."""
+    """Minimum seconds of a slice, for which calibration chooses the loops."""
     run_time: float = RUN_TIME
-    """Seconds of slices in a run, per contender on average."""
+    """Seconds that all slices of a run take, divided by the number of contenders."""
     precision: float = 0.0
-    """A row ends when the half width of intervals is this fraction of the figure; 0 for a fixed
-    number of runs."""
+    """A row ends when the half width of each confidence interval is at most this fraction of the
+    figure; 0 for a fixed number of runs."""
     limit: float = 0.0
-    """With a :attr:`precision`, the maximum seconds of all rows; 0 to use :attr:`cell_limit`."""
+    """With a :attr:`precision`, maximum seconds of all rows together; 0 for :attr:`cell_limit`."""
     cell_limit: float = 0.0
     """With a :attr:`precision`, the maximum average seconds per cell."""
     duration: float = 0.0
-    """Seconds for which the contenders of a row make runs with the same clients, servers and
-    databases; 0 for separate processes in each run."""
+    """Seconds in which the contenders of a row make many runs, all with the same processes; 0 if
+    each run has new processes."""
 
     def lasting(self, contenders: int) -> Effort:
-        """Return the effort of each run of this many *contenders* during the :attr:`duration`.
+        """Return the effort of a run, if this many *contenders* make runs for :attr:`duration`.
 
         Slices are long, so that little time is off the clock.
         """
@@ -99,7 +100,7 @@ class RowCalibration(Generic[C]):
     effort: Effort
     fewest_loops: int = 1
     numbered: bool = False
-    """Whether all contenders have to do the same iterations in each turn."""
+    """Whether an iteration's work depends on its number, so that contenders need equal loops."""
     loops: dict[C, int] = field(default_factory=dict)
     tries_first: bool = True
     """Whether each contender does an iteration before its slices, to open connections."""
@@ -138,7 +139,7 @@ def loops_at_rate(parameters: Parameters) -> int:
     """Return the loops of a slice; 0 if there is neither a rate nor a latency limit.
 
     The loops suffice to show the tail of the latencies.  Each client has at least two iterations,
-    because a schedule of one has no duration.
+    because a schedule of a single one has no duration.
     """
     percentile = parameters.limit.percentile
     if not (parameters.rate or percentile):
@@ -148,7 +149,7 @@ def loops_at_rate(parameters: Parameters) -> int:
 
 
 def min_seconds(parameters: Parameters) -> float:
-    """Return how many seconds of slices a cell needs, in all runs, for a confidence interval.
+    """Return the seconds that slices of all runs of a cell need for a confidence interval.
 
     The result is 0 if there is neither a rate nor a latency limit.
     """
@@ -177,11 +178,11 @@ def choose_loops(
 ) -> dict[C, int]:
     """Return the loops for each contender, given the *seconds* of an iteration.
 
-    The common count is the power of two with which the fastest contender takes *min_time* seconds;
-    the time of one iteration is not counted if *fewest* is more than 1.  A contender that would
-    need more than :data:`AFFORDABLE` times *min_time* for this count does as many iterations as
-    that time allows, but enough to take *min_time*.  No contender does fewer than *fewest*.  The
-    loops in *before* belong to contenders of the row that were calibrated earlier.
+    The common count is the smallest power of two with which the fastest contender takes *min_time*
+    seconds; one of these iterations is not counted if *fewest* is more than 1.  The limit for each
+    contender is :data:`AFFORDABLE` times *min_time*: a contender that would exceed it does fewer
+    iterations, but enough to take *min_time*.  No contender does fewer than *fewest*.  The loops in
+    *before* belong to contenders of the row that were calibrated earlier.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)
@@ -215,7 +216,8 @@ def turn_strides(costs: Mapping[C, float], cheapest: float) -> dict[C, int]:
     """Return each contender's stride: the number of turns from one of its slices to the next.
 
     Strides are powers of two, so that slices of any two contenders fall into the same turn as often
-    as possible.  *costs* are the seconds of each contender's slices, *cheapest* is the smallest.
+    as possible.  *costs* are the seconds of a slice of each contender, *cheapest* is the row's
+    smallest cost.
     """
     times = {key: max(1.0, cost / max(cheapest, 1e-9)) for key, cost in _rounded(costs).items()}
     return {key: min(MAX_STRIDE, 2 ** math.floor(math.log2(n))) for key, n in times.items()}

@@ -1,4 +1,4 @@
-"""The fork servers of the rounds of a run."""
+"""The fork servers of a run; each round has new ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ForkServers:
             self._round = number
         current = self._current.get(interpreter)
         if current is None or not current.is_usable():
-            # A fork server that failed may still have workers in use, so it ends with the round.
+            # A failed fork server is kept until the round ends: its workers may still be in use.
             current = self._ending.enter_context(self.launcher.fork_server(interpreter))
             self._current[interpreter] = current
         current.import_modules(modules)

@@ -20,7 +20,7 @@ from zodbshootout.versions import installed_versions
 
 
 def check_hosts(cluster: Cluster, plan: Plan) -> None:
-    """Check that all hosts have this host's versions of Python and the contenders' packages.
+    """Check that all hosts have the same versions of Python and of packages as this host.
 
     All hosts also have to be able to read the workload file of a replay.
 

@@ -1,7 +1,7 @@
 """A run in which contenders take turns: all are ready, and one after another takes a slice.
 
-Slices of different contenders in the same turn are pairs: the slices are so close in time that the
-machine treated both alike.  A contender that needs much longer for a slice than the others takes
+Slices of different contenders in the same turn form pairs, since they are so close in time that
+the machine treats them alike.  A contender that needs much longer for a slice than the others takes
 part in fewer turns.
 """
 
@@ -34,9 +34,9 @@ def ordered(
     """Return the order in which *keys* take their slices of a turn.
 
     The machine may be in another state for the first slice in a turn than for the last.  So
-    contenders with the same stride are shuffled in one turn and reversed in the next; of any two
-    contenders, each comes first equally often.  *orders* holds the orders to reverse, by stride;
-    the caller passes the same dictionary for each turn.
+    contenders with the same stride have a random order in one turn and the reverse order in the
+    next: of any two, each comes first equally often.  *orders* maps a stride to the order that the
+    next turn reverses; the caller passes the same dictionary for each turn.
     """
     by_stride: dict[int, list[C]] = {}
     for key in keys:
@@ -74,7 +74,7 @@ class InterleavedRun(Generic[C]):
     """A function that handles the failure of a worker; the run goes on without this worker."""
     clock: Callable[[], float] = time.monotonic
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """A function that takes a prepared slice of a contender by calling the given function once."""
+    """A function that is called for each slice and takes it by calling its second argument once."""
     is_last: Callable[[], bool] = lambda: True
     """A function that returns whether a run is the last one; called after the run's slices."""
     run_time: Callable[[], float] | None = None
@@ -84,7 +84,7 @@ class InterleavedRun(Generic[C]):
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
     def calibrate(self, calibration: RowCalibration[C]) -> None:
-        """Let contenders do their first iterations, and choose loops and turns, if not yet done."""
+        """Let contenders do first iterations, choose loops and turns; a later call does nothing."""
         if not self._is_decided:
             self._decide(calibration, self._first_iterations(calibration))
             self._is_decided = True
@@ -172,7 +172,7 @@ class InterleavedRun(Generic[C]):
 
     def _share_out(self, calibration: RowCalibration[C], timings: dict[C, Timing]) -> None:
         """Choose the turns in which each contender takes a slice, and the number of turns."""
-        # At the end of a slice, several clients are in an iteration that is not counted.
+        # Several clients go on until all are done: they do about one iteration more.
         uncounted = 1 if calibration.fewest_loops > 1 else 0
         costs = {
             key: timing.iteration * (calibration.loops[key] + uncounted) + timing.off_clock

@@ -17,15 +17,15 @@ class MachineLoad:
     """Seconds in which processors were neither idle nor waiting for a disk, including the seconds
     of other virtual machines."""
     steal: float
-    """Seconds of other virtual machines, if these are known."""
+    """Seconds of other virtual machines; 0 if the system does not count them."""
     ours: float
     """Seconds of this process and its descendants."""
 
     def since(self, before: MachineLoad) -> dict[str, float]:
         """Return the fractions of processor time that others used since *before*, as metadata.
 
-        ``other_load`` is the fraction of programs other than this process and its descendants,
-        ``steal`` the fraction of other virtual machines.
+        Programs other than this process and its descendants used ``other_load``, other virtual
+        machines used ``steal``.
         """
         total = self.all - before.all
         if total <= 0:

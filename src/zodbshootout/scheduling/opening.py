@@ -26,7 +26,7 @@ from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import TimeLimit
 
 PATIENCE = 5.0
-"""Seconds until a message names a contender that is still opening; at most half of the limit."""
+"""Seconds until a message about a contender that is still opening; at most half the time limit."""
 
 
 def open_all(
@@ -34,7 +34,8 @@ def open_all(
 ) -> tuple[Plan, RunningServers]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
-    Return the plan with the opened contenders and the failures of the others, and the servers.
+    Return the plan and the servers.  The plan then has the facts about each opened contender, and
+    the failure of each other contender.
 
     :raises UserError: if the Python of an environment rejects a section
     """
@@ -90,7 +91,7 @@ def inspect_all(
 
 
 def _check_section(section: Section, failure: Failure) -> None:
-    """Raise UserError if another Python's *failure* is a mistake in the section."""
+    """Raise UserError if a mistake in the section caused the *failure* in another Python."""
     if section.environment and failure.section_line is not None:
         place = section.line(max(1, failure.section_line))
         where = place if failure.section_line else place.path
@@ -123,7 +124,7 @@ _AVAILABLE = re.compile(r"('[^']*') \(Module: [^;]*; Available: True\)")
 
 
 def _without_options(cause: str) -> str:
-    """Shorten RelStorage's description of all drivers in a message about a missing driver."""
+    """Shorten RelStorage's message about a missing driver, which describes all drivers."""
     missing = _NO_DRIVER.match(cause)
     if missing is None:
         return cause

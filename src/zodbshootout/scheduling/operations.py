@@ -29,14 +29,14 @@ from zodbshootout.servers import ServerFailed
 from zodbshootout.workers.measuring import Slice
 
 SLICE = 2.0
-"""Seconds of a slice; slices cover the whole time, except for the moments between slices."""
+"""Seconds of a slice; the next slice follows almost at once, so that few delays are missed."""
 ARRIVALS = 300
 """The minimum number of arrivals before the operation, and after it, unless this would need too
 many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
 SLICES_OF_A_RUN = 100
-"""The difference between the numbers of the first slices of successive runs."""
+"""The slices of a run are numbered from the run's number times this constant on."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 
@@ -53,7 +53,7 @@ def slices_before(parameters: Parameters) -> int:
 
 
 def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
-    """Return the *fitted* parameters, with the *requested* values that an operation needs."""
+    """Return a benchmark's *fitted* parameters, with the data that the operation requires."""
     if requested.operation not in BENCHMARK_OF:
         return fitted
     own = BENCHMARK_OF[requested.operation].fitted(requested)
@@ -76,7 +76,7 @@ def operation_parameters(parameters: Parameters) -> Parameters:
 
 
 def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
-    """Return whether a process other than the clients' can carry out operations on the storage."""
+    """Return whether an operation can run in a process of its own, without the clients."""
     return contender.refusal(replace(parameters, crew=CrewShape(2), blobs=False)) is None
 
 
@@ -120,9 +120,9 @@ class RestartableServers(Protocol):
 
 
 class Restart:
-    """Restarts the private servers of a contender, behind the interface of a worker's operation.
+    """Restarts the private servers of a contender; has the interface of an :class:`Operator`.
 
-    The context manager waits for a restart that has begun.
+    The end of the context waits for a restart that has begun.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Phases:
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
-    """A function that takes a slice of a phase by calling the given function once."""
+    """A function that is called for each slice and takes it by calling its second argument once."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)
@@ -187,7 +187,7 @@ class Phases:
     def runs(self) -> Iterator[tuple[str, Any]]:
         """Take all slices; yield the name and the run of each phase as soon as the phase ends.
 
-        The metadata of a run say what is known of the operation when the phase ends.
+        The metadata of a run contain what its phase shows of the operation, such as the duration.
 
         :raises Failed: if a client or the operation has failed
         """
@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices; return the seconds until a p99 was at most *usual*, as metadata."""
+        """Take slices; return how many seconds after *ended* a p99 was at most *usual* again."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

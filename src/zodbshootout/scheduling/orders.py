@@ -182,8 +182,8 @@ class Tasks:
 
 
 def _key(cell: Cell) -> _Key:
-    # If a database may only be read, the preparation for a cell that writes fails.  So preparations
-    # for cells that read do not count for cells that write.
+    # If a database may only be read, the preparation for a cell that writes fails.  So a cell that
+    # writes is prepared even after a cell that reads.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 

@@ -20,7 +20,7 @@ from zodbshootout.scheduling.calibration import Effort, min_seconds
 from zodbshootout.scheduling.operations import operation_refusal, with_operation
 
 LENGTHY_RATE = 5000.0
-"""Objects per second that an iteration of a lengthy benchmark is assumed to process and check."""
+"""Objects per second that a lengthy benchmark is assumed to process, checks included."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Sweep:
 
 
 def _levels(numbers: Sequence[float]) -> dict[float, int]:
-    """Return the level of the coarsest grid that contains a number, for each of *numbers*.
+    """Return the level of each of *numbers*; the coarsest grid has the lowest level.
 
     The level is 0 for the smallest and the largest number, 1 for the number in the middle, 2 for
     the middle of each half, and so on.
@@ -143,7 +143,7 @@ class Plan:
         )
 
     def assured_runs(self, cells: Sequence[Cell]) -> int:
-        """Return how many runs each cell of a row is assured of, however long these runs take.
+        """Return the number of assured runs, which each cell of a row gets however long they take.
 
         The limit does not include assured runs.  Without a precision, or if the user has set a
         limit, no runs are assured.
@@ -162,7 +162,7 @@ class Plan:
     def _seconds_of_run(self, cell: Cell) -> float:
         """Return a rough estimate of the seconds that a cell adds to a round.
 
-        The numbers suit the default configuration.  A worker takes about a second in addition to
+        The constants suit the default configuration.  A worker takes about a second in addition to
         its slices.  A slice takes twice its minimum time, including time off the clock.
         """
         effort, benchmark = self.effort, benchmarks()[cell.benchmark]
@@ -189,7 +189,7 @@ def make_plan(
 
     With an operation, a row has a cell for each phase of a contender.
     """
-    # Replacing parameters that do not suit a benchmark may make combinations equal.
+    # Combinations may be equal after parameters that do not suit a benchmark are replaced.
     combinations = dict.fromkeys(
         (name, with_operation(benchmarks()[name].fitted(parameters), parameters))
         for parameters in sweep.parameters()

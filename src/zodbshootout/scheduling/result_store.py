@@ -90,7 +90,7 @@ class ResultStore:
 
     def _with_warnings(self, result: CellResult) -> CellResult:
         effort = self.plan.effort
-        # With a precision, the mark of an imprecise figure shows that runs are missing.
+        # With a precision, a figure with too few runs is marked as imprecise instead.
         return result.with_warnings(0 if effort.precision else effort.processes)
 
     @property

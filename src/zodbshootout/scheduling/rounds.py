@@ -2,9 +2,9 @@
 
 A round makes one run of each contender of a row.  With a fixed effort, a row has all its rounds
 before the next row begins.  With a precision, the rows take turns, one round at a time.  So the
-runs of a row are spread over the whole time, and changes of the machine over some minutes show in
-the differences between runs rather than in their mean.  A row that is known well enough has no
-further rounds, which leaves its time to the other rows.
+runs of a row are spread over the whole time.  If the machine is slow for some minutes, only some of
+these runs are slow, and their differences show it.  A row that is precise enough has no further
+rounds, which leaves its time to the other rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLANNED = 0.9
 
 @dataclass
 class Rounds(Generic[R]):
-    """The rounds of rows.  Make the run of each round before you ask for the next round."""
+    """The rounds of rows.  Make the runs of a round before you ask for the next round."""
 
     rows: Sequence[R]
     effort: Effort
@@ -84,8 +84,9 @@ class Rounds(Generic[R]):
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
         Call this in the first round of the row.  A row that had a round is assumed to need the same
-        time for each further round.  The rounds of rows that had none share the rest equally, less
-        the seconds that rows usually spend once.  Assured rounds are not counted.
+        time for each further round.  The rest is for rows that had none: their rounds share it
+        equally, after the seconds that such rows usually spend once are subtracted.  Assured rounds
+        are not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]
@@ -117,7 +118,7 @@ class Rounds(Generic[R]):
         return min(left, assured + max(0.0, self.limit - (self.clock() - self._began)))
 
     def expected(self, row: R) -> int:
-        """Return the expected total number of rounds of a row, as far as there is time."""
+        """Return the total number of rounds that a row will probably have."""
         left = self._left[row]
         sharing = [
             other

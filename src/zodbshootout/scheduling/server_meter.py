@@ -13,17 +13,17 @@ from zodbshootout.workers.measuring import Slice
 
 
 class MeteredServers(Protocol):
-    """Servers whose use of resources is known."""
+    """Servers whose use of resources can be read."""
 
     @property
     def served(self) -> AbstractSet[str]:
         """The names of the contenders that need a server."""
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return what each server that a contender needs has used so far, by server name."""
+        """Return what each server of a contender has used so far, by server name."""
 
     def memory(self, contender: str) -> dict[str, int]:
-        """Return the bytes of memory of each server that a contender needs, by server name."""
+        """Return the bytes of memory of each server of a contender, by server name."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class ServerMeter:
 
     servers: MeteredServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
-    """The use of a cell's servers for each value so far, with the iterations of the value."""
+    """The use of a cell's servers: one entry per value, with the value's iterations."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 
@@ -57,7 +57,7 @@ class ServerMeter:
         return taken
 
     def metadata(self, cell: Cell, warmups: int) -> dict[str, str | int | float]:
-        """Return the costs of the latest run, without those of its first *warmups* values.
+        """Return the costs of the latest run without its first *warmups* values.
 
         There are costs of all servers together and, if there are several, of each server.
         """

@@ -31,7 +31,7 @@ def installed_versions(names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """The place that a package was installed from, unless that was a package index."""
+    """The place, other than a package index, that a package was installed from."""
 
     url: str
     """A repository, a directory or an archive, without credentials.  If the package is not at the

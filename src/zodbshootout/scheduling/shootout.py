@@ -52,9 +52,10 @@ from zodbshootout.workers.summary import storable, traffic_metadata
 
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: each client takes a process of
-some 15 MiB, and connections to a server.  Larger rows are measured a few contenders at a time."""
+some 15 MiB, and connections to a server.  A row that needs more is measured in groups of
+contenders."""
 OVERHEAD = 0.45
-"""Assumed seconds of a run outside of slices, per contender, until the seconds are known."""
+"""Seconds per contender that a run takes besides its slices; assumed until a round shows them."""
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Stop:
     """Decides which of several successive runs of the same workers is the last."""
 
     duration: float
-    """Seconds of the runs together; 0 for a single run."""
+    """Seconds that all runs take together; 0 for a single run."""
     clock: Callable[[], float] = time.monotonic
     runs: int = 0
     """The number of runs so far."""
@@ -72,7 +73,7 @@ class Stop:
         self.begin()
 
     def begin(self) -> None:
-        """Start the duration now."""
+        """Count the :attr:`duration` from now on."""
         self._began = self.clock()
 
     @property
@@ -85,7 +86,7 @@ class Stop:
         return f"run {self.runs + 1}" if self.duration else ""
 
     def is_last(self) -> bool:
-        """Count a finished run; return whether the time left is less than half of a usual run."""
+        """Count a finished run; return whether the time left is below half an average run."""
         self.runs += 1
         self.has_come = self.elapsed * (1 + 1 / (2 * self.runs)) >= self.duration
         return self.has_come
@@ -95,7 +96,7 @@ class Servers(MeteredServers, RestartableServers, Protocol):
     """The private servers of a run."""
 
     def how_ended(self, contender: str) -> str | None:
-        """Return how a server that a contender needs has ended, ``None`` if no server has."""
+        """Return which of a contender's servers has ended, and how; ``None`` if none has."""
 
 
 @dataclass
@@ -115,17 +116,17 @@ class Shootout:
         self._tries: dict[Cell, int] = {}
         """The number of repetitions of each cell's run in this round."""
         self._again: list[Cell] = []
-        """The cells whose runs of this round are repeated next."""
+        """The cells to measure again in this round, because a process crashed."""
         self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
-        """The metadata on traffic, by cells with one client; see :func:`_alone`."""
+        """The metadata on traffic; the keys are results of :func:`_alone`."""
         self._partly_near: set[str] = set()
         """The contenders for which :meth:`_report_near_servers` has shown a line."""
         self._stage = ""
         """The number of this round, as the observer shows it."""
         self._left = 0.0
-        """The remaining seconds of the run when this round began."""
+        """The seconds to the end of the block, as estimated when this round began."""
         self._rounds: Rounds[Row]
-        """The rounds of the rows that take turns now."""
+        """The rounds of the rows of the current block; see :meth:`_blocks`."""
         self._calibrations: dict[Row, RowCalibration[Cell]] = {}
 
     def run(self) -> None:
@@ -153,8 +154,9 @@ class Shootout:
     def _blocks(self) -> list[list[Row]]:
         """Return the rows in blocks, which are measured in order; rows of a block may take turns.
 
-        Rows with more objects in the database come later, because the database only grows.  Rows
-        that zap contenders come first, because they destroy the data of other rows.
+        Rows with more objects in the database come later, because the database only grows.  If
+        rows have equally many, those that zap contenders come first, because they destroy the
+        others' data.
         """
         blocks = grouped(
             ((row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))), row)
@@ -183,10 +185,10 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return the number of rounds that a row needs for the precision, or the fixed number.
+        """Return how many rounds a row needs for the precision; without one, the fixed number.
 
-        A cell that takes longer with time is left out, because its figure never becomes precise.
-        The test for a trend is ten times as strict as for reports, since each round has a test.
+        Cells that get slower with time are ignored, because their figures never become precise.
+        Since each round tests for trends again, the test is ten times as strict as in reports.
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
@@ -215,7 +217,7 @@ class Shootout:
         self.store.close(cells)
 
     def _run_time(self, row: Row) -> float:
-        """Return the seconds of slices in a run, per contender, that the time limit allows."""
+        """Return how many seconds of slices per contender a run may have within the time limit."""
         effort = self.plan.effort
         if not effort.precision:
             return self._calibrations[row].effort.run_time
@@ -491,7 +493,7 @@ class Shootout:
         return True
 
     def _count_traffic(self, cell: Cell, number: int) -> bool:
-        """Count a client's traffic, once for crews of all sizes; return whether all servers run."""
+        """Count one client's traffic, if not yet counted; return whether all servers still run."""
         contender, alone = self.plan.contender(cell), _alone(cell)
         has_servers = contender.has_servers or contender.info.server_place is not None
         is_quick = not (self.options.debug_single_value or benchmarks()[cell.benchmark].lengthy)
@@ -522,10 +524,10 @@ class Shootout:
             self.store.observer.relay(f"{also}, without an added round-trip time")
 
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
-        """Fail a cell whose clients have ended; if the run emptied their database, empty it again.
+        """Fail a cell whose clients have ended.
 
-        With ``--data``, the next run would take what they left for data of the user, and would
-        refuse to write.
+        If its benchmark needs an empty database, empty the database again: with ``--data``, the
+        next run would mistake what the clients left for the user's data, and refuse to write.
         """
         if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
             task = self.tasks.preparation(cell)
@@ -553,7 +555,7 @@ class Shootout:
         self.store.fail_cells([(one, explained) for one in self._phases_of(cell)])
 
     def _phases_of(self, cell: Cell) -> list[Cell]:
-        """Return the cells of all phases that are measured together with a cell."""
+        """Return all unsettled phases of a cell's operation; without one, only the cell."""
         if not cell.parameters.during:
             return [cell]
         operation = cell.parameters.operation
@@ -585,6 +587,6 @@ class Shootout:
 
 
 def _alone(cell: Cell) -> Cell:
-    """Return the same cell with one client; its traffic stands for the traffic of any client."""
+    """Return *cell* with one client; crews of all sizes share its traffic."""
     crew = replace(cell.parameters.crew, size=1)
     return replace(cell, parameters=replace(cell.parameters, crew=crew))

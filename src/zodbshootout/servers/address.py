@@ -58,9 +58,9 @@ def _resolved(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 def reserved_port(host: str = HOST) -> Iterator[int]:
     """Reserve a free port of this *host* as long as the context lasts.
 
-    On Linux, a bound socket that does not listen keeps the port from outgoing connections and from
-    programs that ask for any free port.  The server can still bind the port, because servers set
-    ``SO_REUSEADDR``.  On other systems the port is not reserved; it was free a moment ago.
+    On Linux, a bound socket that does not listen reserves the port: neither outgoing connections
+    nor programs that ask for any free port get it.  The server can still bind the port, because
+    servers set ``SO_REUSEADDR``.  On other systems, another program may take the port.
 
     :raises OSError: if *host* is not an address of this host
     :raises UnicodeError: if *host* cannot be a host name
@@ -136,7 +136,7 @@ def _listen(server: Section) -> str:
 
 
 def servers_of(names: Collection[str], configuration: Configuration) -> list[ServerSection]:
-    """Return the servers that have *names*, and the servers that these need, in file order."""
+    """Return the servers that *names* refer to, and all servers that they need, in file order."""
     servers = {server.name: server for server in configuration.servers}
     needed: set[str] = set()
     names = set(names)

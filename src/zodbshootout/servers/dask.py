@@ -25,7 +25,7 @@ from zodbshootout.guardian import Child, Ending, Guardian, last_lines
 from zodbshootout.servers.address import certificates
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds to wait until a scheduler answers, and until it has its workers."""
+"""Seconds to wait for a scheduler; its workers get as many, and one more for each worker."""
 MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
 """The worker resource that limits the number of clients."""
@@ -92,8 +92,8 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     """Start a scheduler and workers on this host; *stack* ends them.
 
     A worker runs any code that it receives, so it accepts only peers with a certificate of this
-    run.  All processes are in one session, like a crew's local clients, because Linux divides
-    processor time first among sessions.
+    run.  Linux divides processor time first among sessions, so all these processes share one
+    session, as a crew's local clients do.
     """
     from distributed import Security
 
@@ -148,10 +148,10 @@ def _last_line(log: Path) -> str:
 def fixed_addresses() -> Sequence[str]:
     """Return a command prefix that keeps Linux from randomizing memory addresses.
 
-    Clients forked from one process have the same addresses.  If clients of several hosts share a
-    processor but not the addresses, the processor is slower: by 6 to 10 % for four clients in
-    ``cold`` on ZEO.  The prefix is empty if ``setarch`` is missing or, as in some containers,
-    forbidden.
+    Clients forked from one process have the same addresses.  Without the prefix, clients of
+    several hosts on one machine have different addresses, which makes the processor slower
+    by 6 to 10 % for four clients in ``cold`` on ZEO.  The prefix is empty if ``setarch`` is missing
+    or, as in some containers, forbidden.
     """
     words = ["setarch", "--addr-no-randomize"]
     try:
@@ -166,7 +166,7 @@ def _scheduler_of_file(path: Path, stack: ExitStack) -> _Scheduler:
     import dask
 
     content = _content(path)
-    # Without merging, a key in the file would replace all keys below it.
+    # Without merge(), a key in the file would delete subkeys that the file leaves out.
     stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, content)))
     address = content.get("address") or dask.config.get("scheduler-address", None)
     if not isinstance(address, str):
@@ -231,7 +231,7 @@ def _connected(scheduler: _Scheduler, directory: Path) -> Cluster:
 
 
 def _workers(identities: Mapping[str, Mapping[str, Any]]) -> list[DaskWorker]:
-    """Return the workers with these *identities*; if some workers have :data:`ROOM`, only those."""
+    """Return the workers in *identities*; if some have a :data:`ROOM`, leave out the others."""
     workers = [
         DaskWorker(str(identity["name"]), address, identity.get("resources", {}).get(ROOM))
         for address, identity in identities.items()

@@ -1,7 +1,7 @@
 """The programs and the directory of a server, and the user that runs the server.
 
-Database servers refuse to run as root, or are less safe then.  Therefore, if root starts a server,
-it runs as another user; otherwise it runs as the user who starts it.
+Database servers refuse to run as root, or are less safe if they do.  Therefore, if root starts a
+server, it runs as another user; otherwise it runs as the user who starts it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ MYSQL = Installation(
         "/usr/local/mysql/scripts",
         "/opt/homebrew/bin",
     ),
-    # mariadb-server would start a service, and mariadb-install-db calls a client program.
+    # Not mariadb-server, which starts a service.  mariadb-install-db needs a client program.
     packages="mariadb-server-core mariadb-client-core",
 )
 MEMCACHED = Installation(

@@ -14,7 +14,7 @@ from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
-"""A failed statement, but not error 1290: ``skip-grant-tables`` forbids statements about users."""
+"""The log line of a failed statement, unless ``skip-grant-tables`` forbids it (error 1290)."""
 
 
 class MySQLServer(DatabaseServer):
@@ -75,7 +75,7 @@ class MySQLServer(DatabaseServer):
         }
         settings = {
             "max-connections": str(self.connections),
-            # By default, a restarted server would first read the pages that it had in memory.
+            # By default, a restarted server first reads the pages that were in its memory before.
             "innodb-buffer-pool-load-at-startup": "OFF",
             **self.section.settings,
         }

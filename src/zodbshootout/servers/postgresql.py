@@ -103,7 +103,7 @@ class PostgreSQLServer(DatabaseServer):
             lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return False
-        # The file of a killed server still exists.
+        # A killed server leaves this file behind, so check whose process ID is in it.
         return (
             len(lines) > _STATUS_LINE
             and lines[0] == str(self.pid)

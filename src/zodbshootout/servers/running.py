@@ -25,7 +25,7 @@ _SERVERS: Mapping[str, type[Server]] = {
     "zeoserver": ZEOServer,
 }
 ENTRY_POINTS = "zodbshootout.servers"
-"""The group of entry points with which other packages register servers by their section types."""
+"""The group of entry points for servers of other packages, named like their section types."""
 
 
 def server_of(section: ServerSection, context: ServerContext) -> Server:
@@ -120,14 +120,14 @@ class RunningServers:
             raise failures[0]
 
     def how_ended(self, contender: str) -> str | None:
-        """Return how a server that a contender needs ended; ``None`` if all are running."""
+        """Return which of a contender's servers has ended, and how; ``None`` if none has."""
         for server in self._needed_by(contender):
             if ended := server.how_ended():
                 return f"server {server.name} {ended}"
         return None
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return the usage so far of each of a contender's servers, by server name."""
+        """Return what each server that a contender needs has used so far, by server name."""
         return {name: usage_of(pid) for name, pid in self._process_ids(contender).items()}
 
     def memory(self, contender: str) -> dict[str, int]:

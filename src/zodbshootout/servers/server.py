@@ -33,7 +33,7 @@ START_TIMEOUT = 60.0
 PREPARATION_TIMEOUT = 120.0
 """Seconds to wait for a program that prepares a server, such as ``initdb``."""
 CONNECTIONS_PER_CLIENT = 3
-"""RelStorage opens up to two connections, and the server drops closed ones with a delay."""
+"""RelStorage opens up to two; the server may not have dropped a closed connection yet."""
 _DATA = "data"
 """The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
@@ -57,14 +57,14 @@ class ServerContext:
     clients: int = 1
     """The number of clients in the run's largest crew."""
     pythons: Mapping[str, Interpreter] = field(default_factory=dict)
-    """The Pythons of the servers that run in an environment, by the servers' names."""
+    """The Pythons of servers whose sections name an environment, by the servers' names."""
 
 
 class Server(ABC):
     """The server that a section describes; subclasses prepare the server and return its command.
 
     The server gets a directory and a log, and ends with the run.  If the server is not ready in
-    time, the message quotes the log.
+    time, the failure's message quotes the log.
 
     All methods may raise :class:`ServerFailed`.  The message is a predicate, such as ``has no
     program postgres``; :meth:`start` and :meth:`resume` put the server's name before it.  For a
@@ -72,7 +72,7 @@ class Server(ABC):
     """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
-    """Settings that only the run sets, with ``_`` for ``-``; they are an error in the section."""
+    """Settings that a section must not contain, because the run sets them; ``_`` replaces ``-``."""
     system_accounts: ClassVar[Sequence[str] | None] = None
     """If root starts the server, it runs as the first of these users that exists.
 
@@ -86,11 +86,11 @@ class Server(ABC):
     abrupt: ClassVar[Ending] = GENTLE
     """How to stop the server if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """The minimum number of connections to accept, some of them from other contenders' crews."""
+    """The minimum of :attr:`connections`; several contenders' crews may be connected at a time."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
-    """The resource, as in :mod:`resource`, of which each connection uses one unit."""
+    """The limit, as in :mod:`resource`, on files or processes: each connection uses one."""
     own_resources: ClassVar[int] = 100
-    """The units of :attr:`connection_limit` that the server uses without connections."""
+    """The number of files or processes that the server uses besides its connections."""
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         """Check a section and the operating system's limits; start nothing."""
@@ -114,7 +114,7 @@ class Server(ABC):
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
         for name in section.settings:
-            # Programs' long options may be abbreviated.
+            # A name may be the beginning of one of these, because programs accept abbreviations.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
                 flaw = f"the run sets {name}; leave it out of <settings>"
                 raise self.mistake(flaw, name)
@@ -157,12 +157,12 @@ class Server(ABC):
         """
 
     def environment(self) -> dict[str, str]:
-        """Return the server's environment variables; a server of another user gets fewer."""
+        """Return the server's environment; another user's server gets only some variables."""
         return dict(os.environ)
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """The versions of the server's software that clients cannot ask for, by name."""
+        """Versions of the server's software, by name; only those that clients cannot find out."""
         return {}
 
     def is_ready(self) -> bool:
@@ -181,7 +181,7 @@ class Server(ABC):
 
     def halt(self) -> None:
         """Stop the server and wait for its end; :meth:`resume` restarts it."""
-        # Always orderly: a server that recovers its data would read them into its caches.
+        # Never abruptly: the restarted server would recover data, and read them into its caches.
         self._stop(self.orderly)
 
     def kill(self) -> None:
@@ -212,7 +212,7 @@ class Server(ABC):
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return its output."""
         self._log_start = self.directory.log_size
-        # Not a pipe: if an interrupted run left the pipe open, the program would wait forever.
+        # Not a pipe, which an interrupted run could leave open: the program would wait forever.
         with TemporaryFile(dir=self.context.directory) as file:
             file.write(standard_input.encode())
             file.seek(0)
@@ -227,7 +227,7 @@ class Server(ABC):
         return self.directory.logged(self._log_start)
 
     def last_log_lines(self) -> str:
-        """Return the last lines logged since the last start; only errors, if there are any."""
+        """Return the end of the log since the latest start, or only the errors if there are any."""
         errors = re.escape(self.error_mark)
         lines = last_lines(self.directory.log, errors=errors, start=self._log_start)
         return " / ".join(lines) or "it logged nothing"

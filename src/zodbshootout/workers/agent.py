@@ -1,4 +1,4 @@
-"""Start crews on several hosts, and the processes that lead the clients of Dask workers."""
+"""Start crews on several hosts; on each, an agent starts a process that leads the clients."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Equipment:
 
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of the run's files, by the names that the configuration uses for their paths."""
+    """Contents of the run's files.  A key is the name that the configuration has for the path."""
     directories: Sequence[str] = ()
-    """The names that the configuration uses for directories of the run."""
+    """The names that the configuration has for paths of the run's directories."""
 
     def unpacked(self, place: Path) -> dict[str, str]:
         """Create the files and directories in a *place*; return their paths by name."""
@@ -136,7 +136,7 @@ def hosts_crew(
     """Start a crew on a Dask cluster's workers; end the crew with the context.
 
     *variables* are added to the environment that clients inherit from their host.  *calibrations*
-    belong to the hosts' relays.
+    are those of the hosts' relays, by host.
 
     :raises Failed: if a client fails, or a host is lost
     """
@@ -161,7 +161,7 @@ def hosts_crew(
 def equipment(
     names: Mapping[str, str], variables: Mapping[str, str], cluster: Cluster
 ) -> Equipment:
-    """Return what a cluster's hosts need, with the files whose paths are values of *names*."""
+    """Return *variables* and, if the cluster is elsewhere, the files whose paths are in *names*."""
     if cluster.here:
         return Equipment(variables)
     paths = {name: Path(value) for name, value in names.items() if Path(value).is_absolute()}

@@ -63,7 +63,7 @@ _IN_ANOTHER_PYTHON = (
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """The maximum time that a worker may spend on its task."""
+    """The maximum time that a worker may spend on its task or, if it measures, on each run."""
 
     seconds: float
     option: str
@@ -72,7 +72,7 @@ class TimeLimit:
 
 @dataclass(frozen=True)
 class Launcher:
-    """Starts workers that differ only in their tasks."""
+    """Starts fork servers, all with the same settings."""
 
     directory: Path
     """The directory for the output of running processes."""
@@ -80,7 +80,7 @@ class Launcher:
     environment: Mapping[str, str]
     working: TimeLimit
     opening: TimeLimit
-    """The time limit of a worker that inspects a contender."""
+    """The time limit of a worker that only opens a storage."""
     python: str = sys.executable
     options: Sequence[str] = ()
     """pyperf's options for measuring, such as hooks and tracing."""
@@ -96,7 +96,7 @@ class Launcher:
 
     @contextmanager
     def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[ForkServer]:
-        """Start a process that forks workers; end the process with the context.
+        """Start a process that forks workers; when the context ends, end the process.
 
         The process runs in *interpreter*, by default in the Python of this launcher.
 
@@ -142,7 +142,7 @@ class Launcher:
         ]  # fmt: skip
 
     def _variables(self, interpreter: Interpreter | None) -> Mapping[str, str]:
-        # Killed clients leave files in TMPDIR, which are removed with the directory.
+        # Killed clients leave files; they are removed with this directory.
         variables = {**self.environment, "TMPDIR": str(self.directory)}
         if interpreter is None or interpreter.sees_ours:
             return variables
@@ -151,7 +151,7 @@ class Launcher:
 
 @contextmanager
 def _starting(interpreter: Interpreter | None = None) -> Iterator[None]:
-    """Turn a system error, such as a full disk, into the failure of a cell."""
+    """Turn a system error, such as a full disk, into :class:`Failed`."""
     try:
         yield
     except OSError as error:
@@ -162,7 +162,7 @@ def _starting(interpreter: Interpreter | None = None) -> Iterator[None]:
 
 
 class ForkServer:
-    """The coordinator's end of the socket to a process that forks workers.
+    """Sends orders to a process that forks workers.
 
     Methods raise :class:`Failed` if a worker cannot be started, or fails at its task.
     """
@@ -202,7 +202,7 @@ class ForkServer:
             self._imported.update(missing)
 
     def inspect(self, storage: Storage) -> StorageInfo:
-        """Have a worker open a contender."""
+        """Have a worker open *storage*; return facts about it."""
         info: StorageInfo = self._result("inspect", storage, self._launcher.opening)
         return info
 
@@ -216,7 +216,7 @@ class ForkServer:
         return counts
 
     def measure(self, task: Measure) -> AbstractContextManager[Worker]:
-        """Start a worker that sets up its crew; :meth:`Worker.wait` waits until that is done."""
+        """Start a worker that sets up clients; :meth:`Worker.wait` waits until they are ready."""
         call = Call("measure", (task, self._launcher.options))
         return self._worker(call, self._launcher.working)
 
@@ -229,7 +229,7 @@ class ForkServer:
     ) -> AbstractContextManager[Worker]:
         """Start a worker that answers calls to :class:`~zodbshootout.client.operation.Operation`.
 
-        The worker is as far from its servers as clients on this host.
+        The worker's round trips to servers take as long as those of clients on this host.
         """
         call = Call("operate", (operation.storage, calibrations.get("", {})))
         return self._worker(call, self._launcher.working, f"the process of {operation.benchmark}")
@@ -261,7 +261,7 @@ class ForkServer:
             yield worker
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
-        """Send an order, wait for a message with the field *answer*, and return this field."""
+        """Send an order; wait for a message with a field *answer*; return the field."""
         if not self._answers:  # a late answer would be mistaken for this order's
             raise Failed(self.failure())
         message = None
@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty the output files of the process and of its workers if they are too large."""
+        """Empty each output file, of the process or of a worker, that is too large."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 
@@ -337,7 +337,7 @@ class Output:
     """The file to which a process prints, and whose lines the coordinator passes on.
 
     Endless output would fill the disk, or the memory if the file is in memory.  A pipe would be
-    worse: the coordinator would wake up during measurements, or the process would have to wait.
+    worse: once full, it would stop the process, unless the coordinator read it during measurements.
     """
 
     def __init__(self, path: Path, relay: Callable[[str], None] = lambda _: None) -> None:
@@ -345,14 +345,14 @@ class Output:
         self._relay = relay
         self._relayed = 0
         self._removed = 0
-        """The number of bytes that are no longer in the file."""
+        """The number of bytes that were removed from the file."""
         self._end = b""
-        """The last bytes that are no longer in the file."""
+        """The last of the bytes that were removed."""
 
     def relay(self, *, ended: bool = False) -> None:
         """Pass on the lines printed since the last call.
 
-        The last line waits until it is complete or the worker has *ended*.  Nothing is passed on
+        An incomplete last line is passed on only if the worker has *ended*.  Nothing is passed on
         after :data:`MAX_RELAYED` bytes.  Lines longer than a :data:`PIECE` are passed on in pieces.
         """
         with suppress(FileNotFoundError), self.path.open("rb") as file:
@@ -368,10 +368,10 @@ class Output:
                     self._relay(line)
 
     def limit(self) -> None:
-        """Empty the file if it exceeds :data:`MAX_OUTPUT`, after passing on the first lines.
+        """Empty the file if it exceeds :data:`MAX_OUTPUT`; before that, pass on new lines.
 
-        The process opened the file for appending, so its next output begins the file.  The last
-        lines are kept in memory.
+        The process opened the file for appending, so it goes on at the beginning of the empty file.
+        The last lines are kept in memory.
         """
         with suppress(OSError):
             if self.path.stat().st_size <= MAX_OUTPUT:
@@ -410,7 +410,7 @@ def _end_of(file: IO[bytes]) -> bytes:
 
 @dataclass
 class Worker:
-    """The coordinator's end of the pipe to a worker.
+    """Sends calls to a worker through a pipe, and receives the answers.
 
     Methods raise :class:`Failed` if the worker has failed, has ended or exceeds its time limit.
     """
@@ -428,20 +428,20 @@ class Worker:
     """Seconds that the worker has worked on the current run."""
 
     def start(self, name: str, *args: Any) -> None:
-        """Call a method of :class:`~.measuring.Measuring`, or ``finish``, and do not wait."""
+        """Call a method of :class:`~.measuring.Measuring`, or ``finish``; return immediately."""
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
-        """Have the worker take an uncounted slice, for calibration."""
+        """Have each client do *loops* iterations, which count for no value."""
         taken: Slice = self.call("attempt", loops)
         return taken
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
-        """Begin the values of a run; *expected* is a value of an earlier run, or 0."""
+        """Begin a run; *expected* is a value from an earlier run, or 0."""
         self.call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
-        """Have the worker take the prepared slice."""
+        """Have the worker take the slice with this *number*."""
         taken: Slice = self.call("take_slice", number)
         return taken
 
@@ -483,7 +483,7 @@ class Worker:
     def wait(self) -> Any:
         """Wait for the worker's answer to the last call, and return it.
 
-        The first answer of a worker that measures means that its crew is set up.
+        If the worker measures, its first answer comes when all clients are ready.
         """
         began = time.monotonic()
         answer = self._received()
@@ -494,7 +494,7 @@ class Worker:
         return answer
 
     def _with_last_lines(self, failure: Failure) -> Failure:
-        """Add the last printed lines to the failure of a process that exited: they may say why."""
+        """Add a process's last lines to the failure if the process exited."""
         printed = self.output.last_lines()
         if not (failure.crashed and "ended with exit status" in failure.cause and printed):
             return failure

@@ -1,4 +1,4 @@
-"""The growth of a database on disk per stored object, measured in some slices."""
+"""Measure by how much a database grows on disk per stored object."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.storage_facts import DiskSize
 
 SHARE = 0.003
-"""The maximum time spent asking for sizes, as a fraction of the time of slices."""
+"""The maximum time spent asking for sizes, divided by the time spent in slices."""
 
 
 class DiskGrowth:
-    """Asks for the size of a database before and after the first slice and some other slices.
+    """Asks for a database's size before and after slices: the first, and more if there is time.
 
     Databases grow by pages and extents, so a single slice says little.
     """
@@ -31,7 +31,7 @@ class DiskGrowth:
         self._before = self.size() if self._asking <= SHARE * self._sliced else None
 
     def after(self, sample: Sample) -> None:
-        """Add the growth during the slice of a *sample*."""
+        """Add the growth during the slice that *sample* measures."""
         self._sliced += sample.on_clock
         stored = sample.counts["stores"]
         # If iterations are done in several parts, clients may also store objects between parts.

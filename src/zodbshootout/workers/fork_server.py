@@ -1,9 +1,9 @@
 """The process that workers are forked from: ``python -m zodbshootout.workers.fork_server``.
 
-The process runs in the Python that opens the storages.  It imports what workers need, but opens no
-storage, so that a worker starts at once and uses memory only for what it changes.  For each worker
-the process receives, over a socket, the path of the output file and the worker's end of a pipe.  It
-sends a line of JSON when a worker has started or ended.
+The process runs in the Python that opens the storages.  It opens no storage itself, but imports
+what workers need.  Therefore workers start at once, and share the memory that they do not change.
+Orders to fork a worker come through a socket, with the path of the output file and an end of a
+pipe.  The process sends a line of JSON when a worker has started or ended.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--one-session", action="store_true")
     options = parser.parse_args()
     _load()
-    # Each worker leads a group, so that it can be ended with all its clients.
+    # Each worker leads a process group, so that a signal can end the worker with all its clients.
     lead_group = os.setpgrp if options.one_session else os.setsid
     Forker(socket.socket(fileno=options.socket), lead_group).serve()
     return 0
@@ -77,7 +77,7 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork workers for messages with a descriptor; import modules that other messages name."""
+        """Fork a worker for a message that has a pipe; import the modules that others name."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:

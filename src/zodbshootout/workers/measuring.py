@@ -1,4 +1,4 @@
-"""The slices that a worker takes with its crew, whenever the coordinator requests one.
+"""Take slices when the coordinator requests them; in a slice, a worker's clients do iterations.
 
 pyperf's Runner, in its worker mode, drives a measurement: it counts warm-ups and values, applies
 hooks and traces memory.  Between values a worker waits for its turn.
@@ -34,7 +34,7 @@ from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 from zodbshootout.workers.summary import Metadata, distance_metadata, summarize
 
 Calibrations = Mapping[str, Mapping[float, Calibration]]
-"""The calibrations of relays, by the host's name (empty for this host) and by round-trip time in
+"""For each host's name (empty for this host), the calibrations of relays by round-trip time in
 seconds."""
 LEAKS_PREFIX = "leaks: "
 """The prefix of lines about leaks that a worker prints for the user."""
@@ -44,18 +44,18 @@ SLICE_CALLS = frozenset(
         "size_before_slice", "size_after_slice", "recovered", *OPERATION_CALLS,
     }
 )  # fmt: skip
-"""The methods of :class:`Measuring` that :meth:`Measuring.until` calls while it waits."""
+"""The methods of :class:`Measuring` that the coordinator may call between slices."""
 MAX_SHIFT = 1.03
-"""The maximum ratio between the start of a search and the result of an earlier run."""
+"""A search begins at most this factor above or below the result of an earlier run."""
 COARSE_PART = 0.3
-"""Slices before a search, and in its coarse part, have this fraction of the usual iterations."""
+"""The first slices of a search have this fraction of the usual iterations."""
 LISTED_CLASSES = 10
 """The maximum number of classes listed after a value, by descending growth."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The task of measuring a cell."""
+    """The task of measuring a storage with a benchmark."""
 
     specification: Specification
     metadata: Mapping[str, str | int | float]
@@ -72,7 +72,7 @@ class Measure:
 
     @property
     def interpreter(self) -> Interpreter | None:
-        """The worker's Python; ``None`` for the command's own, which alone can reach hosts."""
+        """The worker's Python; ``None`` for the command's own; only that Python can reach hosts."""
         return None if self.cluster is not None else self.specification.storage.interpreter
 
 
@@ -81,11 +81,11 @@ class Slice:
     """The result of a slice."""
 
     value: float
-    """Seconds per iteration."""
+    """Seconds per iteration of one client."""
     on_clock: float
     """Seconds from the start until the last client had done its counted iterations."""
     goes_on: bool = False
-    """Whether the same value needs another slice."""
+    """Whether the search for the value goes on in another slice."""
     done: int = 0
     """Iterations of all clients, including uncounted ones."""
     start: float = 0.0
@@ -109,7 +109,7 @@ def received(connection: Connection) -> Call:
 class Measuring(Operation):
     """Takes slices with a crew, whenever the coordinator requests one.
 
-    If the clients share a DB that no other process can open, operations are carried out here, too.
+    If the clients share a DB that no other process can open, this process also does operations.
     """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:
@@ -125,17 +125,17 @@ class Measuring(Operation):
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._held: Sample | None = None
-        """The latest slice of the search that kept the limit."""
+        """The search's latest slice that has kept the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self.disk_growth = DiskGrowth(crew)
         self.loops = 0
-        """Iterations of each client in a slice that is not coarse."""
+        """Iterations of each client in a slice; the first slices of a search have fewer."""
         self._latest: Sample | None = None
         self.samples: list[Sample] = []
-        """The samples of this run; once the run is complete, without warm-ups."""
+        """The samples of this run; those of warm-ups are removed at its end."""
         self.numbers: list[int] = []
-        """The slice number of each of :attr:`samples`."""
+        """The slice number of each value; 0 for a phase of an operation."""
 
     def run(self, runner: pyperf.Runner, options: Sequence[str]) -> pyperf.Benchmark:
         """Have pyperf take all values of the next run; return the run.
@@ -219,7 +219,7 @@ class Measuring(Operation):
             )
 
     def value(self, loops: int) -> float:
-        """Take slices, each in its turn, until there is a value; return the value times *loops*."""
+        """Take slices on request until there is a value; return the value times *loops*."""
         if self._is_phase:
             return self._phase() * loops
         while True:
@@ -253,7 +253,7 @@ class Measuring(Operation):
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return a slice's number of iterations, the number of the first one, and the rate."""
+        """Return a slice's number of iterations, its first iteration's number, and its rate."""
         search, rate = self._search, self._rate
         paced = self.loops if self._is_phase else self.loops + lead(self.loops)
         if not self._limit.percentile:
@@ -281,7 +281,7 @@ class Measuring(Operation):
             holds = within and sample.part_of_schedule >= KEPT_UP
             self._held = sample if holds else self._held
             search.note(rate, holds=holds)
-        # Service is latency less lag, so this is a lower bound of the service of all iterations.
+        # An iteration's service takes its latency less its lag, so no service took less than this.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.highest):
@@ -292,7 +292,7 @@ class Measuring(Operation):
         return not search.rate
 
     def attempt(self, loops: int) -> Slice:
-        """Take an uncounted slice, for calibration."""
+        """Have each client do *loops* iterations, which count for no value."""
         return _slice(self._crew.measure(loops, counts=False))
 
     def prepare_slice(self, number: int) -> None:
@@ -310,7 +310,7 @@ class Measuring(Operation):
     def recovered(self, began: float, gone: float) -> dict[str, float]:
         """Return the metadata about a restart.
 
-        The restart *began*, and the server was *gone*, at these instants of the clients' clock.
+        On the clients' clock, the restart began at *began* and the server had ended at *gone*.
         """
         clients = self._crew.call("recovered", gone)
         ends = sorted(end for client in clients for end in client.ends)
@@ -363,7 +363,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines about the classes that have grown most; ignore the samples *kept*."""
+        """Return lines about the classes that grew most; leave out objects of samples *kept*."""
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         grown = self._grown(kept)[:LISTED_CLASSES]
         lines = [f"{head}{name} +{more}, now {count}" for name, count, more in grown]

@@ -1,10 +1,11 @@
 """The search for the highest rate at which latencies stay within a limit.
 
 A slice at a rate keeps the limit or breaks it.  If the storage stalls, even a slice at a low rate
-breaks the limit.  Therefore the highest rate is estimated like a threshold in psychophysics.  For
-each candidate rate the outcome of a slice has a probability, by which the candidate's own
-probability is multiplied.  The next slice is taken at the median of the candidates.  See QUEST in
-A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
+breaks the limit.  Therefore the highest rate is estimated like a threshold in psychophysics.  Each
+candidate for the highest rate has a probability.  After a slice, the probability is multiplied by
+the chance of the slice's outcome if the candidate is right.  The next slice is taken at the median
+of the candidates.  See QUEST in A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983),
+113-120.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from bisect import bisect_left
 from itertools import accumulate
 
 STALL = 0.3
-"""The probability that a slice breaks the limit at a rate that the storage can sustain."""
+"""The probability that a slice breaks the limit although the storage sustains the rate."""
 LUCK = 0.05
-"""The probability that a slice keeps the limit at a rate that the storage cannot sustain."""
+"""The probability that a slice keeps the limit although the storage does not sustain the rate."""
 STEEPNESS = 33
 """The exponent of rate / candidate in the probability that a slice keeps the limit.  It is so high
-that 3 % make a difference."""
+that differences of 3 % matter."""
 NARROW, SURE = 1.03, 0.6
-"""The search ends when candidates within this ratio of the median have this total probability."""
+"""The search ends when candidates within NARROW of the median have SURE of the probability."""
 COARSE = 1.12
-"""The search is coarse while candidates within this ratio of the median have less than half of the
+"""Slices may be short until candidates within this ratio of the median have half of the total
 probability."""
 MAX_STEPS = 24
 """The maximum number of slices in a search."""
@@ -39,7 +40,7 @@ class RateSearch:
     """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or below a *throughput*, which few storages sustain."""
+        """Begin at an *expected* rate, or far below a *throughput*: few storages sustain it."""
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:

@@ -1,4 +1,4 @@
-"""The metadata that summarize a run: latencies, counts, pauses, figures of clients and hosts."""
+"""The metadata that summarize a run: latencies, counts, pauses, times of clients and hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRAFFIC: Mapping[str, Callable[[Traffic], int]] = {
 
 
 def latencies_by_name(samples: Sequence[Sample]) -> dict[str, Latencies]:
-    """Return the latencies of a run's values, by the prefix of their metadata keys.
+    """Return the latencies of a run; the keys are prefixes of metadata keys.
 
     The prefixes are ``latency``, ``KIND_latency`` for each kind of iteration and, with a rate,
     ``schedule_lag``.
@@ -55,13 +55,13 @@ def summarize(
 
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by the
     duration of the iterations; ``schedule_lag`` is the delay with which iterations began.
-    ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices``,
-    ``slice_starts_s``, ``slice_longest_s`` (the longest iteration), ``lag_growth_s`` and all costs
-    but memory (see :mod:`~zodbshootout.model.costs`) have a number for each value.
+    ``client_1_s`` and so on are the seconds per iteration of each client.  There is a number for
+    each value in ``slices``, ``slice_starts_s``, ``slice_longest_s`` (the longest iteration),
+    ``lag_growth_s`` and all costs but memory (see :mod:`~zodbshootout.model.costs`).
 
     *hosts* maps the names of a cluster's hosts to the numbers of their clients; ``host_1_s`` and so
-    on are the means of these clients.  The hosts' clocks are known to within *clock_uncertainty*
-    seconds.
+    on are the seconds per iteration of a host's average client.  The hosts' clocks are known to
+    within *clock_uncertainty* seconds.
     """
     counts: Counter[str] = Counter()
     for sample in samples:
@@ -102,7 +102,7 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
 
 
 def _costs(samples: Sequence[Sample]) -> Metadata:
-    """Return what clients used per iteration of each value, and their peak memory."""
+    """Return costs per iteration, one for each value, and a client's peak memory."""
     used = [(sample.used, sample.iterations + sample.uncounted) for sample in samples]
     return {
         "client_cpu_s": " ".join(f"{use.cpu / done:.4g}" for use, done in used),
@@ -137,7 +137,7 @@ def _hosts(
 def traffic_metadata(counts: Counts) -> Metadata:
     """Return the costs of the traffic of single iterations, a number for each iteration.
 
-    If some traffic was not counted, return the reason.
+    If some traffic was not counted, return only ``traffic_not_counted``, the reason.
     """
     if counts.elsewhere:
         others = " and ".join(map(printable, counts.elsewhere))
@@ -153,8 +153,8 @@ def traffic_metadata(counts: Counts) -> Metadata:
 def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
     """Return requested and delivered round-trip times of a run, in seconds.
 
-    The keys are ``rtt_s`` and ``rtt_delivered_s``, or ``rtt_of_NAME_s`` and
-    ``rtt_delivered_of_NAME_s`` if the section of a server requests the time.
+    The keys are ``rtt_s`` and ``rtt_delivered_s``.  If the configuration of a server sets the time,
+    they are ``rtt_of_NAME_s`` and ``rtt_delivered_of_NAME_s``.
     """
     metadata = {}
     for distance, delivered in distances.items():

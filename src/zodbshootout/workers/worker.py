@@ -41,14 +41,14 @@ PROFILE_PREFIX = "profile: "
 
 
 def work(connection: Connection, runner: pyperf.Runner) -> int:
-    """Do one task for the other end of *connection*, with a new *runner*; return an exit status.
+    """Do one task that *connection* brings, with a new *runner*; return an exit status.
 
     The first message is :class:`LogSettings`.  The second is a call of :func:`measure`,
     :func:`lead`, :func:`operate`, :func:`~zodbshootout.crews.traffic.count` or a function of
     :mod:`~zodbshootout.client.preparation`.  If an exception is raised, the answer is a
     :class:`~zodbshootout.model.outcome.Failure`.
     """
-    # If a client had a copy of this end, the other end would not notice that this process ends.
+    # If a client had a copy of the connection, the coordinator would not notice this worker's end.
     os.register_at_fork(after_in_child=connection.close)
     try:
         settings: LogSettings = connection.recv()
@@ -79,9 +79,9 @@ def measure(
 ) -> tuple[str, Mapping[str, Latencies]]:
     """Measure a cell in one run or more, with pyperf's *options*.
 
-    Send ``None`` when the crew is set up; then :class:`Measuring` answers calls.  Return the last
-    run in pyperf's format, and its latencies by name.  Send the same for each earlier run when
-    ``finish`` is called.
+    Send ``None`` when the crew is set up; then :class:`Measuring` answers calls.  When ``finish``
+    is called, send the run in pyperf's format, with its latencies by name.  Return the last run
+    instead of sending it.
     """
     with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
         measuring = Measuring(task, crew, connection)
@@ -103,7 +103,7 @@ def _answer(run: pyperf.Benchmark, measuring: Measuring) -> tuple[str, Mapping[s
 
 
 def lead(connection: Connection) -> None:
-    """Lead the clients of this host: pass calls on until the connection is closed."""
+    """Answer calls to a :class:`Leading` of this host until the connection is closed."""
     with ExitStack() as stack:
         _answer_calls(connection, Leading(stack), LEADING_CALLS)
 
@@ -111,7 +111,7 @@ def lead(connection: Connection) -> None:
 def operate(
     connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> None:
-    """Answer calls to an :class:`Operation`, at the clients' distance from the servers."""
+    """Answer calls to an :class:`Operation` with the same round-trip times as clients."""
     with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 
@@ -146,7 +146,7 @@ def _directory_for_profiles(task: Measure) -> Iterator[Path | None]:
 def _crew(
     task: Measure, profiles: Path | None, settings: LogSettings
 ) -> AbstractContextManager[Crew]:
-    """Return the crew of a task; on this host, profiles are written into *profiles*."""
+    """Return the crew of a task; a crew on this host writes profiles into *profiles*."""
     if task.cluster is None:
         return crew_at_distance(task.specification, task.calibrations.get("", {}), profiles)
     # Only the command's Python has Dask and other packages that this import needs.

@@ -39,7 +39,7 @@ def long_name(cell: Cell) -> str:
 
 
 def arrivals_of(parameters: Parameters) -> list[str]:
-    """Return words for the rate or the limit in *parameters*; empty if there is neither."""
+    """Return words for the arrival rate or the latency limit in *parameters*, if there is one."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
         during = [parameters.during] if parameters.during else []
@@ -73,7 +73,7 @@ def file_name(cell: Cell, varied: Collection[Parameter]) -> str:
 
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:
-    """Return the parameters of a sweep that have several values among *cells*."""
+    """Return the parameters in :data:`SWEPT` that have several values among *cells*."""
     values: dict[Parameter, set[float]] = {}
     for cell in cells:
         for one in SWEPT:
@@ -83,5 +83,5 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:
 
 
 def _has(parameters: Parameters, one: Parameter) -> bool:
-    """Return whether a parameter applies: not every benchmark has objects."""
+    """Return whether a parameter applies; number and size only apply if there are objects."""
     return parameters.objects > 0 or one not in {OBJECTS, SIZE}

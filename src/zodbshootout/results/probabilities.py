@@ -1,7 +1,7 @@
-"""Student's t distribution, and the correction of p-values for their number.
+"""Student's t distribution, and the correction of the p-values of several tests.
 
 Libraries with these functions are a hundred times as large as this package, so only the tests use
-one.  "DLMF" is the Digital Library of Mathematical Functions.
+such a library.  "DLMF" is the Digital Library of Mathematical Functions.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ _PRECISION = 1e-14
 _LAST_STEP = 1e-8
 """Newton's method stops after a step of at most this size; the error is about the size squared."""
 _GAMMA_LIMIT = 300
-"""The df up to which :func:`math.gamma` does not overflow, and above which a series is exact."""
+"""The largest df for :func:`math.gamma`, which overflows at 343; a series is exact above 300."""
 _NEWTON_LIMIT = 1e5
-"""The largest df for Newton's method.  Above it, rounding errors of :func:`t_tail` may keep the
-steps from becoming small, but the expansion of a quantile is exact."""
+"""The largest df for Newton's method.  Above it, rounding errors of :func:`t_tail` may keep all
+steps too large, but the expansion in :func:`t_quantile` is exact."""
 
 
 def t_tail(df: float, t: float) -> float:
     """Return the probability that Student's t exceeds *t*, which is 0 or more.
 
-    The probability is half of the regularized incomplete beta function of ``df / (df + t**2)`` with
-    the parameters ``df / 2`` and one half (DLMF 8.17), unless *df* is infinite.
+    If *df* is infinite, the distribution is normal.  Otherwise, the probability is half of the
+    regularized incomplete beta function of ``df / (df + t**2)`` with the parameters ``df / 2`` and
+    one half (DLMF 8.17).
     """
     if math.isinf(df) or math.isinf(t):
         return math.erfc(t / math.sqrt(2)) / 2
@@ -88,10 +89,10 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def corrected(p_values: Sequence[float], level: float) -> list[float]:
-    """Correct p-values for their number, unless all are above *level*; no p-value becomes lower.
+    """Correct the p-values of several tests, but only if one is at most *level*.
 
-    The correction is that of the false discovery rate by Benjamini and Hochberg (Journal of the
-    Royal Statistical Society B 57, 1995).
+    The correction only raises p-values.  It limits the false discovery rate (Benjamini and
+    Hochberg, Journal of the Royal Statistical Society B 57, 1995).
     """
     if min(p_values, default=1.0) > level:
         return list(p_values)

@@ -12,9 +12,9 @@ from packaging.version import InvalidVersion, Version
 from zodbshootout.results.result import CellResult
 
 FEWEST = 3
-"""The minimum number of releases in a series; two releases are only compared."""
+"""The minimum number of releases in a series; two releases are compared without one."""
 _NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
-"""The name of a contender in a release or a commit."""
+"""A pattern for names such as ``CONTENDER@PACKAGE==RELEASE`` and ``CONTENDER@PACKAGE@COMMIT``."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Series:
     """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases by contenders' names: sorted versions, then commits in the order of results."""
+    """The releases by contenders' names: versions in order, then commits as in the results."""
 
 
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release counts if runs recorded its version, unless all others are commits.
+    The installed release counts if runs recorded its version, and another member is a release.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
@@ -57,7 +57,7 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Return the base of each measured contender, or an empty string, by the contender's name.
+    """Return the name of each measured contender's base, by contender; empty if it has no base.
 
     The base of a variant is its original or, in a series, the oldest release that was measured.
     """

@@ -35,7 +35,7 @@ def to_be_replaced(path: Path) -> Path | None:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace a file atomically with a file that *write* makes; keep the old one if that fails.
+    """Replace a file atomically with a file that *write* makes; on failure, keep the old file.
 
     A pipe, a device, standard output or standard error is not replaced but written to.
 

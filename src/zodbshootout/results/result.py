@@ -36,14 +36,14 @@ PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
 """The percentiles shown for iterations at a rate, and the minimum of iterations for each."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
-"""The measures that are compared, and have to be precise, if iterations come at a rate."""
+"""The only measures of iterations at a rate that are compared and have to be precise."""
 _NAME = "cell"
-"""The name of all runs until they are written, because pyperf joins only runs of the same name."""
+"""A name for all runs in memory: pyperf joins only runs that have the same name."""
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The amount by which a cell takes longer at the end of all runs, or of each run."""
+    """A rise of a cell's times, either from the first run to the last or within each run."""
 
     times: float
     """The time at the end as a multiple of the time at the start."""
@@ -82,10 +82,10 @@ class OverTime:
     """The metadata key and the bytes per hour of each memory that grows steadily."""
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
-    """The part of the processors' time that other programs and virtual machines used: the median of
-    the busiest tenth of the runs."""
+    """The part of the processors' time that other programs and virtual machines used.  Runs are
+    joined into ten batches; this is the largest median of a batch."""
     loaded: bool = False
-    """Whether a change of such load may be why the cell takes more or less time at the end."""
+    """Whether a change of this load may explain why the cell's times rise or fall."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class CellResult:
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     measure: str = ""
-    """The name of the measure that :attr:`figures` are; empty if they are not a measure."""
+    """The name of the measure in :attr:`figures`; empty if they contain no measure."""
     cost: Cost | None = None
-    """The cost that :attr:`figures` are; ``None`` if they are not a cost."""
+    """The cost in :attr:`figures`; ``None`` if they contain no cost."""
     figures: tuple[tuple[float, ...], ...] = ()
     """The values of a measure or a cost in each run, instead of the runs' own values."""
     trend: Trend | None = None
@@ -121,7 +121,7 @@ class CellResult:
     def failed(self, failure: Failure) -> CellResult:
         """Return the result after a *failure*, which ends the runs of a cell.
 
-        If the state becomes ``FAILED``, the result keeps its runs unless these are invalid, too.
+        The result keeps its runs after a ``FAILED`` failure that does not invalidate them.
         """
         keeps_runs = failure.state is State.FAILED and not failure.invalidates_results
         return replace(
@@ -187,8 +187,9 @@ class CellResult:
     def keeps_up(self) -> bool:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
-        Iterations were late if they took much longer than their schedule, or if on average the lag
-        grew from the first half of a slice to the second, significantly and by more than a limit.
+        Iterations were late if they took much longer than their schedule.  They were also late if
+        the mean lag grew, significantly and by more than a limit, from the first half of a slice to
+        the second.
         """
         if not self.cell.parameters.rate:
             return True  # slices at the recorded speed are too short to show a growing lag
@@ -232,7 +233,7 @@ class CellResult:
 
     @property
     def wanted_seconds(self) -> float:
-        """The requested seconds of all runs together if these share clients; 0 for other runs."""
+        """The requested seconds for all runs together; 0 unless runs share their clients."""
         return float(self.metadata.get("for_s", 0))
 
     @property
@@ -291,7 +292,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The median of the runs' ratios of the first value to the median of the later values.
+        """The median ratio of a run's first value to the median of the run's later values.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
@@ -305,7 +306,7 @@ class CellResult:
 
     @property
     def slowest_host(self) -> tuple[float, str] | None:
-        """The greatest ratio of a host's time to the mean time of all clients, and the host's name.
+        """The slowest host: its time divided by the mean time of all clients, and its name.
 
         The ratio is a mean over runs.  ``None`` if there is only one host.
         """
@@ -323,7 +324,7 @@ class CellResult:
 
     @cached_property
     def by_round(self) -> dict[str, dict[int, float]]:
-        """The values by round and number of the slice, for runs with a known round and slices."""
+        """The values by round and number of the slice; runs are left out if either is unknown."""
         rounds: dict[str, dict[int, float]] = {}
         for run, metadata, values in zip(self.runs, self.facts, self.values_by_run, strict=True):
             slices = list(map(int, str(metadata.get("slices", "")).split()))
@@ -348,10 +349,9 @@ class CellResult:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The mean over runs or, if runs share clients, over batches, in the unit of the values.
+        """The mean, estimated from runs or, if runs share clients, from batches of runs.
 
-        The mean of a measure is geometric, like that of ratios, so that one long stall does not
-        dominate the mean.
+        The mean of a measure is geometric, so that one long stall does not dominate the mean.
         """
         runs = joined(self.values_by_run) if self.wanted_seconds else self.values_by_run
         if self.measure:
@@ -390,8 +390,8 @@ class CellResult:
     def is_imprecise(self) -> bool:
         """Whether the mean misses the requested precision, or 10 % if none was requested.
 
-        Measures other than :data:`WATCHED` are never imprecise, because more runs do not make them
-        more precise.  Results of runs that share clients are never imprecise either.
+        A measure that is not in :data:`WATCHED` is never imprecise: more runs would not help.
+        Results of runs that share clients are never imprecise either.
         """
         if self.measure not in {"", *WATCHED} or self.wanted_seconds:
             return False
@@ -409,7 +409,7 @@ class CellResult:
         return self.latencies_at(USUAL)
 
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
-        """Return percentiles of the latencies of all iterations, or of iterations of a *kind*.
+        """Return percentiles of latencies: of all iterations, or of a *kind* such as ``writing``.
 
         The latencies are in seconds.  The result is empty if the runs recorded no latencies.
         """
@@ -447,12 +447,12 @@ class CellResult:
 
     @property
     def objects_per_second(self) -> float:
-        """The objects, or transactions, per second, of all clients together."""
+        """The objects or transactions per second that all clients together process."""
         return self.work / self.mean
 
     @property
     def work(self) -> float:
-        """The objects, or transactions, of one iteration of all clients together.
+        """The objects or transactions in one iteration, added up over all clients.
 
         If runs search for the highest rate, iterations are counted instead.
         """
@@ -462,7 +462,7 @@ class CellResult:
 
     @property
     def work_per_iteration(self) -> float:
-        """The objects, or transactions, of one iteration of one client."""
+        """The objects or transactions in one iteration of one client."""
         return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
 
 
@@ -477,7 +477,7 @@ def _measure(name: str, metadata: Mapping[str, Any]) -> float:
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:
-    """Return a run that shares strings with other runs, because most metadata are equal."""
+    """Return a run that shares equal strings with other runs, which saves memory."""
     metadata = {
         sys.intern(key): sys.intern(value) if isinstance(value, str) else value
         for key, value in run.get_metadata().items()
@@ -486,7 +486,7 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
-    """Return a result whose figures are, for each run, the geometric mean of all *results*.
+    """Return a result with one figure for each run: the geometric mean of the run's measures.
 
     *results* are the measures of one cell.
     """

@@ -1,4 +1,4 @@
-"""Sequential decisions: whether a contender is like the good or the bad side of a change.
+"""Sequential decisions whether a candidate performs as before or as after a change.
 
 Results are looked at after fixed numbers of runs.  Each look gets an equal part of the allowed
 probability of a wrong decision.  So the probability for all looks together is limited, although
@@ -27,12 +27,12 @@ class Rule:
     error: float
     """The maximum probability of a wrong decision."""
     boundary: float | None = None
-    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured change:
-    then a change can be confirmed but not refuted."""
+    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured
+    ratio's own logarithm; then :meth:`is_changed` cannot return ``False``."""
     looks: Sequence[int] = LOOKS
 
     def is_changed(self, ratio: Ratio) -> bool | None:
-        """Return whether a ratio is beyond the boundary, seen from 1; ``None`` if undecided.
+        """Return whether the boundary lies between 1 and a ratio; ``None`` if undecided.
 
         Call this only once per look.
         """

@@ -15,7 +15,7 @@ from zodbshootout.results.verdicts import SIGNIFICANT, Pair, figures_of, pairs_o
 
 @dataclass(frozen=True)
 class Step:
-    """A change of a cell in a release, compared with the previous release that was measured."""
+    """The change of a cell between a release and the previous release that was measured."""
 
     series: Series
     pair: Pair
@@ -40,7 +40,7 @@ class Step:
 
     @property
     def is_significant(self) -> bool:
-        """Whether chance hardly explains the change; see :data:`~.verdicts.FALSE_CALLS`."""
+        """Whether chance is an unlikely cause of the change; see :data:`~.verdicts.FALSE_CALLS`."""
         return self.pair.verdict in SIGNIFICANT
 
 
@@ -54,7 +54,7 @@ def steps_of(results: Sequence[CellResult]) -> list[Step]:
 
 def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
     """Return the changes of costs; a change is exact if costs do not vary from run to run."""
-    # The bytes are left out, because bytes sent and bytes received are costs of their own.
+    # The cost "bytes" is left out: it is the sum of the costs "sent" and "received".
     costs = [cost for cost in COSTS if cost.name != "bytes"]
     return _steps(
         results, lambda result: [one for one in map(result.with_cost, costs) if one is not None]

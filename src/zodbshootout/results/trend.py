@@ -1,17 +1,18 @@
-"""Trends: cells that take longer with time, beyond noise and drift of the machine.
+"""Trends: times of cells that rise by more than noise and drift of the machine explain.
 
-Only runs are independent, so there are two tests on runs.  One tests the means of runs, in the
-order of time.  The other tests changes within runs, because some effects start again with the
-processes of each run.  A change of the machine affects all contenders of a row, so a contender's
-values are divided by the values of the other contenders.
+The values of one run are not independent, so two tests take each run as one number.  One tests the
+means of runs, in the order of time.  The other tests changes within runs, because some effects
+start again with the processes of each run.  The contenders of a row have the same benchmark and
+parameters.  A change of the machine affects them all, so the values of each are divided by those of
+the others.
 
 Runs that share their clients are not independent: what was slow in one run may still be slow in the
 next.  So these runs are joined into batches, each so long that such noise rarely spans two batches.
 A batch counts as the median of its runs, which a single slow run does not change.  A trend may be
-straight, bent or a step, so noise is estimated from the differences between successive batches
-without the largest difference, which may be the step.  A step counts only with at least two batches
-before and two after the step, because a single batch at an end may be a disturbance.  A contender
-is compared with the contender whose times follow its own times most closely.
+straight, bent or a step.  So noise is estimated from the differences between successive batches;
+the largest difference is left out, because it may be the step.  The first and the last difference
+always count, because a single batch at an end may be a disturbance.  A contender is compared with
+the contender whose times follow its own times most closely.
 
 If the ratio of two contenders changes, either one contender takes longer or the other takes less.
 The times of each contender show which is true, unless the machine has changed too much.  Then it is
@@ -31,8 +32,8 @@ from zodbshootout.results.probabilities import corrected, t_quantile
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
-"""The probability that a run reports a trend of any cell if no cell has a trend, and the false
-discovery rate if some cells have trends."""
+"""The false discovery rate: the share of chance findings among reported trends.  If no cell has a
+trend, this is the probability of any report."""
 FEWEST_RUNS = 4
 """The minimum number of runs in which a trend can be found."""
 NOTEWORTHY = 1.05
@@ -42,20 +43,21 @@ BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.38
-"""The mean square of differences between batches, divided by the mean square without the largest.
+"""The mean square of all differences between batches, divided by that of all but the largest.
 
-This number and the two above are from simulations; :mod:`benchmarks.trends` has the error rates."""
+This number, :data:`BATCHES` and :data:`DF` are from simulations; :mod:`benchmarks.trends` has the
+error rates."""
 DRIFT = 3.0
-"""The largest change of the machine that may hide which contender has changed, in standard
-deviations of a random walk."""
+"""The largest change to expect of the machine, in standard deviations of a random walk.  It may hide
+which contender has changed."""
 STEPS_OF_LEVELS = 1.5
-"""The factor for the variance of a mean step between the levels of batches.  In a random walk, half
-of each such step is also in the next step."""
+"""The variance of the mean step between batches in a random walk, divided by the variance for
+independent steps.  Successive steps have half of their changes in common."""
 FEWEST_SHARED = 2 * BATCHES
 """The minimum number of runs for a trend if they share clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""An exponent that enlarges the factor that load explains: noise may have enlarged the change."""
+"""The exponent of the factor that load explains.  Noise may have enlarged the measured change."""
 GROWTH = 0.01
 """The fraction by which memory has to grow in all runs together to be reported."""
 SETTLING = 4
@@ -77,7 +79,7 @@ class _Run:
     level: float
     """The mean of the logarithms."""
     change: float | None
-    """The rise of a line from the second logarithm to the last; ``None`` if there are too few."""
+    """The rise of a line from the second slice to the last; ``None`` if slices are too few."""
 
 
 def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> list[CellResult]:
@@ -108,7 +110,7 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
 
 
 def _can_be_tested(result: CellResult) -> bool:
-    """Return whether the runs of a result were timed, keep up, and all do the same.
+    """Return whether the runs of a result were timed, kept up, and all did the same work.
 
     Runs of a replay do different transactions, and a run that searches for the highest rate starts
     near the previous run's result.
@@ -156,7 +158,7 @@ def _over_time(
 
 
 def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
-    """Return whether a result keeps up, and its row has a result of another contender, too."""
+    """Return whether a result keeps up, and its row also has another contender's result."""
     row = (result.cell.benchmark, result.cell.parameters)
     same = [other for other in others if (other.cell.benchmark, other.cell.parameters) == row]
     return result.keeps_up and len(same) > 1
@@ -184,7 +186,7 @@ class _Course:
     p_value: float
     """The probability of at least this slope by chance."""
     rises: bool
-    """Whether a difference is a rise of this contender rather than a fall of the other."""
+    """Whether the times changed because one contender got slower, not because one got faster."""
     alone: bool
 
     @property
@@ -203,7 +205,7 @@ class _Course:
 def find_shared_trends(
     rows: Sequence[Mapping[int, Rounds]], level: float = FALSE_TRENDS
 ) -> list[dict[int, Change]]:
-    """Return the changes of the cells with enough runs, for each row, by the keys of the cells.
+    """Return, for each row, the changes of the cells with enough runs, by the cells' keys.
 
     All runs of a cell share their clients.
     """
@@ -239,7 +241,7 @@ def _loads(result: CellResult) -> list[float]:
 def _by_load(loads: Sequence[float]) -> float:
     """Return the factor by which *loads* alone may change the ratio of two contenders' times.
 
-    The factor assumes that one contender computes, and that the other waits, whatever the load.
+    This is the worst case: one contender only computes, and the other only waits.
     """
     times = [1 / (1 - min(load, 0.99)) for load in loads[1:]]
     rise = _rise(times, _slope_of_batches(times).mean)
@@ -314,7 +316,7 @@ def _slope_of_batches(numbers: Sequence[float]) -> Estimate:
 
 
 def _steps(numbers: Sequence[float]) -> Estimate:
-    """Return the mean step from number to number of a random walk."""
+    """Return the mean step from number to number; the numbers may be a random walk."""
     size = len(numbers) / BATCHES
     mean = mean_of([later - former for former, later in pairwise(_batches(numbers))])
     variance = STEPS_OF_LEVELS * mean.variance
@@ -505,7 +507,7 @@ def _straight_rise(times: Sequence[float]) -> float:
 
 
 def _rise(times: Sequence[float], step: float) -> float:
-    """Return the last time as a multiple of the first, both on a line with *step* per run."""
+    """Return the last time divided by the first, on a line that rises by *step* per run."""
     middle, half = statistics.fmean(times), (len(times) - 1) / 2
     first, last = (max(min(times), middle + steps * step) for steps in (-half, half))
     return last / first

@@ -42,7 +42,7 @@ class Ratio:
     """The speed of a new cell as a multiple of the speed of the cell's base."""
 
     log: Estimate
-    """The logarithm of the ratio; that of the inverse ratio is equally far from 0."""
+    """The logarithm of the ratio; the inverse ratio's logarithm has the opposite sign."""
     runs: int
     """The number of runs of each cell that were compared; the smaller number if the two differ."""
     paired: bool = False
@@ -98,7 +98,7 @@ class Pair:
     speed: Ratio
     verdict: Verdict
     runs_needed: int | None = None
-    """The predicted number of runs of each cell for a verdict, if the pair is undecided."""
+    """The predicted number of runs that each cell needs for a verdict, if the pair is undecided."""
 
     @property
     def seconds_needed(self) -> float:
@@ -127,7 +127,7 @@ class Comparison:
     only_base: Sequence[CellResult]
     only_new: Sequence[CellResult]
     overloaded: Sequence[CellResult]
-    """Results of both sides that do not keep up with their rate, and so have no latencies."""
+    """Results of both sides that do not keep up with their rate, so are not compared."""
     lost: Sequence[CellResult]
     """The new results of cells whose base has a figure, if the new cell failed, does not keep up or
     is missing.  The state of a missing cell is ``NOT_RUN``."""
@@ -212,7 +212,7 @@ def compare(
 
 
 def figures_of(result: CellResult) -> list[CellResult]:
-    """Return the figures to compare; at a rate, two percentiles, or none if it was too high."""
+    """Return the figures to compare; two percentiles at a rate, none if the rate is too high."""
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -301,14 +301,14 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     """Return the speed of *new* as a multiple of the speed of *base*; both are measured.
 
     The speed is work per second, as in the table, or the inverse amount of a cost.  Two values of
-    the same slice of the same round are a pair, measured within about a second, and a run counts as
-    the mean of the logarithms of the pairs' ratios.  Runs without a counterpart, such as those
-    after the other cell failed, are left out, because the machine may have been faster or slower
-    meanwhile.
+    the same slice of the same round are a pair, measured within about a second of each other.  A
+    run counts as the mean of the logarithms of the pairs' ratios.  Runs without a counterpart, such
+    as those after the other cell failed, are left out, because the machine may have been faster or
+    slower meanwhile.
 
-    Pairs are not used if there are none, or if at least :data:`MIN_RUNS` rounds have both cells but
-    fewer have pairs.  Then a run counts as the mean of the logarithms of its values.  The interval
-    is unknown if one command measured both cells, but never in one round.
+    Pairs are used if they come from at least :data:`MIN_RUNS` rounds, or if fewer rounds than that
+    have both cells.  Without pairs, a run counts as the mean of the logarithms of its values.  The
+    interval is unknown if one command measured both cells, but no round has both.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -363,10 +363,10 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
 
 
 def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision: float) -> int:
-    """Predict the number of rounds after which a row has a *precision*.
+    """Predict the number of rounds that a row needs to reach a *precision*.
 
-    Both the figure of each contender and the ratio of each pair to compare have to reach the
-    *precision*: half the width of a confidence interval, as a fraction of the figure.  *results*
+    The *precision* is half the width of a confidence interval, as a fraction of the figure.  Each
+    contender's figure has to reach it, and so does the ratio of each pair to compare.  *results*
     are the measured cells of the row.  With ``--rate``, the figures are two percentiles of
     latencies, and a contender that cannot keep up has no figure.
     """

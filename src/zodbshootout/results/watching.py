@@ -1,7 +1,7 @@
-"""Conclusions from a history: verdicts on points, the chain of anchors, and hints.
+"""Conclusions from a history: verdicts on points, the chain of anchors, and hints of slow drift.
 
-A point compares a candidate with the previous point's candidate, and with an anchor that points
-share until another anchor replaces it.
+A point is a run that compares a candidate with the previous point's candidate and with an anchor.
+The anchor stays until the user replaces it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Finding:
         return self.ratio.value > 1
 
     def is_beyond(self, limit: float) -> bool:
-        """Return whether the candidate certainly needs over 1 + *limit* times the base's amount."""
+        """Return whether time or cost is certainly over 1 + *limit* times that of the base."""
         return self.ratio.interval[1] < 1 / (1 + limit)
 
 
@@ -91,8 +91,8 @@ def findings_of(
 ) -> list[Finding]:
     """Return the significant changes at a point, with the reason of each that was accepted.
 
-    False discoveries are limited over all ratios of the point together.  A point whose canary
-    differs has no findings.
+    False discoveries are limited over all ratios of the point together.  A point has no findings
+    if :func:`canary_differs`.
     """
     if canary_differs(point):
         return []
@@ -125,7 +125,7 @@ def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str,
     """Return the reason why a finding is not to be reported; empty if it is to be reported.
 
     An accepted change is not reported at its own point.  At later points, the difference from the
-    same anchor is not reported unless the difference has become greater.
+    same anchor is reported only if it has grown.
     """
     for change in accepted:
         if not change.covers(finding.cell) or change.point > finding.point:
@@ -209,10 +209,11 @@ class MachineHistory:
 
     @cached_property
     def series(self) -> dict[str, list[list[Position]]]:
-        """The positions of each cell of the newest point, in series; the latest series comes last.
+        """The series of positions of each cell of the newest point; the latest series comes last.
 
-        A series of comparable positions ends if the code or the parameters of the benchmark change,
-        or if a new anchor was not compared with the former one, or their chain does not close.
+        A series of comparable positions ends if the code or the parameters of the benchmark change.
+        It also ends at a new anchor that was not compared with the former one, or if the chain of
+        the two does not close.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
@@ -241,7 +242,7 @@ class MachineHistory:
 
     @cached_property
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
-        """The cells whose chain of anchors does not close, by point and name, with the two ratios.
+        """The two ratios of each cell whose chain of anchors does not close, by point and name.
 
         The ratio of a candidate to an anchor is measured at the candidate's point.  If the next
         point replaces the anchor, it measures the ratio of the same candidate to the former anchor
@@ -270,7 +271,7 @@ class MachineHistory:
 
     @cached_property
     def new_series(self) -> list[str]:
-        """Sentences on the series that begin with the newest point."""
+        """Sentences that explain why series begin with the newest point."""
         before = self.by_name.get(self.newest.previous)
         if before is None:
             return []
@@ -307,7 +308,7 @@ class MachineHistory:
 
     @cached_property
     def steps(self) -> set[tuple[str, str]]:
-        """The names of point and cell of each significant change of speed between points."""
+        """The significant changes of speed between points, as names of a point and a cell."""
         return {
             (one.point, one.cell.name)
             for findings in self.findings.values()

@@ -48,8 +48,8 @@ LARGEST_LEFT_OUT = 1.38
 This number, :data:`BATCHES` and :data:`DF` are from simulations; :mod:`benchmarks.trends` has the
 error rates."""
 DRIFT = 3.0
-"""The largest change to expect of the machine, in standard deviations of a random walk.  It may hide
-which contender has changed."""
+"""The largest change to expect of the machine, in standard deviations of a random walk.  It may
+hide which contender has changed."""
 STEPS_OF_LEVELS = 1.5
 """The variance of the mean step between batches in a random walk, divided by the variance for
 independent steps.  Successive steps have half of their changes in common."""

@@ -76,8 +76,8 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Tuples of dependent options, options of which these need at least one, and a message that
-follows the name of the dependent option."""
+"""Tuples of options, the options of which they need at least one, and a message, which is printed
+after the name of the option that lacks them."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",

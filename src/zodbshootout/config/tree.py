@@ -58,7 +58,8 @@ class Key(NamedTuple):
     resolved: str
     """The value after references to definitions were replaced by the defined values, with marks.
 
-    References to names of the run and to environment variables remain.
+    References to names that the run defines, such as ``$scratch``, and to environment variables
+    are not replaced.
     """
     place: Position
 

@@ -181,7 +181,7 @@ class Crew(ABC):
 
 @dataclass
 class Sample:
-    """A crew's measurements for one value, added up as stretches end, to save memory."""
+    """A crew's measurements for one value: sums, which need less memory than all stretches."""
 
     clients: int
     start: float = 0.0

@@ -274,7 +274,7 @@ class CrewPlan:
         if not shape.shared:
             return ThreadCrew(len(here), self.open_benchmark, self.clock, self.profiler)
         database = self._filled_database()
-        # After a failure the database stays open: clients may use it, and the process ends soon.
+        # After a failure, clients may still use the database; it closes when the process ends.
         stack.push(lambda kind, *_: database.close() if kind is None else None)
         neighbours = Neighbours(len(here), here[0])
         open_shared = partial(self._benchmark, database, neighbours)

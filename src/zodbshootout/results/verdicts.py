@@ -306,8 +306,8 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     as those after the other cell failed, are left out, because the machine may have been faster or
     slower meanwhile.
 
-    Pairs are used if they come from at least :data:`MIN_RUNS` rounds, or if fewer rounds than that
-    have both cells.  Without pairs, a run counts as the mean of the logarithms of its values.  The
+    Pairs are used if at least :data:`MIN_RUNS` rounds have pairs, or if both cells have fewer than
+    that many rounds in common.  Without pairs, a run counts as the mean of the logarithms of its values.  The
     interval is unknown if one command measured both cells, but no round has both.
     """
     of_base, of_new = _by_round(base), _by_round(new)

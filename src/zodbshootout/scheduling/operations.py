@@ -122,7 +122,7 @@ class RestartableServers(Protocol):
 class Restart:
     """Restarts the private servers of a contender; has the interface of an :class:`Operator`.
 
-    The end of the context waits for a restart that has begun.
+    As a context manager, it waits at the end for a restart that has begun.
     """
 
     def __init__(

@@ -229,7 +229,7 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what iterations use up, if possible for *iterations* of them; return for how many.
+        """Create what *iterations* iterations use up, or less; return for how many it is enough.
 
         A client that is done keeps up the load for others.  When it has used up everything, the
         session calls this again.  Other clients may be measured meanwhile, so only the first call

@@ -307,8 +307,8 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     slower meanwhile.
 
     Pairs are used if at least :data:`MIN_RUNS` rounds have pairs, or if both cells have fewer than
-    that many rounds in common.  Without pairs, a run counts as the mean of the logarithms of its values.  The
-    interval is unknown if one command measured both cells, but no round has both.
+    that many rounds in common.  Without pairs, a run counts as the mean of the logarithms of its
+    values.  The interval is unknown if one command measured both cells, but no round has both.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):

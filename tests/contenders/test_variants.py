@@ -439,8 +439,8 @@ def test_a_definition_of_an_environment_variable_is_refused_with_what_to_write(
     with pytest.raises(UserError) as caught:
         read(text, my_objects=["7"])
     assert str(caught.value).endswith(
-        "x.conf takes MY_OBJECTS from the environment; write '%define my_objects $(MY_OBJECTS)' "
-        "above that place, and replace $(MY_OBJECTS) by $my_objects there"
+        "x.conf takes MY_OBJECTS from the environment; begin the file with "
+        "'%define my_objects $(MY_OBJECTS)', and replace the other $(MY_OBJECTS) by $my_objects"
     )
     monkeypatch.delenv("MY_OBJECTS")  # as written there
     text = "%define my_objects $(MY_OBJECTS)\n" + text.replace("$(MY_OBJECTS)", "$my_objects")

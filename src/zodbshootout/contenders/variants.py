@@ -421,9 +421,9 @@ def _check_not_of_environment(source: Source, name: str) -> None:
     for variable in source.environment_names:
         if variable.lower() == name:
             raise UserError(
-                f"--define: {source.path} takes {variable} from the environment; write "
-                f"'%define {name} $({variable})' above that place, and replace $({variable}) by "
-                f"${name} there"
+                f"--define: {source.path} takes {variable} from the environment; begin the "
+                f"file with '%define {name} $({variable})', and replace the other $({variable}) by "
+                f"${name}"
             )
 
 

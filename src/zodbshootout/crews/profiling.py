@@ -33,7 +33,7 @@ class Profiler:
 
 
 class PerClient(Profiler):
-    """Writes a file for each client, with a profile of the client's counted iterations."""
+    """Writes a file for each client, with a profile of the client's iterations on the clock."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

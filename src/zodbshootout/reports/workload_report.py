@@ -17,7 +17,7 @@ from zodbshootout.reports.metrics import three_digits
 PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
 HEAT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Fractions of all objects, the hottest first; the chart of loads has a point for each."""
+"""Fractions of the loaded objects, the hottest first: the points of the chart of loads."""
 _MICROSECOND = 1e-6
 PROCESSOR_TIME = "processor time of a transaction"
 """The only quantity that is in microseconds."""

@@ -158,10 +158,10 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         reason = f"cannot be opened: {cause}{f'; {advice}' if advice else ''}"
         environment = contender.environment
         return Failure(reason, detail, environment.if_absent if environment else State.FAILED)
-    return _in_environment(info, contender.environment) if contender.environment else info
+    return _without_path(info, contender.environment) if contender.environment else info
 
 
-def _in_environment(info: StorageInfo, environment: Environment) -> StorageInfo:
+def _without_path(info: StorageInfo, environment: Environment) -> StorageInfo:
     """Return the information without the path of an environment, which differs between runs."""
     python = dict(info.python)
     if environment.requirements:  # the environment's directory has another name in each run

@@ -35,8 +35,8 @@ ARRIVALS = 300
 many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
-SLICES_OF_A_RUN = 100
-"""The slices of a run are numbered from the run's number times this constant on."""
+SLICE_NUMBERS = 100
+"""The slice numbers of a run, which begin at the run's number times this constant."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 

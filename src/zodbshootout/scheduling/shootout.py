@@ -34,7 +34,7 @@ from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 from zodbshootout.scheduling.operations import (
-    SLICES_OF_A_RUN,
+    SLICE_NUMBERS,
     Phases,
     Restart,
     RestartableServers,
@@ -415,7 +415,7 @@ class Shootout:
                 operation,
                 cell.parameters,
                 take,
-                number * SLICES_OF_A_RUN,
+                number * SLICE_NUMBERS,
             )
             return dict(phases.runs())
 

@@ -56,7 +56,7 @@ class Dataset(enum.Enum):
     CONFLICTS = "conflicts"
     """Objects that all clients change, in the single mapping of client 0.
 
-    These objects also have a ``count``, and resolve conflicts by adding the counts up.
+    These objects also have a ``count``; they resolve conflicts by adding up both changes of it.
     """
     NEIGHBOURS = "neighbours"
     """For each client, a mapping of objects that this client changes and its neighbour reads.

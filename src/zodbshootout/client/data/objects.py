@@ -35,7 +35,7 @@ class Item(Persistent):
 
 
 class Tally(Persistent):
-    """An item that counts its changes; conflict resolution adds the counts up."""
+    """An item that counts its changes; conflict resolution adds up both changes of the count."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content

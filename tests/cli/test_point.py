@@ -278,7 +278,7 @@ def test_an_anchor_is_read_as_it_was_written(directory: Path) -> None:
      (["--for", "5"], "--for cannot be combined with --history: each point is one"),
      (["--append", "x.json"], "--append cannot be combined with --history: each point is one"),
      (["--track-memory", "--threads"], "leave it out with --history"),
-     (["--rtt", "0,2ms"], "with --against or --history it can have only one")],
+     (["--rtt", "0,2ms"], "with --against or --history, give only one")],
 )  # fmt: skip
 def test_options_that_no_point_has_are_refused(
     words: list[str], reason: str, directory: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,14 +13,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.reachability import printable
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import (
     BEFORE,
-    PHASES,
     RESTARTS,
-    Address,
     Interpreter,
     Specification,
 )
@@ -30,6 +27,7 @@ from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
+from zodbshootout.scheduling.failures import Failures, MortalServers
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import MachineLoad, load_now
@@ -46,9 +44,9 @@ from zodbshootout.scheduling.protocols import ForkServer, Operator, Worker
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.scheduling.server_meter import MeteredServers, ServerMeter
+from zodbshootout.scheduling.traffic_counts import TrafficCounts
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.measuring import Slice
-from zodbshootout.workers.summary import storable, traffic_metadata
 
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: each client takes a process of
@@ -92,11 +90,8 @@ class Stop:
         return self.has_come
 
 
-class Servers(MeteredServers, RestartableServers, Protocol):
+class Servers(MeteredServers, RestartableServers, MortalServers, Protocol):
     """The private servers of a run."""
-
-    def how_ended(self, contender: str) -> str | None:
-        """Return which of a contender's servers has ended, and how; ``None`` if none has."""
 
 
 @dataclass
@@ -113,14 +108,9 @@ class Shootout:
     def __post_init__(self) -> None:
         self.plan, self.options = self.tasks.plan, self.tasks.options
         self._name = secrets.token_hex(4)
-        self._tries: dict[Cell, int] = {}
-        """The number of repetitions of each cell's run in this round."""
-        self._again: list[Cell] = []
-        """The cells to measure again in this round, because a process crashed."""
-        self._traffic: dict[Cell, Mapping[str, str | int | float]] = {}
-        """The metadata on traffic; the keys are results of :func:`_alone`."""
-        self._partly_near: set[str] = set()
-        """The contenders for which :meth:`_report_near_servers` has shown a line."""
+        retries = 0 if self.plan.effort.duration else self.options.retries
+        self._failures = Failures(self.plan, self.store, self.servers, retries)
+        self._traffic = TrafficCounts(self.tasks, self.store.observer)
         self._stage = ""
         """The number of this round, as the observer shows it."""
         self._left = 0.0
@@ -255,11 +245,11 @@ class Shootout:
         known = self.store.unsettled(row)
         cells = [cell for cell in known if len(self.store.result(cell).runs) <= number]
         first = number * self._calibrations[row].all_turns
-        self._tries = dict.fromkeys(cells, 0)
+        self._failures.begin_round(cells)
         while cells:
-            self._again = []
+            self._failures.again = []
             first = self._make_runs(row, cells, number, first)
-            cells = self._again
+            cells = self._failures.again
 
     def _make_runs(self, row: Row, cells: Sequence[Cell], number: int, first: int) -> int:
         """Make a run of each cell, with slices numbered from *first*; return the next number."""
@@ -325,7 +315,7 @@ class Shootout:
             workers, failures = self._set_up(prepared, number, stack)
             for cell, failure in failures.items():
                 if len(group) == 1 or failure.state is State.UNSUPPORTED:
-                    self._fail(cell, failure)
+                    self._failures.add(cell, failure)
                 else:
                     later.append(cell)
             meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
@@ -347,12 +337,12 @@ class Shootout:
                 name = f"{self._name}-{number + stop.runs + 1}"
                 load_before = self.load()
                 for cell, run in turns.run(calibration, order, first):
-                    if self._has_lost_server(cell):
+                    if self._failures.has_lost_server(cell):
                         turns.workers.pop(cell).abandon()
                         continue
                     run.update_metadata({"round": name, **self.load().since(load_before)})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
-                    run.update_metadata(self._traffic.get(_alone(cell), {}))
+                    run.update_metadata(self._traffic.metadata(cell))
                     self.store.add_run(cell, run)
                 first += calibration.all_turns
         return later
@@ -386,16 +376,16 @@ class Shootout:
         try:
             runs = self._runs_of_phases(cell, number, take)
         except Failed as error:
-            self._fail(cell, error.failure)
+            self._failures.add(cell, error.failure)
             return
-        if self._has_lost_server(cell):
+        if self._failures.has_lost_server(cell):
             return
         for measured, run in ((by_phase[phase], runs[phase]) for phase in by_phase):
             warmups = 1 if measured.parameters.phase == BEFORE else 0
             run.update_metadata({"round": name, **self.load().since(load_before)})
             run.update_metadata(measured.metadata())
             run.update_metadata(meter.metadata(measured, warmups))
-            run.update_metadata(self._traffic.get(_alone(cell), {}))
+            run.update_metadata(self._traffic.metadata(cell))
             self.store.add_run(measured, run)
 
     def _runs_of_phases(
@@ -477,7 +467,7 @@ class Shootout:
 
     def _prepare(self, cell: Cell, number: int) -> bool:
         """Bring the database into the state that the cell expects; return false after a failure."""
-        if self._has_lost_server(cell):
+        if self._failures.has_lost_server(cell):
             return False
         task = self.tasks.preparation(cell)
         if task is None:
@@ -487,41 +477,15 @@ class Shootout:
             interpreter = task.specification.storage.interpreter
             self._fork_server(interpreter, number).prepare(task)
         except Failed as error:
-            self._fail(cell, error.failure)
+            self._failures.add(cell, error.failure)
             return False
         self.tasks.prepared(cell, task)
         return True
 
     def _count_traffic(self, cell: Cell, number: int) -> bool:
-        """Count one client's traffic, if not yet counted; return whether all servers still run."""
-        contender, alone = self.plan.contender(cell), _alone(cell)
-        has_servers = contender.has_servers or contender.info.server_place is not None
-        is_quick = not (self.options.debug_single_value or benchmarks()[cell.benchmark].lengthy)
-        is_wanted = has_servers and is_quick
-        if alone in self._traffic or not is_wanted:
-            return True
-        self.store.observer.working_on([cell], "counting round trips")
-        specification = self.tasks.counting(cell)
-        interpreter = specification.storage.interpreter
-        try:
-            counts = self._fork_server(interpreter, number).count(specification)
-        except Failed as error:
-            self._traffic[alone] = storable({"traffic_not_counted": error.failure.cause})
-        else:
-            self._traffic[alone] = traffic_metadata(counts)
-            self._report_near_servers(cell, counts.elsewhere)
-        return not self._has_lost_server(cell)
-
-    def _report_near_servers(self, cell: Cell, addresses: Sequence[Address]) -> None:
-        """Show, once for each contender, which servers have no added round-trip time."""
-        contender = self.plan.contender(cell)
-        is_far = any(distance.rtt for distance in contender.storage.distances)
-        if is_far and addresses and cell.contender not in self._partly_near:
-            self._partly_near.add(cell.contender)
-            also = (
-                f"{cell.contender} is also connected to {' and '.join(map(printable, addresses))}"
-            )
-            self.store.observer.relay(f"{also}, without an added round-trip time")
+        """Count one client's traffic if necessary; return whether all servers still run."""
+        self._traffic.count(cell, partial(self._fork_server, number=number))
+        return not self._failures.has_lost_server(cell)
 
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
         """Fail a cell whose clients have ended.
@@ -535,58 +499,4 @@ class Shootout:
             interpreter = task.specification.storage.interpreter
             with suppress(Failed):
                 self._fork_server(interpreter, number).prepare(replace(task, may_write=True))
-        self._fail(cell, failure)
-
-    def _fail(self, cell: Cell, failure: Failure) -> None:
-        retries = 0 if self.plan.effort.duration else self.options.retries
-        if failure.crashed and self._tries[cell] < retries:
-            self._tries[cell] += 1
-            for one in self._phases_of(cell):
-                self._again.append(one)
-                self.store.note_crash(one, failure)
-            return
-        contender = self.plan.contender(cell)
-        cause = failure.cause
-        if failure.state is State.FAILED:
-            cause = self._explained(contender.name, cause)
-        if cause == failure.cause and (advice := contender.advice_on(cause)):
-            cause = f"{cause}; {advice}"
-        explained = replace(failure, cause=cause)
-        self.store.fail_cells([(one, explained) for one in self._phases_of(cell)])
-
-    def _phases_of(self, cell: Cell) -> list[Cell]:
-        """Return all unsettled phases of a cell's operation; without one, only the cell."""
-        if not cell.parameters.during:
-            return [cell]
-        operation = cell.parameters.operation
-        phases = [
-            replace(cell, parameters=replace(cell.parameters, during=f"{phase} {operation}"))
-            for phase in PHASES
-        ]
-        return self.store.unsettled(phases)
-
-    def _explained(self, contender: str, cause: str) -> str:
-        """Add to *cause* how a server of the contender ended, unless *cause* already says so."""
-        ended = self.servers.how_ended(contender)
-        if ended is None:
-            return cause
-        _, _, logged = ended.partition(": ")
-        repeats = " ".join(logged.split()) in " ".join(cause.split())
-        return cause if logged and repeats else f"{cause}; {ended}"
-
-    def _has_lost_server(self, cell: Cell) -> bool:
-        """Fail a cell if a server that it needs has ended; return whether a server has ended.
-
-        Clients may not notice the end of a server: RelStorage works without memcached, and other
-        storages wait for a long time.
-        """
-        ended = self.servers.how_ended(cell.contender)
-        if ended is not None:
-            self.store.fail_cells([(one, Failure(ended)) for one in self._phases_of(cell)])
-        return ended is not None
-
-
-def _alone(cell: Cell) -> Cell:
-    """Return *cell* with one client; crews of all sizes share its traffic."""
-    crew = replace(cell.parameters.crew, size=1)
-    return replace(cell, parameters=replace(cell.parameters, crew=crew))
+        self._failures.add(cell, failure)

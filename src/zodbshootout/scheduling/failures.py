@@ -1,0 +1,87 @@
+"""The failures of cells: which runs are repeated, and which reasons the results have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.specification import PHASES
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.result_store import ResultStore
+
+
+class MortalServers(Protocol):
+    """Private servers that may end during the run."""
+
+    def how_ended(self, contender: str) -> str | None:
+        """Return which of a contender's servers has ended, and how; ``None`` if none has."""
+
+
+@dataclass
+class Failures:
+    """Decides whether a failed run is repeated; otherwise puts the reason into the results."""
+
+    plan: Plan
+    store: ResultStore
+    servers: MortalServers
+    retries: int
+    """The maximum number of repetitions of a run in which a process crashed."""
+    again: list[Cell] = field(default_factory=list)
+    """The cells to measure again in this round, because a process crashed."""
+    _tries: dict[Cell, int] = field(default_factory=dict)
+    """The number of repetitions of each cell's run in this round."""
+
+    def begin_round(self, cells: Iterable[Cell]) -> None:
+        """Allow all repetitions of the runs of these cells."""
+        self._tries = dict.fromkeys(cells, 0)
+
+    def add(self, cell: Cell, failure: Failure) -> None:
+        """Put a cell on the list of cells to measure again, or fail it."""
+        if failure.crashed and self._tries[cell] < self.retries:
+            self._tries[cell] += 1
+            for one in self._phases_of(cell):
+                self.again.append(one)
+                self.store.note_crash(one, failure)
+            return
+        contender = self.plan.contender(cell)
+        cause = failure.cause
+        if failure.state is State.FAILED:
+            cause = self._explained(contender.name, cause)
+        if cause == failure.cause and (advice := contender.advice_on(cause)):
+            cause = f"{cause}; {advice}"
+        explained = replace(failure, cause=cause)
+        self.store.fail_cells([(one, explained) for one in self._phases_of(cell)])
+
+    def has_lost_server(self, cell: Cell) -> bool:
+        """Fail a cell if a server that it needs has ended; return whether a server has ended.
+
+        Clients may not notice the end of a server: RelStorage works without memcached, and other
+        storages wait for a long time.
+        """
+        ended = self.servers.how_ended(cell.contender)
+        if ended is not None:
+            self.store.fail_cells([(one, Failure(ended)) for one in self._phases_of(cell)])
+        return ended is not None
+
+    def _phases_of(self, cell: Cell) -> list[Cell]:
+        """Return all unsettled phases of a cell's operation; without one, only the cell."""
+        if not cell.parameters.during:
+            return [cell]
+        operation = cell.parameters.operation
+        phases = [
+            replace(cell, parameters=replace(cell.parameters, during=f"{phase} {operation}"))
+            for phase in PHASES
+        ]
+        return self.store.unsettled(phases)
+
+    def _explained(self, contender: str, cause: str) -> str:
+        """Add to *cause* how a server of the contender ended, unless *cause* already says so."""
+        ended = self.servers.how_ended(contender)
+        if ended is None:
+            return cause
+        _, _, logged = ended.partition(": ")
+        repeats = " ".join(logged.split()) in " ".join(cause.split())
+        return cause if logged and repeats else f"{cause}; {ended}"

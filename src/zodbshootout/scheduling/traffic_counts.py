@@ -1,0 +1,70 @@
+"""The traffic of cells: counted once for each, by a relay, before the cell's first run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.reachability import printable
+from zodbshootout.model.outcome import Failed
+from zodbshootout.model.specification import Address, Interpreter
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.orders import Tasks
+from zodbshootout.scheduling.protocols import ForkServer
+from zodbshootout.scheduling.result_store import Observer
+from zodbshootout.workers.summary import storable, traffic_metadata
+
+
+@dataclass
+class TrafficCounts:
+    """The traffic of one client of each cell, for crews of all sizes."""
+
+    tasks: Tasks
+    observer: Observer
+    _metadata: dict[Cell, Mapping[str, str | int | float]] = field(default_factory=dict)
+    """The keys are results of :func:`_alone`."""
+    _partly_near: set[str] = field(default_factory=set)
+    """The contenders for which :meth:`_report_near_servers` has shown a line."""
+
+    def metadata(self, cell: Cell) -> Mapping[str, str | int | float]:
+        """Return the metadata on the traffic of a cell; empty if nothing was to be counted."""
+        return self._metadata.get(_alone(cell), {})
+
+    def count(self, cell: Cell, fork_server: Callable[[Interpreter | None], ForkServer]) -> None:
+        """Count the traffic of one client, unless it has been counted or is not wanted."""
+        alone = _alone(cell)
+        if alone in self._metadata or not self._is_wanted(cell):
+            return
+        self.observer.working_on([cell], "counting round trips")
+        specification = self.tasks.counting(cell)
+        try:
+            counts = fork_server(specification.storage.interpreter).count(specification)
+        except Failed as error:
+            self._metadata[alone] = storable({"traffic_not_counted": error.failure.cause})
+        else:
+            self._metadata[alone] = traffic_metadata(counts)
+            self._report_near_servers(cell, counts.elsewhere)
+
+    def _is_wanted(self, cell: Cell) -> bool:
+        if self.tasks.options.debug_single_value or benchmarks()[cell.benchmark].lengthy:
+            return False
+        contender = self.tasks.plan.contender(cell)
+        return contender.has_servers or contender.info.server_place is not None
+
+    def _report_near_servers(self, cell: Cell, addresses: Sequence[Address]) -> None:
+        """Show, once for each contender, which servers have no added round-trip time."""
+        contender = self.tasks.plan.contender(cell)
+        is_far = any(distance.rtt for distance in contender.storage.distances)
+        if is_far and addresses and cell.contender not in self._partly_near:
+            self._partly_near.add(cell.contender)
+            near = " and ".join(map(printable, addresses))
+            self.observer.relay(
+                f"{cell.contender} is also connected to {near}, without an added round-trip time"
+            )
+
+
+def _alone(cell: Cell) -> Cell:
+    """Return *cell* with one client; crews of all sizes share its traffic."""
+    crew = replace(cell.parameters.crew, size=1)
+    return replace(cell, parameters=replace(cell.parameters, crew=crew))

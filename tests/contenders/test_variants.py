@@ -294,6 +294,13 @@ def test_a_file_serves_one_variant_unless_it_is_read_only(read: Read, tmp_path: 
     read(fixed.replace("main.fs", "main.fs\nread-only true") + ZEO, NEW)
 
 
+def test_each_variant_needs_places_that_no_other_variant_has(read: Read, tmp_path: Path) -> None:
+    text = "%define x 0\n%define y 0\n" + SERVER.replace("$scratch/main", f"{tmp_path}/$x$y")
+    assert len(read(text + ZEO, x=["1", "2"], y=["1", "2"]).contenders()) == 4
+    with pytest.raises(UserError, match=f"{tmp_path}/111.fs, but each variant needs its own"):
+        read(text + ZEO, x=["1", "11"], y=["1", "11"])
+
+
 CACHED = """
 %define cache 1MB
 %define twice $cache

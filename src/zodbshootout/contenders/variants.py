@@ -377,13 +377,16 @@ def _shown(
 
 def _check_places(variants: Sequence[Variant], option: str) -> None:
     """Check that no two variants have servers that keep their data in the same place."""
-    first, *others = (dict(_places_of_data(variant.configuration)) for variant in variants)
-    for place, server in first.items():
-        if any(place in places for places in others):
-            raise UserError(
-                f"{option}: server {server} keeps its data in {place}, but each variant needs its "
-                "own server and data; name a place below $scratch instead"
-            )
+    of_others: set[str] = set()
+    for variant in variants:
+        places = dict(_places_of_data(variant.configuration))
+        for place, server in places.items():
+            if place in of_others:
+                raise UserError(
+                    f"{option}: server {server} keeps its data in {place}, but each variant needs "
+                    "its own server and data; name a place below $scratch instead"
+                )
+        of_others.update(places)
 
 
 def _places_of_data(configuration: Configuration) -> Iterator[tuple[str, str]]:

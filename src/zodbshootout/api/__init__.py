@@ -1,4 +1,4 @@
-"""Modules with the names that plug-ins import: one per group of entry points, and one for tests.
+"""Modules from which plug-ins import: one module per group of entry points, and one for tests.
 
 ``docs/api.rst`` lists the names, and promises to keep them.
 """

@@ -25,10 +25,10 @@ __all__ = ["Sample", "measured", "opened", "started"]
 def measured(
     benchmark: type[Benchmark], iterations: int, *, threads: int = 1, **parameters: Any
 ) -> Sample:
-    """Measure and verify a benchmark on a MappingStorage that *threads* threads share.
+    """Measure and verify a benchmark in threads that share a MappingStorage.
 
-    Each thread does *iterations* iterations.  *parameters* are attributes of
-    :class:`~zodbshootout.api.benchmarks.Parameters`, such as ``objects=10``.
+    *threads* is the number of threads; each does *iterations* iterations.  *parameters* are
+    attributes of :class:`~zodbshootout.api.benchmarks.Parameters`, such as ``objects=10``.
 
     :raises Failed: if a client or a check fails
     """

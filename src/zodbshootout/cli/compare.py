@@ -111,14 +111,17 @@ def _compare_values(
 
 
 def _without(name: str, result: CellResult) -> CellResult:
-    """Return *result* under the name that its contender has without the definition *name*."""
+    """Return *result* after removing the definition *name* from its contender's name."""
     others = {key: value for key, value in result.definitions.items() if key != name}
     contender = variant_name(result.section, others)
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
 def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results; *metric* names a cost to use as figures, and results without it get no runs."""
+    """Read results; if *metric* is given, use this cost instead of the times.
+
+    A result without the cost loses its runs.
+    """
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
@@ -129,7 +132,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that any of *results* has the cost; *of* names their contender or environment."""
+    """Check that at least one result has the cost; *of* is a contender, an environment or empty."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -144,7 +147,7 @@ def _contenders(results: Sequence[CellResult]) -> list[str]:
 def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
-    """Return the only contenders of two files, or ``None`` to pair contenders by their names."""
+    """Return the contenders of two files if each has one and their names differ, else ``None``."""
     of_base, of_new = _contenders(base), _contenders(new)
     if len(files) == 1:
         raise UserError(
@@ -164,8 +167,8 @@ def _of_contender(contender: str, results: Sequence[CellResult], path: Path) -> 
 def _of_environment(
     environment: str, results: Sequence[CellResult], path: Path
 ) -> list[CellResult]:
-    """Return the results of an environment, without its name in the names of the contenders."""
-    # Cells that were not measured have no metadata: use those of other cells of the contender.
+    """Select the results of an environment, and cut its name from the names of the contenders."""
+    # Cells that were not measured have no metadata, but other cells of their contender have.
     facts = {result.cell.contender: result for result in results if result.measured}
     known = list(dict.fromkeys(result.environment for result in facts.values()))
     _check_known("--environment", environment, known, path)
@@ -231,8 +234,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append, or a file in the .d directory beside it; last "
-        "is the newest of the current directory's runs",
+        help="a file written by -o or --append, or a file in the .d directory beside it; the "
+        "word last stands for the newest of the current directory's runs",
     )  # fmt: skip
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument(

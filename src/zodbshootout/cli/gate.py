@@ -29,9 +29,10 @@ def status_of(
 ) -> int:
     """Print the findings of the gate, and return the exit status, which is 0 without a *limit*.
 
-    *again* is the comparison of a second run, if there was one.  A slow cell then counts only if
-    the second run finds it significantly slower, too, by more than *limit*, or has no figure for
-    it.  A cell that lacks a figure counts only if it lacks the figure again.
+    *again* is the comparison of a second run, if there was one.  A slow cell then counts if the
+    second run, too, finds it significantly slower by more than *limit*.  It also counts if the
+    second run has no figure for it.  A cell that lacks a figure counts only if it lacks the figure
+    again.
     """
     if limit is None:
         return ALL_MEASURED

@@ -1,4 +1,4 @@
-"""``zodbshootout history``: judge the newest run (point) of a history, and write a page of all."""
+"""``zodbshootout history``: judge a history's newest run (point), and write a page on all runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def read_histories(directory: Path) -> list[MachineHistory]:
-    """Return the points in a directory as one history per machine; the most recent comes first.
+    """Return the histories in a directory, one per machine; the one with the newest point is first.
 
     :raises UserError: if there are no points, or accepted.toml names an unknown one
     """
@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if a cell of the newest point takes more than PERCENT longer, or "
-        "has a cost more than PERCENT higher, than with the packages of the previous point or the "
-        "anchor; the whole confidence interval has to be above PERCENT",
+        help="exit with status 1 if a cell of the newest point takes longer or has a higher cost "
+        "than with the previous packages or with the anchor, and the whole confidence interval is "
+        "above PERCENT",
     )  # fmt: skip

@@ -96,7 +96,7 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _is_of_run(arguments: Sequence[str]) -> bool:
-    """Return whether ``history`` is a benchmark, or ``sample`` a FILE, rather than a command."""
+    """Return whether the first word means the benchmark ``history`` or a FILE ``sample``."""
     name, following = arguments[0], next(iter(arguments[1:]), "")
     if name not in {"history", "sample"} or following in {"-h", "--help"}:
         return False

@@ -76,8 +76,8 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Tuples of options, the options of which they need at least one, and a message, which is printed
-after the name of the option that lacks them."""
+"""Tuples ``(options, needed, message)``: each of *options* needs at least one of *needed*.  An
+error is the name of the option and the message."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -101,7 +101,8 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""Tuples of an option, options that contradict it, and a message that follows their names."""
+"""Tuples ``(option, others, message)``: *option* excludes each of *others*.  An error is the name
+of the other option and the message."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 
@@ -227,7 +228,7 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
 
 
 def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
-    """Return a *kind*; *computed* has values for some of its fields, and *given* for the others."""
+    """Return an instance of *kind*: some fields from *computed*, the others from *given*."""
     names = {field.name for field in fields(kind)} - {*computed}
     return kind(**{name: getattr(given, name) for name in names}, **computed)
 
@@ -365,7 +366,7 @@ def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
     if given.during in RESTARTS and numbered:
         raise UserError(
             f"--during {given.during}: clients of {numbered[0]} depend on each other's "
-            f"transactions, so that none can repeat its own alone; leave out {numbered[0]}"
+            f"transactions, so a client cannot repeat its own; leave out {numbered[0]}"
         )
     if given.during and alone:
         raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")

@@ -28,7 +28,7 @@ from zodbshootout.plugins import entries
 from zodbshootout.scheduling.calibration import RUN_TIME
 
 PRECISION = 0.05
-"""Measuring ends when half the confidence interval is at most this fraction of the figure."""
+"""The default of ``--precision``: half the confidence interval as a fraction of the figure."""
 RIGOROUS = 0.02
 SECONDS_OF_A_CELL = 8.0
 """Seconds that a run may spend on a cell, on average; four times as many with ``--rigorous``."""
@@ -111,8 +111,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "--rate RATE", type=values.rates,
             help="let all clients together start RATE iterations per second (for replay, "
-            "transactions) at random times; by default, each client starts one right after "
-            "another; the figures are latencies since the scheduled starts; several as "
+            "transactions) at random times; by default, a client starts an iteration when its "
+            "previous one ends; the figures are latencies since the scheduled starts; several as "
             "RATE,RATE,... or by repeating the option; 20..200 is 20,40,80,160,200",
         ),
         option(
@@ -134,9 +134,9 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
-            help="for copy, copy the transactions of this FileStorage; with --workload, replay on "
-            "a database with its objects; the file is only read (default: made-up objects, which "
-            "with --workload have the recorded sizes)",
+            help="for copy, the FileStorage to copy; for --workload, a FileStorage whose objects "
+            "fill the database; it is only read (default: made-up objects; for --workload, of the "
+            "recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
@@ -248,7 +248,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--threads", choices=values.SHARINGS,
-            help="run clients as threads, which share one DB (shared, which can be left out) "
+            help="run clients as threads, which share one DB (shared, or without a value) "
             "or have a DB each (unique)",
         ),
         flag(
@@ -290,8 +290,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--fail-above PERCENT", type=values.limit,
             help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
-            "--against than as installed, or has no figure with WHAT; see zodbshootout compare "
-            "--help",
+            "--against than with the installed packages, or has no figure with WHAT; see "
+            "zodbshootout compare --help",
         ),
         flag(
             "--confirm", default=None,
@@ -310,8 +310,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--history DIR", type=Path,
             help="add a point to the history in DIR: compare the installed packages with those of "
-            "the previous point, and with the anchor (packages that --against names once for all "
-            "points); see zodbshootout history --help",
+            "the previous point, and with the anchor (packages that stay the same; --against names "
+            "them); see zodbshootout history --help",
         ),
         option(
             "--baseline NAME",
@@ -329,8 +329,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--retries N", type=values.count_or_zero, default=1,
-            help="repeat a run up to N times if one of its processes crashes; the table says so "
-            "(default: %(default)s)",
+            help="repeat a run up to N times if one of its processes crashes; the table counts "
+            "repeated runs (default: %(default)s)",
         ),
         flag("--fail-fast", help="stop at the first cell that fails"),
         option(
@@ -349,8 +349,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--log [LEVEL|FILE]", type=values.log,
-            help="print what storages log at LEVEL or above (INFO without a value), or log as a "
-            "ZConfig logging FILE says",
+            help="print what storages log at LEVEL or above (INFO without a value), or configure "
+            "logging with a ZConfig FILE",
         ),
     ],
     "pyperf's options": [
@@ -390,8 +390,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "-o --output FILENAME", type=values.result_file,
-            help="write all results to FILENAME, and those of each contender to a directory "
-            "beside it whose name ends in .d (default: a dated file in the user's data directory)",
+            help="write all results to FILENAME, and those of each contender to a file in "
+            "the .d directory beside it (default: a dated file in the user's data directory)",
         ),
         option(
             "--append FILENAME", type=values.result_file,
@@ -497,7 +497,7 @@ def completion_parser() -> Parser:
 
 
 def run_parser(**words: Any) -> Parser:
-    """Return a run's parser; *words* go to ``add_argument`` for positional arguments."""
+    """Return a run's parser; *words* describe its positional arguments, such as ``help``."""
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"

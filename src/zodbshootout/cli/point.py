@@ -65,7 +65,7 @@ class PlannedPoint:
     """The packages of the candidate and of the previous point, by role."""
     previous: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """The reason for each role that cannot be measured."""
+    """The reasons why roles cannot be measured, by role."""
 
 
 def plan_point(directory: Path, words: Sequence[str]) -> PlannedPoint:
@@ -94,7 +94,7 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
-    # Packages that --against does not name must be pinned too; fail now, not after the run.
+    # Fail now, not after the run, if a package that --against does not name cannot be pinned.
     _requirements(_not_named(named[0].requirements, candidate))
     return Anchor(words[0], named[0].requirements, "")
 
@@ -158,7 +158,7 @@ def _environment(
 
 
 def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
-    """Return the packages that no requirement names, either by name or by a commit's URL."""
+    """Return all packages except those that a requirement names, by name or by a commit's URL."""
     names = {_name(one) for one in requirements}
     return {
         name: package

@@ -155,7 +155,7 @@ class LiveTable(_Printed):
                 left=f"{minutes}:{rest:02} left",
             )
         else:
-            # Without a total, the bar moves to and fro; a full bar would stop the elapsed time.
+            # A full bar would stop the elapsed time.  Without a total, the bar moves to and fro.
             self._progress.update(self._step, total=None, completed=0, left="")
 
     def note(self, step: str) -> None:
@@ -169,7 +169,7 @@ class LiveTable(_Printed):
         """Render changed results, unless the last rendering was a moment ago.
 
         Rendering does not disturb measuring, because :meth:`note` is called before the clients of a
-        step start.  Only a change within :data:`PAUSE` after a rendering waits for a later refresh.
+        step start.  But a change within :data:`PAUSE` after a rendering waits for a later refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:

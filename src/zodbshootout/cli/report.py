@@ -98,6 +98,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--ceiling", metavar="NAME",
-        help="draw the contender NAME as the limit of the others; it may be a storage that does "
-        "hardly anything",
+        help="draw the contender NAME as the limit of the others; a storage that does hardly "
+        "anything is such a limit",
     )  # fmt: skip

@@ -91,7 +91,7 @@ class Requirement:
         return result.latencies_at([percentile]).get(percentile)
 
     def outcome(self, result: CellResult) -> tuple[bool, str]:
-        """Return whether a result keeps the requirement, and a line for the user."""
+        """Return a pair: whether a result keeps the requirement, and a line for the user."""
         figure = self.figure(result)
         kept = figure is not None and bool(_RELATIONS[self.relation](figure, self.limit))
         words = self._lack(result) if figure is None else self._text(result, figure)

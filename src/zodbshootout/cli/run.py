@@ -166,7 +166,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
 
 
 def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Plan, Sequence[str]]:
-    """Return the plan, adapted to the contenders that were opened, and notes for the user."""
+    """Adapt the plan to the contenders that were opened; return it with notes for the user."""
     if cluster is not None:
         check_hosts(cluster, plan)
     sweep, contenders = options.sweep, plan.contenders
@@ -382,7 +382,10 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Repeat the rows with findings; return a message, "" unless interrupted, and the results."""
+    """Repeat the rows with findings; return a message and the results.
+
+    The message is empty unless the user interrupts this.
+    """
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False
     if not gates or status == INTERRUPTED or plan.effort.duration:

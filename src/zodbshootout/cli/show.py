@@ -43,7 +43,10 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
-    """Yield commands to type next, and the address of a page on tables; nothing without figures."""
+    """Yield commands to type next, and the address of a page on tables.
+
+    If nothing was measured, yield nothing.
+    """
     paths = [results.path for results in result_sets if results.path]
     if not paths or not any(result.measured for sets in result_sets for result in sets.results):
         return

@@ -85,7 +85,10 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that converts ``90``, ``30s`` or ``2min`` to units, each *unit* seconds."""
+    """Return a function that reads ``90``, ``30s`` or ``2min``.
+
+    Its results and bare numbers are in units of *unit* seconds.
+    """
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())
@@ -95,7 +98,10 @@ def _duration(unit: float) -> Callable[[str], float]:
 
 
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
-    """Return a function that reads ``500`` or ``1.5M``, then a match of the pattern *unit*."""
+    """Return a function that reads ``500`` or ``1.5M``; a k stands for *kilo*.
+
+    The rest of the text has to match the pattern *unit*.
+    """
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 
     def read(text: str) -> int:
@@ -267,8 +273,7 @@ def default_directory() -> Path:
 def result_to_read(text: str) -> Path:
     """Return the path of a result file; ``last`` stands for the newest result file.
 
-    The search for ``last`` covers the current directory, and the default directory of runs that
-    were started there.
+    To find the newest file, look in the current directory and in its :func:`default_directory`.
     """
     if text != LAST or exists(text):
         return Path(text)
@@ -286,7 +291,7 @@ def result_to_read(text: str) -> Path:
 
 
 def is_last(path: PurePath) -> bool:
-    """Return whether a file is in the default directory, and ``last`` stands for this file."""
+    """Return whether *path* is in the default directory and is the file that ``last`` means."""
     with suppress(RuntimeError, ArgumentTypeError):
         return path.parent == default_directory() and result_to_read(LAST) == path
     return False
@@ -326,7 +331,7 @@ def profile_directory(text: str) -> Path:
 
 
 def affinity(text: str) -> str:
-    """Return a list of CPUs such as ``0-2,6`` without ranges: ``0,1,2,6``."""
+    """Replace the ranges in a list of CPUs: ``0-2,6`` becomes ``0,1,2,6``."""
     highest = max(map(int, re.findall(r"\d+", text)), default=0)
     last = (os.cpu_count() or highest + 1) - 1
     if highest > last:  # checked first, as the list might be huge

@@ -104,7 +104,7 @@ class Add(Benchmark):
                     mapping = connection.get(oid)
                 except POSKeyError:
                     # Some in-memory storages remove unreachable objects at once, as packing does.
-                    # If neither can have removed a mapping that is missing, its commit was lost.
+                    # If a mapping is missing for another reason, its commit was lost.
                     if oid in referred_to or not collected:
                         raise
                     continue

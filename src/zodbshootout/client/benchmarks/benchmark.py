@@ -44,11 +44,12 @@ MIN_OF_SEVERAL = 2
 class Benchmark:
     """The work that each client of a crew does.
 
-    A session calls :meth:`set_up` once.  To measure a value, as pyperf calls it, all clients start
-    and stop one or more stretches together.  For each stretch, the session calls :meth:`prepare`
-    and :meth:`supply`, then :meth:`run` for each iteration, and finally :meth:`check`.  Between two
-    iterations, it calls :attr:`between`.  At the end, it calls :meth:`verify` and :meth:`account`,
-    then :meth:`audit` of one client only, and finally :meth:`tear_down`.
+    A session calls :meth:`set_up` once.  All clients start and stop a stretch together; one or more
+    stretches measure what pyperf calls a value.  For each stretch, the session calls
+    :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, and finally
+    :meth:`check`.  Between two iterations, it calls :attr:`between`.  At the end, it calls
+    :meth:`verify` and :meth:`account`, then :meth:`audit` of one client only, and finally
+    :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -75,15 +76,15 @@ class Benchmark:
     obstructs: ClassVar[bool] = False
     """Whether a running client can keep the others from finishing their iterations.
 
-    If so, a client that has done its counted iterations keeps up the load with at most as many
-    uncounted ones.
+    If so, a client that has done its counted iterations does at most the same number of uncounted
+    ones to keep up the load.
     """
 
     alone: ClassVar[str] = ""
     """The reason why the database can serve only a single client; empty if it can serve several.
 
-    ``all`` does not include a benchmark with such a reason.  Such a benchmark measures contenders
-    that share a database one after the other.
+    ``all`` does not include a benchmark with such a reason.  If contenders share a database, such a
+    benchmark measures them one after the other.
     """
 
     empties: ClassVar[bool] = False
@@ -94,19 +95,22 @@ class Benchmark:
     """
 
     lengthy: ClassVar[bool] = False
-    """Whether each iteration takes long, and preparing it takes even longer.
+    """Whether each iteration takes long and its preparation takes even longer.
 
     A run then has a single iteration, unless the user asks for more.
     """
 
     assured: ClassVar[bool] = False
-    """Whether each cell gets the runs that a confidence interval needs, however long they take,
-    unless the user sets a limit.  This is for upkeep, whose duration nobody knows in advance."""
+    """Whether each cell gets the runs that a confidence interval needs, however long they take.
+
+    Without a precision, or if the user sets a limit, this has no effect.  It is for upkeep, whose
+    duration nobody knows in advance.
+    """
 
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number; see :attr:`first`.
 
-    In slices with the same number, all contenders then do the same iterations.
+    If so, all contenders do the same iterations in slices with the same number.
     """
 
     between: Callable[[], None] | None = None
@@ -160,8 +164,8 @@ class Benchmark:
         """Return why a storage cannot run the benchmark with these parameters, or ``None``.
 
         An override that finds no reason returns ``super().refusal(info, parameters)``.  This
-        method refuses a read-only storage if the benchmark :attr:`writes`, several clients if
-        :attr:`alone` has a reason, and rates as :meth:`rate_refusal` does.
+        method refuses a read-only storage if the benchmark :attr:`writes`.  It refuses several
+        clients if :attr:`alone` has a reason.  Then it calls :meth:`rate_refusal`.
         """
         if cls.writes and info.read_only:
             return (
@@ -229,12 +233,13 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* iterations use up, or less; return for how many it is enough.
+        """Create what *iterations* iterations use up; return for how many iterations it is enough.
 
-        A client that is done keeps up the load for others.  When it has used up everything, the
-        session calls this again.  Other clients may be measured meanwhile, so only the first call
-        of a stretch may commit.  A later call returns 0 if it cannot create more, and the client
-        then waits.  :meth:`count_transfers` leaves out the loads and stores of the first call.
+        The number may be smaller or larger.  A client that is done keeps up the load for others.
+        When it has used up everything, the session calls this again.  Other clients may be measured
+        meanwhile, so only the first call of a stretch may commit.  A later call returns 0 if it
+        cannot create more, and the client then waits.  :meth:`count_transfers` leaves out the loads
+        and stores of the first call.
         """
         return iterations
 

@@ -24,7 +24,7 @@ class Neighbours:
     """
 
     def __init__(self, size: int, first: int) -> None:
-        """Create a barrier for *size* clients; that with index *first* counts the cache's use."""
+        """Create a barrier for *size* clients; client number *first* counts the cache's use."""
         self.first = first
         self._barrier = threading.Barrier(size, self._act)
         self._numbers: list[int] = []
@@ -77,7 +77,7 @@ class Client:
         returns the result to each.
         """
         self.payload = payload(parameters, index)
-        """The source of content: ``payload.contents(objects, revision)`` lists one per object."""
+        """The source of content: ``payload.contents(9, revision)`` lists contents for 9 objects."""
         self.transactions = TransactionManager(explicit=True)
         """The transaction manager, in explicit mode."""
         self.connection: Any = None

@@ -7,7 +7,8 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 CHECKED_AT_ONCE = 100
-"""A client looks for this many of its last commits after a restart; new ones could hide a loss."""
+"""The number of latest commits that a client looks for immediately after a restart.  A later commit
+of the same object could hide a loss."""
 
 
 class CommitLog:
@@ -52,7 +53,7 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for the last *newest* commits, or for all commits, through a new *connection*."""
+        """Look for all commits, or only for so many of the *newest*, through a new *connection*."""
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)

@@ -15,7 +15,7 @@ from zodbshootout.model.specification import MappingType, Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 MAX_ATTEMPTS = 10_000
-"""The number of attempts at a transaction after which the cell fails."""
+"""The maximum number of attempts at a transaction; if all fail, so does the cell."""
 
 
 class Conflicting(Benchmark):
@@ -73,7 +73,7 @@ class Conflicting(Benchmark):
         self.client.disconnect()
 
     def _count_resolutions(self) -> None:
-        """Let tpc_vote add its resolutions to :attr:`resolved`, until :attr:`counting` ends."""
+        """Count in :attr:`resolved` what tpc_vote resolves, until :attr:`counting` is closed."""
         storage = self.client.connection._storage
         vote = storage.tpc_vote
 
@@ -176,8 +176,8 @@ class Conflicts(Conflicting):
 class ConflictsMap(Conflicts):
     """Like conflicts, but assign each object to its key anew.
 
-    The assignment stores the BTree's buckets, which also resolve conflicts.  It calls readCurrent
-    for the BTree's inner nodes.
+    The assignment stores the BTree's buckets, which also resolve conflicts.  The assignment also
+    calls readCurrent for the BTree's inner nodes.
     """
 
     name = "conflicts_map"

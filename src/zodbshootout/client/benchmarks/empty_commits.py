@@ -83,7 +83,8 @@ class ExplicitCommit(EmptyCommit):
 class ImplicitCommit(EmptyCommit):
     """Commit nothing, with an implicit transaction manager.
 
-    When a transaction ends, the manager begins the next one; the connection asks for invalidations.
+    The connection asks for invalidations when a transaction ends.  The manager creates the next
+    transaction when it is needed.
     """
 
     name = "im_commit"

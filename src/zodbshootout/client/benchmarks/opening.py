@@ -12,7 +12,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 CHANGED = 3
-"""The step between two objects that ``open_stale`` changes."""
+"""3 to have ``open_stale`` change every third object."""
 NOTHING_KEPT = "it has neither an index nor a persistent cache in a file; measure open instead"
 
 
@@ -75,7 +75,7 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the loads that a persistent cache may serve, and an opening if it serves none."""
+        """Count the loads that a persistent cache may serve, and the opening if *hits* is 0."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 
@@ -104,8 +104,8 @@ class OpenCold(Open):
 class OpenStale(Open):
     """Like open, after another DB has changed a third of the objects.
 
-    The client keeps the file of the index or the persistent cache from before the changes, and puts
-    it back for the timed opening.
+    Before the changes, the client sets aside the files with the index or persistent cache; it puts
+    them back for the timed opening.
     """
 
     name = "open_stale"

@@ -26,9 +26,10 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 KEY = "garbage"
-"""The key of the garbage's OIDs in zodbshootout's BTree; as numbers, they refer to no object."""
+"""The key, in zodbshootout's BTree, of the garbage's OIDs.  They are stored as numbers, which are
+not references."""
 GARBAGE_REVISION = -1
-"""The revision number of garbage, which no other object has."""
+"""The revision number that only garbage has."""
 
 
 def garbage_objects(parameters: Parameters) -> int:
@@ -169,7 +170,7 @@ class Pack(Benchmark):
         self.check_sample()
 
     def count_freed_bytes(self) -> None:
-        """Count by how many bytes the database has shrunk, if its size is known."""
+        """Count the bytes by which the database has shrunk, if its size is known."""
         size = self._disk_size()
         if size is not None and self.size is not None:
             self.count(freed_bytes=self.size - size)
@@ -188,7 +189,10 @@ class Pack(Benchmark):
         self._check_objects(range(len(self.serials)), every=False)
 
     def _check_garbage(self, places: Sequence[int]) -> None:
-        """Check that all garbage at these places is gone, or none of it if packing may keep it."""
+        """Check that all garbage at these places is gone.
+
+        If packing may keep garbage, all of it may also still be there.
+        """
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
         left = 0
@@ -223,7 +227,7 @@ class Pack(Benchmark):
         try:
             record, newest = storage.load(oid)
         except POSKeyError:
-            raise CheckFailed(f"others refer to object {oid.hex()}, which was removed") from None
+            raise CheckFailed(f"object {oid.hex()} was removed, but others refer to it") from None
         if self.client.parameters.blobs:
             self.client.database.forget_blobs([(oid, newest)])
             record = Path(storage.loadBlob(oid, newest)).read_bytes()
@@ -240,7 +244,7 @@ def _check_is_removed(storage: Any, oid: bytes, serial: bytes) -> None:
 
 
 def _at(runs: Sequence[Run], places: Sequence[int]) -> Iterator[bytes]:
-    """Yield the OIDs of *runs* at these places, given in ascending order."""
+    """Yield the OIDs at these places in *runs*; the places must ascend."""
     before, at = 0, 0
     for place in places:
         while place - before >= runs[at][1] - runs[at][0]:

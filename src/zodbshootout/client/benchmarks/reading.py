@@ -41,7 +41,7 @@ def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None
 
 
 def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
-    """Return the OIDs and serials of the blobs of *items*, which may have none."""
+    """Return the OIDs and serials of the blobs of those *items* that have one."""
     blobs = [holder(item) for item in items if holder(item) is not item]
     # Load only the record, because loading the object would also fetch the blob's file.
     return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]
@@ -59,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*, each as the OID or the list of OIDs that the iteration wrote."""
+        """Add *iterations*: for each, the OID or the list of OIDs that it wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._max_sampled:

@@ -47,7 +47,7 @@ POLL_INTERVAL = 0.0002
 WARMED = 20_000
 """The maximum number of objects to load, and of transactions to search, when filling caches."""
 SETTLED = 0.02
-"""Caches are full if the fraction of hits changes by at most this when the loads are repeated."""
+"""The caches are full if repeating the loads changes the fraction of hits by at most this."""
 MAX_WARMING = 5
 """The maximum number of times that a client loads the same objects to fill caches."""
 KEPT_RECORDS = 1000
@@ -88,7 +88,8 @@ class PreparedTransaction:
     sizes: Sequence[int]
     """The sizes in bytes of the records that the transaction loads."""
     revisions: Sequence[bytes]
-    """The OIDs of objects whose latest revision the client must know to store or confirm them."""
+    """The OIDs of the existing objects that the transaction stores or confirms.  For this, the
+    client must know their latest revisions."""
     created: frozenset[bytes]
     """The OIDs of the objects that the transaction creates."""
     is_writing: bool
@@ -154,7 +155,8 @@ class Replay(Benchmark):
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
         """The objects that are ready for the replay, as pairs of a pass over the workload and the
-        object's number.  Created objects must exist; changing ones must have the recorded size."""
+        object's number.  One that the workload creates is ready once it exists; one that the
+        workload changes, once it has the recorded size."""
         self.awaited: set[bytes] = set()
         """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
@@ -400,7 +402,7 @@ class Replay(Benchmark):
         if (self.numbers["commits"], len(self.sizes)) != (commits, len(expected)):
             raise CheckFailed(
                 f"{self.numbers['commits']} commits and {len(self.sizes)} loads, where {commits} "
-                f"and {len(expected)} were recorded"
+                f"commits and {len(expected)} loads were recorded"
             )
         is_synthetic = not self.client.parameters.workload.data
         for oid, record in self.records if is_synthetic else []:
@@ -484,7 +486,7 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return, by OID, kinds and sizes of objects to create, and sizes that others must have."""
+        """Return kinds and sizes of missing objects, and required sizes of existing ones, by OID."""
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)

@@ -25,11 +25,11 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 MAX_CALLS = 10_000
-"""The maximum number of calls between two checks, which need the results of all calls."""
+"""The maximum number of calls whose results are kept for a check."""
 
 _OPENING = threading.Lock()
-"""A lock for opening historical connections.  All threads share the storage whose
-``lastTransaction`` ZODB then calls, and RelStorage supports only one such call at a time."""
+"""A lock for opening historical connections.  To open one, ZODB calls ``lastTransaction`` of
+a storage that all threads share, and RelStorage supports only one such call at a time."""
 
 
 class Revised(Benchmark):
@@ -134,7 +134,7 @@ class LoadBefore(Revised):
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:
         old = parameters.objects * (parameters.revisions - 1)
-        # Leave a quarter of the loads for uncounted iterations.
+        # If there are several clients, leave a quarter of the loads for uncounted iterations.
         return old if parameters.crew.size == 1 else max(1, old * 3 // 4)
 
     @classmethod

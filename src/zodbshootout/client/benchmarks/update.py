@@ -49,7 +49,7 @@ class Update(Benchmark):
         self.contents: list[list[bytes]] = []
 
     def _load(self) -> None:
-        # Before it catches up, the connection would load an old state of objects that it changed.
+        # Until the connection catches up, it would load old states of objects that it has changed.
         self.client.catch_up()
         read(self.mapping)
 
@@ -87,8 +87,8 @@ class Update(Benchmark):
         reloads = expected - objects if loads and self._is_invalidated() else 0
         if stores != expected or (loads > reloads and self.between is None):
             raise CheckFailed(
-                f"{loads} objects were loaded and {stores} stored where {reloads} and {expected} "
-                "were expected"
+                f"{loads} objects were loaded and {stores} stored where {reloads} loads and "
+                f"{expected} stores were expected"
             )
 
     def _is_invalidated(self) -> bool:

@@ -56,7 +56,7 @@ class Dataset(enum.Enum):
     CONFLICTS = "conflicts"
     """Objects that all clients change, in the single mapping of client 0.
 
-    These objects also have a ``count``; they resolve conflicts by adding up both changes of it.
+    These objects also have a ``count``.  Conflicting changes of the count are added up.
     """
     NEIGHBOURS = "neighbours"
     """For each client, a mapping of objects that this client changes and its neighbour reads.
@@ -73,7 +73,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return the number of clients that have mappings if the crew has *clients* clients."""
+        """Return the number of clients to make mappings for, if the crew has *clients* clients."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients

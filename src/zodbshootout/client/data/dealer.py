@@ -41,7 +41,7 @@ class Dealer:
         self._is_own: Sequence[bool] = ()
         """For each transaction that was dealt last, whether it is the client's own."""
         self._turn = 0
-        """The sum of what calls of :meth:`go_to` have added to the numbers of passes."""
+        """An offset that is added to the numbers of passes; :meth:`go_to` changes it."""
 
     def go_to(self, former: int, first: int) -> None:
         """Begin a new pass: the next iteration is *first* instead of *former*."""
@@ -95,10 +95,10 @@ class Dealer:
         return turn * self._seconds + transaction.started / 1e9
 
     def before(self, trace: Trace, first: int, limit: int) -> Iterator[ReplayedTransaction]:
-        """Yield, backwards, transactions of the client's connections before iteration *first*.
+        """Go back from iteration *first*; yield transactions of the client's connections.
 
-        Search at most *limit* transactions of all connections.  From the workload's first
-        transaction, go on to its last one.
+        Search at most *limit* transactions of all connections.  After the workload's first
+        transaction, continue with its last one.
         """
         place = self._place(first) % self.total
         stop = place - min(self.total, limit)

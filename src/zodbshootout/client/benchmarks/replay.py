@@ -486,7 +486,7 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return kinds and sizes of missing objects, and required sizes of existing ones, by OID."""
+        """Return kinds and sizes of missing objects, and required sizes of others, by OID."""
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)

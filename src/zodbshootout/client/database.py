@@ -61,7 +61,7 @@ def open_db(storage: Storage) -> Any:
 
 
 def open_storage(storage: Storage) -> Any:
-    """Open the storage, if possible without a DB, which creates a root in an empty database."""
+    """Open the storage without a DB if possible: a DB creates a root in an empty database."""
     if storage.uri:
         database = open_db(storage)
         return database.storage
@@ -344,7 +344,7 @@ class Database:
             layer.vacuum()
 
     def forget_pack(self) -> tuple[str, ...]:
-        """Remove data of old packs that would make the next one fail; return the data's names."""
+        """Remove data that would make the next pack fail; return the names of this data."""
         return tuple(name for layer in self._written_to for name in layer.forget_pack())
 
     def existing(self, oids: Sequence[bytes]) -> int:
@@ -372,7 +372,7 @@ class Database:
 
     @property
     def copies_blobs(self) -> bool:
-        """Whether copying transactions into the storage copies the files of blobs."""
+        """Whether ``copyTransactionsFrom`` copies the files of blobs."""
         return all(layer.copies_blobs for layer in self._written_to)
 
     def collects_garbage(self) -> bool | None:

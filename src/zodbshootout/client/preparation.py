@@ -72,7 +72,7 @@ def prepare(preparation: Preparation) -> None:
     :raises NotZapped: if the data cannot be destroyed
     """
     # Look for other applications' data here, not in inspect(): reading an empty SQLite database
-    # leaves statistics in it, because of which RelStorage would scan whole tables for every store.
+    # leaves statistics in it.  With these, RelStorage would scan whole tables for every store.
     with Database(preparation.specification.storage) as database:
         others = [] if preparation.may_write else database.others()
         if others:
@@ -173,7 +173,7 @@ def is_populated(database: Database, dataset: Dataset | None, parameters: Parame
 
 
 def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]:
-    """Return the numbers of the client and of the set, for each set of objects in *dataset*."""
+    """Return a pair of client number and set number for each set of objects in *dataset*."""
     sets = datasets.sets_to_read(parameters) if dataset is Dataset.READ else 1
     return product(range(dataset.mappings(parameters.crew.size)), range(sets))
 

@@ -16,7 +16,7 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.usage import Period
 
 SPIN = 0.0003
-"""Seconds at the end of a wait in which the clock is polled, because a sleep is imprecise."""
+"""The last part of a wait, in seconds: the clock is polled then, because a sleep is imprecise."""
 
 
 class Clock(Protocol):

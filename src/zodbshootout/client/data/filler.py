@@ -27,11 +27,11 @@ from zodbshootout.client.data.objects import Item, Payload, payload, pickled
 from zodbshootout.model.specification import Parameters
 
 CHUNK = 1000
-"""The maximum number of objects in a chunk, which one transaction writes."""
+"""The maximum number of objects in a chunk.  One transaction writes a whole chunk."""
 CHUNK_BYTES = 16 * 1024**2
 """The maximum number of bytes that one transaction writes, unless a single object is larger."""
 CHUNKS_AT_ONCE = 20
-"""The number of chunks to write before one transaction adds them to the filler."""
+"""The maximum number of stored chunks that one transaction adds to the filler."""
 _EMPTY_LIST = b"]q\x03s."
 _END = b"s."
 _OID = b"C\x08"
@@ -39,7 +39,7 @@ _REMEMBER_CLASS, _SAME_CLASS = b"q\x04", b"h\x04"
 _PERSISTENT_PAIR = b"\x86Q"
 """Parts of a pickle of protocol 3; see :mod:`pickletools`."""
 _NO_CLIENT = -1
-"""The client number of filler; no client has it, so no client's objects have filler's content."""
+"""A client number that no client has; it makes filler differ from the objects of clients."""
 
 
 class Chunk(Persistent):
@@ -212,7 +212,7 @@ def store_records(storage: Any, records: Iterable[NewRecord]) -> bytes:
 def chunk_record(oids: Sequence[bytes], cls: type) -> bytes:
     """Return the record of a :class:`Chunk` that refers to objects of class *cls* by their OIDs.
 
-    No pickler is used: it would take as long as storing the objects, because it calls Python code
+    This uses no pickler.  A pickler would take as long as storing the objects: it calls Python code
     three times per object to learn whether the object is persistent.  A reference in a record is a
     persistent ID: a tuple of the OID and the class.
     """

@@ -20,7 +20,7 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow; each time, the new objects get other even keys."""
+"""The number of times that a tree can grow; each growth has even keys of its own."""
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29
@@ -44,7 +44,7 @@ class GrownTree(Persistent):
         """The number of keys that :meth:`vacant` has handed out."""
 
     def next_layer(self, count: int) -> Iterator[Key]:
-        """Yield the keys of *count* more objects in ascending order, evenly spread.
+        """Yield *count* new keys, evenly spread and in ascending order.
 
         :raises ValueError: if the tree has no room for them
         """
@@ -75,7 +75,7 @@ class GrownTree(Persistent):
 
 
 class Part(Persistent):
-    """Some keys of a tree, as a mapping from positions to objects."""
+    """A mapping from positions to objects; a tree contains these objects at some of its keys."""
 
     def __init__(self, tree: Any, keys: list[Key]) -> None:
         self.tree = tree

@@ -22,7 +22,8 @@ from zodbshootout.model.specification import Parameters
 SHORTEST_CONTENT = 8
 """The minimum content size in bytes; shorter contents might be equal by chance."""
 CHUNK = 256
-"""Bytes of a chunk: random bytes, then blanks, in the same proportion in each chunk."""
+"""The approximate maximum size of a chunk in bytes.  Each chunk has random bytes, then blanks, in
+the same proportion."""
 BLOCK = 100
 """The number of objects whose random bytes are generated together, to save time."""
 
@@ -35,7 +36,7 @@ class Item(Persistent):
 
 
 class Tally(Persistent):
-    """An item that counts its changes; conflict resolution adds up both changes of the count."""
+    """An item that counts its changes, including those of two transactions that conflict."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -124,7 +125,7 @@ def is_same_object(record: bytes, other: bytes) -> bool:
 
 
 def record_size(content_size: int, kind: Class = Item) -> int:
-    """Return the bytes of a record of class *kind* whose content has *content_size* bytes."""
+    """Return the size in bytes of a record of class *kind* with *content_size* bytes of content."""
     return len(pickled(kind(bytes(content_size))))
 
 
@@ -177,7 +178,7 @@ class Payload:
         """For each chunk: the beginning and end of its random bytes, and the blanks after them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
-        """Return the contents, in *revision*, of *objects* objects, numbered from *first* on."""
+        """Return the contents of *objects* objects in *revision*; object numbers start at *first*."""
         contents: list[bytes] = []
         for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
             begin = max(first - block * BLOCK, 0)

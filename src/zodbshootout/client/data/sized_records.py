@@ -18,7 +18,7 @@ from zodbshootout.client.data.objects import Payload, class_and_state, pickled
 SMALLEST = 41
 """The size in bytes of the smallest record."""
 _POOL = 2**20
-"""Bytes of generated content from which the contents of records are taken."""
+"""The size in bytes of the generated content with which records are filled."""
 
 
 def _head(cls: type) -> bytes:

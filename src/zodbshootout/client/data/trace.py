@@ -1,4 +1,4 @@
-"""The transactions of a workload in the order in which they are replayed, with numbered objects.
+"""The transactions of a workload in the order of their replay; numbers identify objects.
 
 Transactions that commit are in the order of their commits.  Any other transaction is at the
 place of its beginning, because it saw what had been committed before.
@@ -26,7 +26,7 @@ from zodbshootout.recording.recorded import Transaction, Workload
 CREATED_OBJECT = 1 << 31
 """The bit that is set in the number of an object that the workload creates."""
 CREATING_STORE = 1 << 7
-"""The bit that is set in the kind of a store that creates its object."""
+"""The bit that is set in the kind of an operation if it stores a new object."""
 ASSUMED_SIZE = 100
 """Bytes assumed for a record of unknown size, such as one that was only prefetched."""
 _MAX_NUMBER = 2**32 - 1
@@ -158,7 +158,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return the instant of a transaction's commit or, without one, of the state that it saw."""
+    """Return when a transaction was committed or, if it was not, when it last polled."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -268,7 +268,7 @@ class _Attempts:
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return the *loads* of earlier attempts, with their latest sizes, then other *operations*."""
+    """Return *loads* of earlier attempts, with their latest sizes, then remaining *operations*."""
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
     for kind, number, size in operations:

@@ -5,9 +5,9 @@
     root["zodbshootout"]["replay/zeo/1a2b3c4d5e6f7081/0.5/0/2"]    the Objects for two copies
         .chunks                               an IOBTree of Chunks that refer to the objects
 
-The objects that existed before the workload have consecutive OIDs.  So do the objects that the
-workload creates in one pass, that is, each time it is replayed.  Every client can therefore compute
-an OID from the number of an object.
+The objects that existed before the workload have consecutive OIDs.  A pass replays the
+workload once; the objects that it creates have consecutive OIDs, too.  Every client can therefore
+compute an OID from the number of an object.
 The OIDs are reserved: the storage does not allocate them to other objects.
 """
 
@@ -39,7 +39,7 @@ from zodbshootout.recording.chunks import Kind
 PASSES = 1024
 """The number of passes over a workload for which a run reserves OIDs; later passes reuse them."""
 _MARGIN = 2**20
-"""The number of OIDs below a reservation that clients may allocate while it is being made."""
+"""The number of OIDs left free below a reservation: clients may allocate some while it is made."""
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
@@ -197,7 +197,7 @@ def _reserve(connection: Any, count: int) -> int:
     reserved = top(connection.root()).setdefault("reserved OIDs", Reserved())
     first: int = max(u64(storage.new_oid()) + _MARGIN, reserved.end)
     reserved.end = first + count + 1
-    # Storages allocate only OIDs above the highest stored one, which is now that of this record.
+    # Storages allocate only OIDs above the highest stored one.  Store one above those reserved.
     store_records(storage, [NewRecord(p64(first + count), pickled(Persistent()))])
     return first
 

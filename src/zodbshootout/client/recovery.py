@@ -28,21 +28,21 @@ class Recovered(NamedTuple):
     lost: int
     """The number of acknowledged commits that no longer exist."""
     ends: list[float]
-    """The times at which iterations ended after the server was gone; at most :data:`HUNDRED`."""
+    """The first :data:`HUNDRED` times at which iterations ended after the server was gone."""
     connected: Mapping[Socket, float]
-    """For each connection of its process, the time at which the client first saw it."""
+    """The time at which the client first saw each connection of its process."""
 
 
 class Recovery:
     """Runs a benchmark's iterations, and repeats those that fail."""
 
     def __init__(self, benchmark: Benchmark, supply: Callable[[], int]) -> None:
-        """Run iterations of *benchmark*; *supply* returns for how many of them it is prepared."""
+        """Run iterations of *benchmark*; *supply* returns how many are prepared."""
         self._benchmark = benchmark
         self._supply = supply
         self._log = benchmark.client.commit_log = CommitLog()
         self.since = 0
-        """The number of iterations before the stretch's latest failure; nothing checks these."""
+        """The number of iterations before the stretch's latest failure; they are not checked."""
         self.done = 0
         """The number of iterations in the stretch so far."""
         self._failed = 0

@@ -72,7 +72,7 @@ def _routed(settings: Mapping[str, str], route: Route, *, is_url: bool, has_quer
     if routed == named:
         return ""
     host, port = (",".join(part) for part in zip(*routed))
-    # With hostaddr, host remains the name that libpq looks for in the server's certificate.
+    # If hostaddr is appended, libpq still looks for the original host in the server's certificate.
     is_named = "hostaddr" in settings or settings.get("sslmode") == _VERIFIES_NAMES
     key = "hostaddr" if is_named else "host"
     if is_url:

@@ -30,7 +30,8 @@ from zodbshootout.model.usage import Period
 POLL_INTERVAL = 0.0005
 """Seconds between checks for orders during uncounted iterations; a check interrupts the load."""
 MAX_NOTED = 2**17
-"""How many end times of uncounted iterations to keep; of more, every other one is dropped."""
+"""The maximum number of noted ends of uncounted iterations.  A timer that has more of them drops
+every other one."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -63,7 +64,7 @@ class Session:
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
-        """A counter of stretches; an order that numbers the first iteration resets it to 0."""
+        """A counter of stretches, which starts again at 0 if an order sets ``first``."""
         self._lead = self._supply = 0
         self._behind = 0.0
         """Seconds from when the latest iteration was due until it ended."""
@@ -195,7 +196,7 @@ class Session:
     def memory(self) -> int:
         """Collect garbage, and return the bytes of memory that the process uses now.
 
-        There may be much garbage: during a stretch, the collector skips all objects made before it.
+        There may be much garbage: during a stretch, the collector skips all older objects.
         """
         gc.collect()
         return memory_now()
@@ -397,9 +398,9 @@ class StretchTimer:
 class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
-    An iteration begins when it is due or, if that is later, when the previous one has ended.  The
-    latency of an iteration counts from when it was due or when its wait for another client ended,
-    whichever is later.
+    An iteration begins when it is due or, if that is later, when the previous one has ended.  Its
+    latency counts from when it was due or, if that is later, from the end of a wait for another
+    client.
     """
 
     def __init__(
@@ -409,7 +410,8 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds by which the last stretch ended late; this schedule begins that much earlier."""
+        """Seconds by which the previous stretch ended late.  Iterations of this stretch are due
+        that much earlier."""
         self._schedule = schedule
         self.run = benchmark.run
         """A function that does an iteration."""

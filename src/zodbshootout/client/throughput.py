@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""The maximum number of points (times, with the iterations done by then) of a single client."""
+"""The maximum number of points of a client that is alone.  A point is a time with the number of
+iterations done by then."""
 MIN_POINTS = 32
 
 
@@ -51,8 +52,8 @@ def kept_indices(counted: int, total: int, clients: int) -> list[int]:
     """Return the indices of the points that a client keeps out of *total*; see :func:`most_points`.
 
     The first *counted* points are the ends of counted iterations.  The last counted point and the
-    very last point are always kept.  So are the first two points, because all clients end their
-    first iterations at about the same time.
+    very last point are always kept.  So are the first two points: the spans of all clients begin
+    at about that time (see :func:`throughput`), and need exact numbers.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
@@ -61,9 +62,9 @@ def kept_indices(counted: int, total: int, clients: int) -> list[int]:
 class Total:
     """The sum of the iterations of several clients.
 
-    Iterations count when their batch ends.  In a gap of dropped points, the number is interpolated,
-    and half a batch is subtracted: on average, half of the current batch is done, but does not
-    count yet.
+    Iterations count when their batch ends.  In a gap of dropped points, the number is interpolated.
+    Half a batch is then subtracted: the current batch does not count yet, and is half done on
+    average.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
@@ -104,7 +105,7 @@ class Total:
         if index < 0:
             return 0.0
         done = self._values[index] + self._slopes[index] * (time - self._times[index])
-        # Subtract nothing at the ends of a gap, whose numbers are exact.
+        # Subtract nothing at the ends of a gap: the numbers there are exact.
         within = bisect_left(self._gaps_begin, time) - bisect_right(self._gaps_end, time)
         return done - self._half_batch * within
 
@@ -131,8 +132,8 @@ def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
     thing at a time and the clients wait for each other, this quotient is the storage's throughput,
     however unfair the storage is to some clients.  If they do not wait for each other,
-    the quotient is right, too: a span includes some iterations of other clients that began before
-    the span, but leaves out about as many that end after it.
+    the quotient is right, too: a span counts other clients' iterations that began before the span,
+    but leaves out about as many that end after it.
 
     Spans exclude first iterations, which would distort the throughput: all clients begin at once,
     and the first to be served do not wait.  If each client does only one iteration, the throughput

@@ -58,10 +58,11 @@ PRIVATE_DSN = (
 
 @dataclass(frozen=True)
 class PrivateSection:
-    """A rule by which ``--private`` changes sections: they open new data and keep other settings.
+    """A rule by which ``--private`` makes sections open new data with otherwise unchanged settings.
 
-    Keys are spelled as in the configuration.  If the value of a key that is not listed here
-    contains a slash, it may be the path of the original data: ``--private`` refuses the section.
+    Keys are spelled as in the configuration.  A slash in the value of a key that is not listed
+    here makes ``--private`` refuse the section, because the value may be the path of the original
+    data.
     """
 
     types: tuple[str, ...]
@@ -73,13 +74,15 @@ class PrivateSection:
     values: Mapping[str, str] = field(default_factory=dict)
     """The values to set, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Values to set only if the section has a certain key, by that key."""
+    """By key, the values to set only in a section that has this key."""
     server: str = ""
     """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
-    """The keys that name the original server and, if :attr:`database` is empty, its database."""
+    """The keys that name the original server.  If :attr:`database` is empty, they also name its
+    database."""
     database: str = ""
-    """The key with the database's name (by default ``1``); empty if :attr:`location` has it."""
+    """The key with the database's name; without this key, a section uses ``1``.  Empty if the keys
+    of :attr:`location` name the database."""
     dsn: str = ""
     """The key with a PostgreSQL DSN, in which ``--private`` keeps settings such as timeouts."""
     becomes: str = ""
@@ -98,7 +101,7 @@ class StorageType:
     wraps: ClassVar[tuple[str, ...]] = ("base",)
     """The names of the attributes in which a wrapper keeps the storages that it wraps."""
     transparent: ClassVar[bool] = False
-    """Whether this type wraps one storage, and leaves to it all that the wrapper does not do."""
+    """Whether this type wraps a single storage, which does everything that the wrapper does not."""
     of_connection: ClassVar[bool] = False
     """Whether each connection has its own storage of this type, with its own cache.
 
@@ -131,7 +134,7 @@ class StorageType:
 
     @classmethod
     def keeping_sections(cls, section: Any) -> Sequence[Any]:
-        """Return the inner sections whose storages receive the writes to this section's storage.
+        """Return the inner sections whose storages receive what is written.
 
         A private ZEO server's durability is read from these sections, because no client knows it.
         """
@@ -144,9 +147,10 @@ class StorageType:
 
     @classmethod
     def mistake(cls, section: Any) -> tuple[str, str] | None:  # noqa: ARG003
-        """Find a mistake that ZConfig accepts; return how its line begins, and an error message.
+        """Find a mistake that ZConfig accepts.
 
-        The run ends with this message before it starts anything.
+        Return the beginning of the line with the mistake, and an error message.  The run ends with
+        this message before it starts anything.
         """
         return None
 
@@ -157,7 +161,7 @@ class StorageType:
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        """Return advice for known failures of the storage: what to write instead of the section."""
+        """Return advice for known failures of the storage, such as what to write instead."""
         return ()
 
     @classmethod
@@ -172,10 +176,10 @@ class StorageType:
         """Replace each address of a server in *section* by what *route* returns for it.
 
         For example, ``section.config.server = route(section.config.server)``.  An address is a pair
-        of host and port, or the path of a socket.  Thus ``--rtt`` can simulate a distance.
-        The run can also count round trips if the storage connects to no other addresses.  For a
-        cache server such as memcached, call ``route(address, is_cache=True)``: the run counts its
-        traffic separately.
+        of host and port, or the path of a socket.  The replacements let ``--rtt`` simulate a
+        distance.  The run can also count round trips if the storage connects to no other addresses.
+        For a cache server such as memcached, call ``route(address, is_cache=True)``: the run counts
+        its traffic separately.
         """
 
     # The following methods work on the open storage; ZODB's interfaces have no such methods.
@@ -210,7 +214,7 @@ class StorageType:
         return self.inner
 
     def promise(self) -> Promise:
-        """Return the durability of a commit and its reason, read from the storage or its server.
+        """Ask the storage or its server for the durability of a commit; return it with a reason.
 
         An example is ``(Durability.MAY_LOSE, "fsync off")``.  By default, a wrapper returns the
         weakest promise of its :meth:`keepers`.
@@ -227,7 +231,7 @@ class StorageType:
     def persistent_cache(self) -> str:
         """Return the setting that makes the cache outlive the process, or ``""``.
 
-        If it takes effect only later, its name is followed by a colon, a space and the reason.
+        If the setting takes effect only later, a colon, a space and the reason follow its name.
         """
         return ""
 
@@ -259,7 +263,7 @@ class StorageType:
         return ()
 
     def existing(self, oids: Sequence[bytes]) -> int | None:
-        """Return how many of these objects exist; ``None`` if they would have to be loaded."""
+        """Return how many of these objects exist; ``None`` if only loading them would tell."""
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner

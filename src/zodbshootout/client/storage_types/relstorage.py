@@ -55,7 +55,7 @@ _ADAPTERS = {
     "MySQLAdapterFactory": ("mysql", "mysqlclient"),
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
-"""The name of a section and the package of its preferred driver, by the section's class."""
+"""By a section's class, the section's name and the package of the preferred driver."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -311,8 +311,9 @@ class RelStorageType(StorageType):
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:
             return ()
-        # If more objects have changed than a batch holds, RelStorage 4.3.0 inserts rows before it
-        # deletes those with the same keys: https://github.com/zodb/relstorage/issues/482
+        # If more objects have changed than a batch holds, RelStorage 4.3.0 inserts new rows
+        # before it deletes the old rows with the same keys:
+        # https://github.com/zodb/relstorage/issues/482
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)
 
@@ -337,7 +338,10 @@ class RelStorageType(StorageType):
 
 
 def _adapter_class(section: Any) -> str:
-    """Return the name of the class of RelStorage from which an adapter's section derives."""
+    """Return the class name of an adapter's section.
+
+    If the class is not RelStorage's own, return the name of its base class in RelStorage.
+    """
     classes = type(section.config.adapter).__mro__
     return next((c.__name__ for c in classes if c.__module__ == "relstorage.config"), "")
 

@@ -244,7 +244,7 @@ def reroute_mysql(settings: Any, route: Route) -> None:
     in_file = settings.read_default_file or settings.read_default_group
     if in_file and not settings.host:
         return  # the client library's file may name a host
-    # If route returns localhost again, the client library still uses the default socket.
+    # If route leaves localhost unchanged, the client library still uses the default socket.
     routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
     assert isinstance(routed, tuple)
     settings.host, settings.port = routed

@@ -51,7 +51,7 @@ def usage_now(helpers: float | None = None) -> Usage:
 def helpers_now() -> float:
     """Return the seconds of processor time of all processes that this process started.
 
-    A process that still runs counts on Linux only, and only if it is not in :data:`not_helpers`.
+    On Linux, running processes are included, except those in :data:`not_helpers`.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:

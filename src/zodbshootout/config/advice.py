@@ -76,9 +76,9 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "zodbshootout.newt": ("zodbshootout", "newt-with-text-index"),
     "zodbshootout.recording": ("zodbshootout", "recording"),
 }
-"""Packages for ``%import``, each with its name on PyPI, followed by section types that files often
-use without the import.  For another package no name is suggested: the user may have misspelt it,
-and somebody may have uploaded something under the misspelt name."""
+"""Packages for ``%import``.  Each value is a name on PyPI, then section types that files often use
+without the import.  For other packages, no ``pip install`` is suggested: the user may have misspelt
+the name, and somebody may have uploaded something under the misspelt name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
 _WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
@@ -89,7 +89,7 @@ def explained(
 ) -> str:
     """Return a ZConfig error in one line, with its place and advice.
 
-    The *schema* includes the types that were imported before the error; the run defines *names*.
+    The *schema* includes the types that were imported before the error; *names* are the run's.
     """
     place = _place_of(error, source)
     line = _line_at(place, source)
@@ -126,7 +126,7 @@ def _line_at(place: Position, source: Source) -> str:
 def _place_of(error: ZConfig.ConfigurationError, source: Source) -> Position:
     """Return the place of an error; the line number is 0 if it is unknown."""
     url = getattr(error, "url", None) or source.path
-    # If a URI names a file, ZConfig's own loader reads the file, and errors have its URL.
+    # For a zconfig: URI, ZConfig itself reads the file, and the error has a URL, not a path.
     path = path_of(url) if isinstance(url, str) else url
     return Position(path, max(0, getattr(error, "lineno", None) or 0))
 
@@ -147,7 +147,7 @@ def _flaw_of_secret(
     source: Source,
     names: Mapping[str, str],
 ) -> str:
-    """Return a message without the *value*; "" if ZConfig's own message shows no secret."""
+    """If ZConfig's message shows a secret, return a message without the *value*; else, ""."""
     unusable = "invalid value; write a literal $ as $$"
     if isinstance(error, ZConfig.DataConversionError):
         is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)

@@ -150,7 +150,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
-        """The sections by ZConfig's matchers; an object that ZConfig makes knows its matcher."""
+        """The section for each ZConfig matcher; ZConfig's objects know only their matchers."""
         self.outermost: list[tuple[Section, Any]] = []
         """Each outermost section with its matcher, or with ``None`` if another Python reads it."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
@@ -303,7 +303,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """Add a missing place to a ZConfig error: that of the wrong section, or else *place*."""
+        """If a ZConfig error has no place, add its section's place if known; else, *place*."""
         try:
             yield
         except ZConfig.ConfigurationError as error:

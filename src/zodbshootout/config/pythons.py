@@ -30,7 +30,7 @@ _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
-"""A URL of a file or a checkout, with or without the name of its package."""
+"""A ``file:`` URL as a requirement, perhaps after a package's name and ``@``."""
 _VERSION = re.compile(r"\d+(\.|$)")
 """The beginning of a version; ``packaging`` mistakes a version for a package's name."""
 
@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word, each as long as possible: a requirement may have spaces."""
+    """Yield the requirements in a word; they may have spaces, so each is as long as possible."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):
@@ -238,7 +238,7 @@ def _with_hash(requirement: str) -> str:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of a checkout that git does not ignore; if git fails, use :func:`_walk`."""
+    """List a checkout's files, except those that git ignores; if git fails, use :func:`_walk`."""
     command = ["git", "-C", str(directory), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True).stdout

@@ -41,7 +41,7 @@ def references(text: str) -> set[str]:
 
 
 def with_names(text: str) -> str:
-    """Return *text* with each reference to a name written ``$name``, and ``$$`` written ``$``."""
+    """Return *text* with ``$name`` for references to names, and values for other references."""
     return str(substitute(text, {name: f"${name}" for name in references(text)}))
 
 

@@ -68,7 +68,7 @@ def of_configuration(
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a *value* with marks, and the marked parts of these secrets."""
+    """Yield the secrets in a marked *value* and, for each secret, its parts between marks."""
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):
@@ -120,7 +120,7 @@ def of_argument(word: str) -> Iterator[str]:
 
 
 def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
-    """Yield every possible password between the ``://`` that *start* matches and the host."""
+    """Yield every possible password between *start*, a match of ``://``, and the host."""
     rest = uri[start.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:

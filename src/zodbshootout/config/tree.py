@@ -1,9 +1,9 @@
 """A configuration as a tree of its sections and keys, as ZConfig's parser finds them.
 
 ZConfig itself needs the packages that define a file's section types, and the values of all names.
-The tree needs neither, and shows which servers a file has, which names the file refers to and which
-values are secret.  Afterwards the run passes each section of the tree either to ZConfig or, as
-text, to another Python.
+The tree is made without these.  It shows which servers a file has, which names the file refers to
+and which values are secret.  Afterwards the run passes each section of the tree either to ZConfig
+or, as text, to another Python.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Key(NamedTuple):
     written: str
     """The value as it is written in the file."""
     resolved: str
-    """The value after references to definitions were replaced by the defined values, with marks.
+    """The value, with each reference to a definition replaced by the defined value in marks.
 
     References to names that the run defines, such as ``$scratch``, and to environment variables
     are not replaced.
@@ -93,7 +93,7 @@ class Section:
     end: list[Position] = field(default_factory=list)
     """A list with the place of the section's end; empty if the section has no end."""
     imports: tuple[Import, ...] = ()
-    """Imports that the section needs: all those outside of it, and perhaps some inside."""
+    """Imports that the section needs; some that are inside of it may be missing."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
@@ -251,7 +251,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         self.fixed = frozenset(definitions)
         """The names whose definitions in the file are ignored."""
         self._values: dict[str, str] = {}
-        """The value of each definition, with marks around it, by name."""
+        """The defined values in marks, by name."""
         self._open: list[str] = []
         """The URLs of the file being read and of the files that include it."""
         for name, value in definitions.items():

@@ -146,7 +146,7 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
 
 
 def _reason(error: Exception, uri: str) -> str:
-    """Return the message of an exception without the URI, in one line."""
+    """Return an exception's message in one line, with the URI left out."""
     if isinstance(error, SUBSTITUTION_ERRORS):  # ZConfig quotes the value, which may be secret
         number = getattr(error, "lineno", None)
         place = f"line {number}: " if number else ""
@@ -213,7 +213,7 @@ def _settings(**values: Any) -> SectionValue:
 
 
 def _stand_ins(uri: str) -> list[Any]:
-    """Return sections that name the servers and the driver that the storage of a URI needs."""
+    """Return sections for the storage of a URI; they name its servers and its driver."""
     scheme = scheme_of(uri)
     if scheme == "demo":
         base, changes = (_described(part)[0] for part in _parts_of_demo(uri))

@@ -81,7 +81,7 @@ class Contender:
     limits: tuple[Limit, ...] = ()
     """Limits on crews, in addition to those that the storage reports."""
     hosts_together: int = 1
-    """The largest number of a crew's hosts on one machine; each host is a Dask worker."""
+    """The largest number of Dask workers on one machine; a crew counts each worker as a host."""
     requirements: tuple[Requirement, ...] = ()
     installation: str | None = None
     """How to install packages that the storage needs, such as a driver."""
@@ -129,7 +129,7 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender in *environment*, with its servers unless they name their own."""
+        """Return the contender in *environment*; its servers follow if their sections name none."""
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -137,7 +137,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return *promise*, or for ``BEHIND_SERVER`` the served storages' promise if they agree."""
+        """Replace ``BEHIND_SERVER`` by what all served storages promise; else, return *promise*."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -225,7 +225,7 @@ class Contender:
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """Return a suffix with the variant's name for a *value* that contains a name of the run."""
+        """If *value* contains a name of the run, return a suffix with the variant's title."""
         return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
@@ -318,8 +318,8 @@ def _distances(
 ) -> Iterator[Distance]:
     """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
 
-    The contender reaches all other servers through *known* ones.  If no address is known, yield
-    the distances of all servers that have a key ``rtt``.
+    The contender itself connects to *known* addresses only.  If no address is known, yield the
+    distances of all servers that have a key ``rtt``.
     """
     for server in servers:
         if server.rtt is not None:
@@ -426,7 +426,7 @@ def _settings_of_parsed(
     kind = section.config.getSectionMatcher().type
     keys = configuration.text_of(section).keys
     written = grouped((_attribute(kind, key.name), key.value) for key in keys)
-    # Skip the parts of a URI that uses names of the run: the parts contain the names' values.
+    # If a URI uses names of the run, skip its parts, which contain the names' values.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
@@ -461,7 +461,7 @@ def _attribute(section_type: Any, key: str) -> str:
 
 
 def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
-    """Return the text of a value that refers to names of the run, as ``$name``; else ``None``."""
+    """If a value refers to names of the run, return it with ``$name``; otherwise, ``None``."""
     texts = written.get(attribute, ())
     text = texts[number] if number < len(texts) else ""
     return with_names(text) if references(text) else None
@@ -470,7 +470,7 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield ``.name`` and text of each item of a mapping, or "" and text of another *value*."""
+    """For each item of a mapping, yield ``.name`` and a text; for other values, "" and a text."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return

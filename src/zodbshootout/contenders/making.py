@@ -1,7 +1,8 @@
 """Environments whose packages uv installs for a single run.
 
-Packages that replace installed ones go into a directory that comes first on the path of the
-command's own Python.  Packages of a separate environment go into a virtual environment.
+Packages that replace installed ones go into a directory that precedes the installed packages on the
+module path of the command's own Python.  Packages of a separate environment go into a virtual
+environment.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Maker:
         return interpreter
 
     def _changed(self, python: Path, requirements: Sequence[str], directory: Path) -> Path:
-        """Leave *python* as it is: install the packages that uv would change into *directory*."""
+        """Install into *directory* the packages that uv would change; leave *python* as it is."""
         install = ["pip", "install", "--python", str(python)]
         asked = [*install, "--dry-run", "--break-system-packages", "--output-format", "json"]
         changes = json.loads(self._uv(asked, requirements))["changes"]
@@ -185,7 +186,7 @@ def uv_program() -> str:
 
 
 def carry_to(directory: Path) -> Path:
-    """Copy the modules for workers to a new *directory*, for ``sys.path``; return *directory*."""
+    """Copy the modules for workers to *directory*, a new directory for ``sys.path``; return it."""
     ignored = shutil.ignore_patterns("__pycache__", "tests")
     package, target = Path(__file__).parents[1], directory / "zodbshootout"
     target.mkdir(parents=True)

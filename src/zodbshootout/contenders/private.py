@@ -1,8 +1,8 @@
 """``--private``: a configuration keeps its settings, but its storages have new data.
 
 The tree of a configuration is changed before anything is opened.  Paths of files are replaced by
-paths below ``$scratch``, and databases by databases of private servers, whose sections are added.
-A section that may still open the original's data is not measured.
+paths below ``$scratch``.  Databases are replaced by databases of private servers, and sections for
+these servers are added.  A section that may still open the original's data is not measured.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Server:
     place: Position
     """The place of the first section that needs the server."""
     databases: dict[str, str] = field(default_factory=dict)
-    """By database name, the blob directory that clients share with the server; "" if none."""
+    """For each database's name, the blob directory that clients share with the server, or ""."""
     encrypted: bool = False
 
 
@@ -100,11 +100,11 @@ class _Change:
     """The names of the private servers that the configuration already has."""
     _paths: dict[str, str] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The numbers in the names of new databases and ZEO servers, by the original's location."""
+    """For each original's location, the number in the name of its new database or ZEO server."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:
-        """Yield the outermost *section* with private data; yield nothing if only Zope reads it."""
+        """Yield the private form of an outermost *section*, or nothing if only Zope reads it."""
         if section.type in {*_DATABASES, *_rules()}:
             yield self._changed(section)
         elif section.type.endswith("server"):
@@ -229,7 +229,7 @@ class _Change:
         )
 
     def _database(self, section: Section, rule: PrivateSection) -> tuple[_Server, str]:
-        """Return the private server, and the name of its database, for a section to use instead."""
+        """Return a section's private server, and the name of the section's database on it."""
         located = [(key.name.lower(), key.value) for key in section.keys]
         where = (rule.server, *chain(*sorted(pair for pair in located if pair[0] in rule.location)))
         same = [known for known in self._numbers if known[0] == rule.server]
@@ -245,7 +245,7 @@ class _Change:
         return server, database
 
     def _cache(self, section: Section) -> str:
-        """Return a new name for the cache file that a ZEO client's ``var`` and ``client`` name."""
+        """Return a new name for a ZEO client's cache file, or "" if no key names the file."""
         names = [key.value for key in map(section.key, ("var", "client")) if key]
         return self._path("/".join(names)).rpartition("/")[2] if names else ""
 

@@ -27,7 +27,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Find the ``--baseline`` contender, in upper or lower case; return its name without an rtt."""
+    """Return the name of the ``--baseline`` contender, without its rtt; ignore case."""
     if baseline is None:
         return None
     names = {name.lower(): name for name, _ in map(without_rtt, measured)}
@@ -89,7 +89,7 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return a reason if all contenders refuse *parameters*, but some accept a single client."""
+    """Return why no contender accepts *parameters*, if some would accept a single client."""
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):

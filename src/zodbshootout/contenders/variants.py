@@ -55,8 +55,8 @@ class Variant:
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """By name, the value in this variant if ``--define`` or ``--rtt`` gives several.  A number such
-    as ``#1`` replaces a secret value."""
+    """The names to which ``--define`` or ``--rtt`` gives several values, and their values in this
+    variant.  A number such as ``#1`` replaces a secret value."""
     rtt: float = 0.0
     """The round-trip time in seconds to add between clients and servers."""
     file: str = ""
@@ -156,7 +156,7 @@ class Variants:
 
     @property
     def context(self) -> ServerContext:
-        """The context of the first variant; whatever belongs to no variant uses it, too."""
+        """The context of the first variant, which also serves the run as a whole."""
         return self.variants[0].context
 
     @property
@@ -258,7 +258,7 @@ def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Co
 def _with_values(
     variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
 ) -> list[Contender]:
-    """Return the *variants* of a section without duplicates, named after the values that differ."""
+    """Return a section's distinct *variants*, named after the values in which they differ."""
     different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
     chosen = sorted(different.values())
     if len(chosen) == 1:
@@ -317,7 +317,7 @@ def read_variants(
 
 
 def _short_names(sources: Sequence[Source]) -> list[str]:
-    """Return the last parts of paths, as few as distinguish the files; "" for a single file."""
+    """Return distinct names for files, the shortest ends of their paths; "" for a single file."""
     if len(sources) == 1:
         return [""]
     parts = [source.path.absolute().parts for source in sources]
@@ -364,7 +364,7 @@ def _shown(
 ) -> dict[str, str]:
     """Return this variant's value of each name that has several values.
 
-    If any of these values is secret, return the number of this variant's value instead.
+    If any of a name's values is secret, return the number of this variant's value instead.
     """
     shown = {}
     for name, all_values in definitions.items():

@@ -63,7 +63,7 @@ class Cluster:
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def shares(self, size: int) -> list[range]:
-        """Spread *size* clients evenly over the workers; return a range of client numbers for each.
+        """Spread *size* clients evenly over the workers; return each worker's range of clients.
 
         :raises Failed: if there is not enough room
         """

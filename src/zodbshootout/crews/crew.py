@@ -23,13 +23,13 @@ from zodbshootout.model.usage import Used
 T = TypeVar("T")
 
 NOTICE = 0.001
-"""Seconds from the order to start until the start."""
+"""Seconds by which the order to start precedes the start."""
 NOTICE_PER_CLIENT = 0.0002
 """Seconds to add to :data:`NOTICE` for each client."""
 MAX_LATENESS = 0.25
 """The maximum number of seconds to add because clients were late."""
 LATENESS_KEPT = 0.95
-"""The fraction of the seconds added for lateness that is kept for the next start."""
+"""The factor that is applied to the seconds added for lateness after each start."""
 EMPTY_ITERATIONS = 5000
 """The number of iterations that each client does for :meth:`Crew.sendable_rate`."""
 
@@ -47,7 +47,7 @@ class Crew(ABC):
         self._lateness = 0.0
         """Seconds added to the notice, because clients were late for recent starts."""
         self.most_at_once = MAX_AT_ONCE
-        """The maximum number of iterations that are counted for a client from a start to a stop."""
+        """The maximum number of counted iterations of a client between a start and a stop."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The numbers of each host's clients, by the host's name; empty without Dask workers."""
@@ -123,8 +123,8 @@ class Crew(ABC):
         uncounted iterations then come first, unless the call *continues* the previous call's
         schedule.
 
-        Without *counts*, the iterations are not profiled, and a client that has finished does not
-        keep the load up for the others.
+        Without *counts*, the iterations are not profiled, and a client that has finished stays idle
+        until the others have finished.
 
         Iterations beyond :attr:`most_at_once` are done in further stretches.
         """
@@ -152,7 +152,7 @@ class Crew(ABC):
         return before, after
 
     def sendable_rate(self) -> float:
-        """Return the most empty iterations per second that all clients together can do."""
+        """Return how many empty iterations per second all clients together can do."""
         sample = Sample(self.size)
         # The rate is so high that all iterations are due immediately.
         order = Prepare(EMPTY_ITERATIONS, rate=EMPTY_ITERATIONS * 1e9, empty=True)
@@ -181,7 +181,7 @@ class Crew(ABC):
 
 @dataclass
 class Sample:
-    """A crew's measurements for one value: sums, which need less memory than all stretches."""
+    """A crew's measurements for one value.  Stretches are added up, which saves memory."""
 
     clients: int
     start: float = 0.0
@@ -195,13 +195,13 @@ class Sample:
     shares: list[int] = field(default_factory=list)
     """The iterations that each client did until all clients had done their counted ones."""
     on_clock: float = 0.0
-    """Seconds that all stretches took, each until its last counted iteration ended."""
+    """Seconds from each stretch's start to the end of its last counted iteration, in total."""
     paused: float = 0.0
-    """Total seconds that clients paused between iterations, each up to its last counted one."""
+    """Seconds that clients paused before their last counted iterations, in total."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """The number of iterations before (if there is a rate) and after the counted ones."""
+    """The number of uncounted iterations: after the counted ones and, with a rate, also before."""
     start_spread: float = 0.0
     """The largest number of seconds by which a client was late for a start."""
     start_delay: float = 0.0

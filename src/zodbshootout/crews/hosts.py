@@ -22,19 +22,20 @@ from zodbshootout.model.specification import Distance, Specification
 from zodbshootout.network.calibration import Calibration
 
 DRIFT = 1e-3
-"""Seconds per second that two clocks may drift apart: NTP changes each rate by up to 0.05 %."""
+"""The maximum drift of two clocks, in seconds per second: NTP may change the rate of each by
+0.05 %."""
 ROUND_TRIPS = 10
 """The maximum number of requests for a host's time; the request with the fastest answer counts."""
 LOW_UNCERTAINTY = 0.001
 """An uncertainty, in seconds, that is low enough to send no further request."""
 UNCERTAINTY_RATIO = 1.5
-"""The multiple of a host's previous uncertainty that is also low enough."""
+"""The factor by which an uncertainty may exceed the host's previous one and still be low enough."""
 MAX_UNCERTAIN = 0.1
-"""The largest fraction of a stretch that a clock's uncertainty or a client's lateness may be."""
+"""The limit for a clock's uncertainty and for a client's lateness, as a fraction of a stretch."""
 ATTEMPTS = 3
 """The maximum number of times to measure a stretch until it meets :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
-"""Seconds to wait until a Dask worker, unless lost, has started a process for clients."""
+"""Seconds to wait for a Dask worker to start a process for clients; a lost worker never does."""
 LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
 """The methods of :class:`Leading` that the crew may call."""
 
@@ -55,14 +56,14 @@ class Offset:
         return self.uncertainty + DRIFT * abs(instant - self.instant)
 
     def contradicts(self, other: Offset) -> bool:
-        """Return whether two measurements differ by more than uncertainty and drift explain."""
+        """Return whether two measurements differ too much for their uncertainties and the drift."""
         drift = DRIFT * abs(self.instant - other.instant)
         return abs(self.seconds - other.seconds) > self.uncertainty + other.uncertainty + drift
 
 
 @dataclass(frozen=True)
 class StartCrew:
-    """The order to start those clients of a crew that are on one host."""
+    """An order that makes a host start its share of a crew's clients."""
 
     specification: Specification
     clients: Sequence[int] = ()
@@ -119,8 +120,8 @@ class ClientGroup:
     host: str
     """The host's name in messages."""
     actor: Any
-    """The host's end of the connection, whose methods return futures.  The result of ``ask(call)``
-    is the answer of :class:`Leading`, or a :class:`Failure`; that of ``now()``, the host's time."""
+    """The host's end of the connection, whose methods return futures.  ``ask(call)`` yields the
+    answer of :class:`Leading` or a :class:`Failure`; ``now()`` yields the host's time."""
     clients: Sequence[int]
     calibrations: Mapping[float, Calibration] = field(default_factory=dict)
     """The calibrations of the host's relay, by round-trip time in seconds."""

@@ -234,7 +234,7 @@ class ThreadCrew(LocalCrew):
             thread.join()
 
     def abandon(self) -> None:
-        """Make clients that wait for each other fail; other clients end with the process."""
+        """Break the barrier, so that waiting clients fail; other clients end with the process."""
         if self.neighbours is not None:
             self.neighbours.abort()
 

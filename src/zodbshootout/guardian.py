@@ -72,7 +72,7 @@ class Child(Process):
     ending: Ending = GENTLE
 
     def end(self, ending: Ending | None = None) -> None:
-        """End and stop watching the process's group; *ending* defaults to :attr:`ending`."""
+        """End the process's group and stop watching it; *ending* defaults to :attr:`ending`."""
         end_group(self.pid, ending or self.ending, reap=self.poll)
         self.wait()
         self.guardian.release_group(self.pid)
@@ -151,8 +151,8 @@ class Guardian:
     ) -> Child:
         """Start a process in its own group, and watch the group as :meth:`watch_group` does.
 
-        If *session*, the group also gets its own session, and so its own share of processor time:
-        Linux divides the time among sessions first.  *options* are those of
+        If *session*, the process also begins its own session.  Linux first divides processor time
+        among sessions, so the group then gets its own share.  *options* are those of
         :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run

@@ -1,4 +1,4 @@
-"""Log as ``--log`` requests, without secrets."""
+"""Set up logging for ``--log``, and keep secrets out of the log."""
 
 from __future__ import annotations
 

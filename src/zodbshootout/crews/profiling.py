@@ -82,7 +82,7 @@ def profiler_for(client_kind: ClientKind, directory: Path) -> Profiler:
 
 
 def collect(parts: Path, profile: Path) -> None:
-    """Add the profiles in *parts* to that of earlier runs; write the sum as a profile and as text.
+    """Add the profiles in *parts* to the profile of earlier runs; write a binary and a text file.
 
     *profile* is the path of these two files, without their suffixes.
 

@@ -70,7 +70,9 @@ def crew_at_distance(
     profiles: Path | None = None,
     clients: Sequence[int] | None = None,
 ) -> Iterator[Crew]:
-    """Start a crew of :func:`~zodbshootout.crews.local.plan_of`; a relay may add distances.
+    """Start a crew planned by :func:`~zodbshootout.crews.local.plan_of`.
+
+    If the storage has distances, a relay adds them.
 
     :param calibrations: those of relays on this machine, by round-trip time in seconds
     :raises Failed: if a client or the relay fails
@@ -153,7 +155,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """Traffic of two successive iterations if both have the same traffic, otherwise of three."""
+    """The traffic of two iterations in a row if it is the same, otherwise the traffic of three."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """The traffic with databases (key ``False``) and with cache servers (key ``True``)."""
@@ -164,8 +166,8 @@ class Counts:
 def count(specification: Specification) -> Counts:
     """Have one client of a crew do single iterations; return the traffic of each.
 
-    The first iteration of a client may open connections, so it counts only if the second one has
-    the same traffic.
+    The first iteration may open connections.  It counts only if its traffic equals that of the
+    second iteration.
 
     :raises Unsupported: if a relay cannot replace the storage's servers
     :raises Failed: if the client fails

@@ -29,12 +29,12 @@ def instants(
 ) -> Iterator[float]:
     """Yield the instants at which *clients* should begin iterations, in seconds after the start.
 
-    *clients* contains the number of one client, or those of several clients that share a schedule.
+    *clients* is a range of client numbers: one client, or several clients that share a schedule.
     *rate* is the arrival rate of all clients of the crew together, in iterations a second.
     Interarrival times are exponentially distributed, so that the arrivals of all clients form a
     Poisson process.  With ``even_arrivals``, interarrival times are constant, both per client and
-    overall.  The same seed, name and clients give the same instants.  If *continues*, the start is
-    the last instant that was taken from the previous schedule.
+    overall.  The same seed, name and clients give the same instants.  If *continues*, the seconds
+    count from the last instant that was taken from the previous schedule.
     """
     own_rate = rate * len(clients) / parameters.crew.size
     if parameters.even_arrivals:

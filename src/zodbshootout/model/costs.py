@@ -14,7 +14,8 @@ SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 
 
 OF_TRAFFIC = 0.03
-"""The relative difference in bytes that object IDs may cause: some protocols send IDs as digits."""
+"""The fraction by which traffic of equal iterations may differ, because some protocols send object
+IDs as digits."""
 PAGES = 4 * 4096.0
 """The bytes by which writes of equal iterations may differ, because disks write whole pages."""
 ARENAS = 3e6
@@ -48,7 +49,7 @@ class Cost:
     """A function that computes the values from metadata; ``None`` if metadata contain them."""
 
     def differs(self, one: float, other: float) -> bool:
-        """Return whether two amounts differ too much for equal contenders."""
+        """Return whether two amounts differ so much that the contenders do not count as equal."""
         return abs(one - other) > max(self.grain, self.slack * min(one, other))
 
     def values(self, metadata: Metadata) -> Sequence[float] | None:
@@ -113,4 +114,4 @@ OVER_TIME = (
     BY_NAME["server_memory"],
     Cost("database", "database_bytes", "size of the database", BYTES, ""),
 )
-"""The costs shown over time if runs share clients; memory is that at the end of each run."""
+"""The costs shown over time if runs share clients; memory is measured at the end of each run."""

@@ -14,7 +14,8 @@ class Latencies:
     """Latencies, counted in buckets, so that they merge by addition and take bounded memory.
 
     The buckets are those of HdrHistogram with three significant digits and a unit of a nanosecond.
-    Each nanosecond up to 2,048 has a bucket; above, each power of two has 1,024 buckets.
+    Below 2,048, each nanosecond has a bucket.  Above, there are 1,024 buckets of equal width from
+    each power of two to the next.
     """
 
     counts: dict[int, int] = field(default_factory=dict)

@@ -146,10 +146,10 @@ def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Para
 
 
 def without_objects(parameters: Parameters) -> Parameters:
-    """Return *parameters* for a benchmark that uses no objects; those of ``--min-objects`` remain.
+    """Return *parameters* for a benchmark that uses no objects.
 
-    The result does not depend on the number of objects, so a run with several numbers measures such
-    a benchmark once.
+    The number of objects becomes 0, so a run with several numbers measures the benchmark once.  If
+    ``--min-objects`` adds objects, the parameters of their content remain.
     """
     dropped = {Scope.OBJECTS, Scope.REPLAY, Scope.COPY, Scope.HISTORY}
     if not parameters.min_objects:

@@ -35,7 +35,7 @@ Address = Union[tuple[str, int], str]
 
 
 RTT = "rtt"
-"""The name under which definitions of ``--define`` also contain the value of ``--rtt``."""
+"""The key in a contender's definitions that holds a value of ``--rtt``, not of ``--define``."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -124,7 +124,7 @@ class BenchmarkWords:
     title: str
     """The benchmark's title in charts; ``{objects}`` stands for the number of objects."""
     legend: str = ""
-    """The words below a table that name the timed work, or the place from which data are read."""
+    """Words to print below a table: the timed work, or the place from which data are read."""
     topic: str = ""
     """The kind of work by which a summary groups benchmarks; empty if the benchmark asks nothing of
     the storage."""
@@ -273,7 +273,7 @@ RESTARTS = ("restart", "restart:clean")
 OPERATIONS = ("pack", "copy", "vacuum", *RESTARTS)
 """The operations of ``--during``."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
-"""The time of a measurement relative to an operation; each cell has one of these phases."""
+"""The phases around an operation; each cell of ``--during`` belongs to one phase."""
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class Parameters:
     copied: CopiedData = CopiedData()
     """The FileStorage to copy, if the benchmark copies one of the user's."""
     rate: float = 0.0
-    """Iterations a second of all clients together; 0 if each client is as fast as it can."""
+    """Iterations a second of all clients together; 0 if each client runs as fast as it can."""
     even_arrivals: bool = False
     """Whether iterations at a rate arrive at even instead of random intervals."""
     limit: LatencyLimit = LatencyLimit()
@@ -351,7 +351,7 @@ class Interpreter:
     sees_ours: bool = False
     """Whether this is the command's own Python, for which ``PYTHONPATH`` remains set."""
     gevent: bool = False
-    """Whether clients are greenlets; gevent, if it is installed, then patches this Python."""
+    """Whether to patch this Python for greenlets; without effect if gevent is not installed."""
 
 
 def for_another_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -398,11 +398,11 @@ class Storage:
     sql: tuple[str, ...] = ()
     """The SQL statements to execute after the contender was opened for the first time."""
     routes: Mapping[Address, Address] = field(default_factory=dict)
-    """The address to connect to instead of each server, by the server's address."""
+    """For each server's address, the address of the relay to connect to instead."""
     distances: tuple[Distance, ...] = ()
     """The distances to servers; the first distance that applies to an address counts."""
     in_memory: bool = False
-    """Whether closing the contender loses its data; if true, this overrides the storages' types."""
+    """Whether closing the contender surely loses its data; if not, the storages' types decide."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class CacheUse:
     misses: int | None
     """Loads that the cache could not serve; ``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The maximum number of hits that opening a connection causes, without any load by it."""
+    """The maximum number of hits when a connection is opened, even if it loads nothing."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the hits and misses since *earlier*."""
@@ -141,11 +141,11 @@ class Limit:
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
     """The kinds of clients to which the limit applies."""
     databases: int = 1
-    """The minimum number of DBs that a crew opens on one machine for the limit to apply."""
+    """The minimum number of DBs on one machine to which the limit applies."""
     of_process: bool = False
-    """Whether to count DBs per process instead of per machine; hosts on a machine are processes."""
+    """Whether :attr:`databases` counts DBs per process, not per machine; each host is a process."""
     sharers: int = 1
-    """The minimum number of clients that share one DB for the limit to apply."""
+    """The minimum number of clients sharing one DB to which the limit applies."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
         """Return whether the limit rules out a crew of that *shape*.

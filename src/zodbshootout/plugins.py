@@ -10,9 +10,9 @@ from typing import Any
 from zodbshootout.model.outcome import describe
 
 API_VERSION = (1, 0)
-"""The major and the minor version of :mod:`zodbshootout.api`, which are those of the release.
+"""The major and minor version of :mod:`zodbshootout.api`, and of zodbshootout itself.
 
-The numbers stand here because clients in other Pythons lack the metadata."""
+The numbers are here because clients in other Pythons lack zodbshootout's metadata."""
 
 
 class BrokenPlugin(Exception):  # noqa: N818

@@ -1,4 +1,4 @@
-"""A process's use of the machine since its start, and all clients' use during a measurement."""
+"""The use of the machine by one process so far, and by all clients during a measurement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from operator import attrgetter
 
 @dataclass(frozen=True)
 class Usage:
-    """A process's use of the machine since its start."""
+    """A process's use of the machine since the process started."""
 
     process: int = 0
     """The process ID."""
@@ -44,7 +44,7 @@ class Used:
     memory: int = 0
 
     def add(self, periods: Iterable[Period]) -> None:
-        """Add the use by clients in their *periods*; some clients may be threads of one process."""
+        """Add each client's use in its period; some clients may be threads of one process."""
         by_process = sorted(periods, key=attrgetter("before.process"))
         for _, group in groupby(by_process, key=attrgetter("before.process")):
             self._add_process(list(group))

@@ -51,7 +51,7 @@ def without_inline_references(statement: str) -> str:
 
 
 class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
-    """A detector that reports MariaDB to RelStorage as MySQL 5.7, and MySQL unchanged."""
+    """A detector that presents MariaDB to RelStorage as MySQL 5.7; MySQL keeps its version."""
 
     server_version: str | None = None
     """The version that the server itself reports; ``None`` until the server has been asked."""
@@ -62,14 +62,17 @@ class VersionDetector(MySQLVersionDetector):  # type: ignore[misc]
 
 
 class SchemaInstaller(MySQLSchemaInstaller):  # type: ignore[misc]
-    """An installer of RelStorage's schema, which leaves out foreign keys that the server rejects.
+    """An installer of RelStorage's schema without the foreign keys that the server rejects.
 
     The ``version_detector`` must be a :class:`VersionDetector`.
     """
 
     @property
     def leaves_out_references(self) -> bool:
-        """Whether our ``object_state`` differs from RelStorage's; needs the server's version."""
+        """Whether our ``object_state`` differs from RelStorage's.
+
+        The detector must have read the server's version already.
+        """
         return self._original_template != self.CREATE_OBJECT_STATE_TMPL
 
     @property

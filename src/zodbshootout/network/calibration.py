@@ -1,7 +1,7 @@
 """Measure the round-trip time of echoes through a relay, and correct the relay's delay.
 
-A chunk takes longer than the relay holds it back: the relay has to receive and send the chunk, and
-a sleep does not end exactly on time.
+A relay delays a chunk longer than it intends: it has to receive and send the chunk, and a sleep
+does not end exactly on time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRIES = 3
 CLOSE_ENOUGH = LEAST_TOLERANCE / 2
 """The error in seconds below which a correction is not improved further."""
 MOST_EARLY = 200e-6
-"""The maximum correction in seconds; a longer delay has another cause than the relay."""
+"""The maximum correction in seconds; a larger error is not caused by the relay."""
 SECONDS = 0.6
 """The intended duration of a try, in seconds."""
 LEAST_ECHOES, MOST_ECHOES = 60, 300
@@ -55,7 +55,7 @@ class Calibration:
         return is_within(self.p50, self.rtt)
 
     def delivered(self, routes: Sequence[Lateness]) -> float:
-        """Estimate the mean seconds of a round trip from the lateness of chunks on *routes*."""
+        """Estimate the mean seconds of a round trip, given the lateness of chunks on *routes*."""
         chunks = sum(route.chunks for route in routes)
         late = sum(route.mean * route.chunks for route in routes)
         return self.p50 + late / chunks - self.lateness.p50 if chunks else self.p50

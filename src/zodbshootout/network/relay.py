@@ -2,8 +2,8 @@
 
 For each *route* the relay listens in place of a server.  In both directions, it sends each chunk
 half a round-trip time after the chunk's arrival, in order.  If the relay sends a request late, it
-makes up for this by sending the answer early.  The relay inspects and drops no chunks, and limits
-no bandwidth.
+makes up for this by sending the answer early.  The relay does not inspect or drop chunks, or limit
+the bandwidth.
 
 The relay's owner writes orders to the relay's standard input.  An order is a JSON array on one
 line, and the relay answers with one line.  The relay ends when its standard input is closed, so it

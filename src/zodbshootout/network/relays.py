@@ -47,7 +47,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Lateness:
-    """The number of chunks that a relay sent, and the seconds by which they were late."""
+    """The number of chunks that a relay sent to clients, and the chunks' lateness in seconds."""
 
     chunks: int
     mean: float
@@ -68,7 +68,7 @@ class Relay:
     def start(cls) -> Relay:
         """Start a relay that has no routes.
 
-        Linux divides processor time between sessions first, so the relay gets its own session.
+        Linux gives each session a share of processor time, so the relay gets its own session.
         """
         return cls(
             subprocess.Popen(

@@ -1,6 +1,6 @@
-"""The format of a recorded workload: a header, then chunks of events, each readable on its own.
+"""The format of a recorded workload: a header, then chunks of events.
 
-``docs/formats.rst`` describes the format.
+Each chunk is readable on its own.  ``docs/formats.rst`` describes the format.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MARK = b"WLCH"
 _HEAD = struct.Struct("<4sIII")
 """A chunk's head: mark, length of the compressed payload, its CRC-32, and number of events."""
 _COUNTS = struct.Struct("<II")
-"""The start of a payload: its number of segments, and of pairs of OID and serial."""
+"""The start of a payload: its number of segments, then its number of (OID, serial) pairs."""
 _SEGMENT = struct.Struct("<IIQ")
 """A segment's head: connection, number of events, and start of the first event in `_TICK` units."""
 _TICK = 100
@@ -55,7 +55,7 @@ class Kind(IntEnum):
     """The OID was allocated."""
     TPC_BEGIN = 7
     STORE = 8
-    """A record of *number* bytes was stored to replace revision *serial*; 0 for a new object."""
+    """A record of *number* bytes was stored over revision *serial*, which is 0 for a new object."""
     STORE_RESOLVABLE = 9
     """As ``STORE``, for an object whose class resolves conflicts."""
     STORE_BLOB = 10
@@ -92,7 +92,7 @@ class Event(NamedTuple):
 
 FIELDS = len(Event._fields)
 Segment = tuple[int, Sequence[Any]]
-"""A connection's number, and one flat list of the fields of all its events, in order of starts.
+"""A connection's number, and one flat list: the fields of its first event, then of its second, etc.
 Extending a flat list is much faster than appending tuples to a list."""
 
 
@@ -137,7 +137,7 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # A key joins OID and serial: the garbage collector would visit millions of tuples.
+    # A key joins OID and serial: if it were a tuple, the garbage collector would visit millions.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0
@@ -229,7 +229,7 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Yield the first and the last chunk after a file's header; an only chunk is yielded twice.
+    """Yield the first and the last chunk after a file's header, or twice the only chunk.
 
     :raises FormatError: if the file ends inside a chunk, or one of these chunks is damaged
     """

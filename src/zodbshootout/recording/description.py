@@ -116,13 +116,16 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the hottest objects' share of loads, for each of *shares* of loaded objects."""
+        """Return, for each of *shares*, which fraction of all loads the hottest objects got.
+
+        A share of 0.01 means the hottest 1 % of the loaded objects.
+        """
         counts = sorted(self.loads_of.values(), reverse=True)
         total = sum(counts) or 1
         return [sum(counts[: max(1, round(share * len(counts)))]) / total for share in shares]
 
     def distinct(self) -> list[int]:
-        """Return the number of objects loaded or stored by the end of each of :attr:`windows`."""
+        """Return how many objects had been loaded or stored when each of :attr:`windows` ended."""
         seen: set[bytes] = set()
         numbers = []
         for window in self.windows:

@@ -13,7 +13,7 @@ from typing import Any
 from zodbshootout.recording.chunks import NONE, Kind, Segment, encode, header
 
 BEGAN = 1_700_000_000 * 10**9
-"""The start of every workload, in nanoseconds since 1970; fixed, so that files can be equal."""
+"""Each workload's start in nanoseconds since 1970; fixed, so equal mixtures make equal files."""
 MADE = "made"
 """The storage's name in the header."""
 CHUNK = 1000

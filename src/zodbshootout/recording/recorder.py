@@ -196,7 +196,7 @@ class Recorder:
         self._size += len(chunk)
 
     def _shared_key(self) -> bytes:
-        """Return the key that all processes recording into the directory share."""
+        """Return the shared key of all processes that record into the directory."""
         path = self.directory / KEY
         with NamedTemporaryFile(dir=self.directory) as file:
             file.write(secrets.token_bytes(32))

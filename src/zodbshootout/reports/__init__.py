@@ -39,11 +39,11 @@ _FORMATS = {
 }
 """The module in this package and the function of each built-in format."""
 TABLE = "-table"
-"""The ending of the name of a format for ``--layout table``."""
+"""The suffix that marks a format for ``--layout table``, as in ``csv-table``."""
 PICTURES = frozenset({"svg", "png"})
 """The image formats, which show nothing but charts."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
-"""The formats of extensions that differ from their format's name."""
+"""The format for each file name extension that is not itself the name of a format."""
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
 """The modules that the extra ``report`` installs, each with the name of its package."""
 ENTRY_POINTS = "zodbshootout.formats"

@@ -13,7 +13,7 @@ from zodbshootout.results.result import CellResult
 SMALL_SHARE = 0.9
 """If a cache served less than this share of the loads that it could serve, a note asks why."""
 NEXT_TO_NOTHING = 0.01
-"""The share instead of :data:`SMALL_SHARE` if objects changed after they were cached."""
+"""The limit that replaces :data:`SMALL_SHARE` if objects changed after they were cached."""
 
 
 def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -101,7 +101,10 @@ def _extremes(results: Sequence[CellResult]) -> str:
 
 
 def _lost(results: Sequence[CellResult]) -> str:
-    """Return in how many openings a persistent cache served nothing; empty if in all or in none."""
+    """Return the number of openings in which a persistent cache served nothing, in words.
+
+    The text is empty if it would count no opening, or all of them.
+    """
     lost, openings = (
         sum(total(result, name) or 0.0 for result in results)
         for name in ("openings_without_hits", "iterations")

@@ -31,7 +31,7 @@ MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
 """The meaning of circles in charts over ``--define``; in other charts, a circle marks a knee."""
 STEPS_PER_OCTAVE = 2
-"""The number of points for each halving of the share of slower iterations, as from 50 to 25 %."""
+"""The number of points after which the share of slower iterations is halved, as from 50 to 25 %."""
 _SECONDS = METRICS["p50"]
 
 
@@ -82,7 +82,7 @@ class MetricCharts:
         return [sorted(group, key=value) for group in groups if len(set(map(value, group))) > 1]
 
     def _chart(self, group: Sequence[Columned], axis: Parameter | None = None) -> Chart:
-        """Return a chart of a group: curves over *axis*, or bars without an axis."""
+        """Return a chart of a group: curves over *axis*, or bars if it is ``None``."""
         result = group[0][1]
         points = [
             point
@@ -172,8 +172,9 @@ def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None
 
     The knee is the point farthest above the straight line from the first point to the last one
     (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant
-    knee counts.  Its whole interval is above a second line, which joins the upper ends of the first
-    and the last interval.  *positions* are the horizontal coordinates of the points in the drawing.
+    knee counts: its whole interval is above the line that joins the upper ends of the intervals of
+    the first and the last point.  *positions* are the horizontal coordinates of the points in the
+    drawing.
     """
     knee, height = None, 0.0
     first, last = points[0], points[-1]
@@ -194,8 +195,8 @@ def _between(first: float, last: float, part: float) -> float:
 def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
-    A circle marks the smallest number that no greater number beats significantly.  A curve joins
-    several columns, and has the colour of the first of them.
+    A circle marks the smallest number that suffices: greater ones bring no significant gain.  A
+    curve joins several columns, and has the colour of the first of them.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
@@ -246,7 +247,10 @@ def _chart_over_values(
 
 
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
-    """Return the first result, except the last, that no later result beats significantly."""
+    """Return the first result that suffices: no later result is significantly faster.
+
+    The last result does not count.
+    """
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]
         if Verdict.FASTER not in verdicts(ratios):
@@ -263,7 +267,7 @@ def _number(text: str) -> float | None:
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each table row that has recorded latencies.
 
-    The phases of an operation, such as a pack, are lines in one chart for each column.
+    If an operation such as a pack ran, each column has a chart with a line for each phase.
     """
     recorded = [
         (*cell, cell[1].cell.without_operation) for cell in cells if _has_latencies(cell[1])

@@ -126,8 +126,8 @@ def ratio_entry(pair: Pair | None) -> Entry | None:
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
     """Return the report of a comparison.
 
-    A table has the cells of one contender with the same clients and the same kind of objects.  A
-    *verbose* report lists all facts and settings that differ.
+    There is a table for each combination of contender, clients and kind of objects.  A *verbose*
+    report lists all facts and settings that differ.
     """
     groups = grouped(
         ((pair.base.cell.contender, *group_of(pair.base)), pair) for pair in sides.comparison.pairs
@@ -186,7 +186,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 
 def _obstacle(pair: Pair, base: str, new: str) -> str:
-    """Return what keeps more runs from deciding a pair; empty if nothing does."""
+    """Return the reason, if any, why more runs would not decide a pair."""
     longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.trend]
     if not (longer and pair.runs_needed):
         return ""
@@ -197,7 +197,7 @@ def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
     Two kinds of pairs are left out.  If a side takes longer with time, more runs would not help.
-    If runs share clients (``--for``), these have ended, so there can be no more runs.
+    If runs share clients (``--for``), no run can be added, because the clients have ended.
     """
     needed = [
         pair
@@ -288,8 +288,8 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
 def _by_importance(differences: Sequence[str]) -> list[str]:
     """Sort differences; minor ones, which hardly explain different figures, come last.
 
-    Paths that the harness chose are minor.  If the storages differ in kind, the section types and
-    the settings that only one side has are minor, too.
+    Paths that the harness chose are minor.  If the storages differ in kind, section types are
+    minor, too, and so is everything that only one side has.
     """
     differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
 

@@ -70,7 +70,7 @@ def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
     """Yield a table for each combination of clients and kind of objects.
 
-    A benchmark has a row for each cost that is not 0 for at least one contender.
+    A benchmark has no row for a cost that is 0 or unknown for all contenders.
     """
     for group in _groups(cells):
         columns = group.columns

@@ -56,7 +56,7 @@ def write_json(report: Report, console: Console) -> None:
 class Records(Sequence[dict[str, Any]]):
     """Records of the parameters, figures and state of each cell, and of the reason for the state.
 
-    All are computed when one is first read.  Times are in seconds, sizes in bytes; a cell's missing
+    The first access computes all records.  Times are in seconds, sizes in bytes; a cell's missing
     values are ``None``.
     """
 

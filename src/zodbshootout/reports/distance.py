@@ -1,4 +1,4 @@
-"""The effect of the distance to a server on times, and on which of two contenders is faster.
+"""Times at a distance to the server, and distances at which two contenders are equally fast.
 
 If requests do not overlap, each round trip makes an iteration longer by the round-trip time.
 """
@@ -47,7 +47,7 @@ DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""Requests may overlap if the most round trips of an iteration exceed the fewest by this factor."""
+"""Requests may overlap if one iteration makes this many times the round trips of another."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"

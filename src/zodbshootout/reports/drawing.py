@@ -23,7 +23,7 @@ DARK = (
 )  # fmt: skip
 """The colours of columns on a dark background, in the same order."""
 SHOWN = "shown"
-"""A chart's parameter with the names of the visible columns."""
+"""The name of the signal that holds the names of a chart's visible columns."""
 BAR_STEP = 28
 GROUP_STEP = 15
 GROUP_GAP = 12
@@ -384,7 +384,7 @@ def _measured(chart: Chart) -> alt.Y:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Return powers of ten around *low* to *high*; in a short range also 2 and 5 times these."""
+    """Return powers of ten that span *low* to *high*; in a short range also 2 and 5 times these."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < WIDE else (1,)
     return [step * 10.0**power for power in powers for step in steps]
@@ -418,7 +418,10 @@ def _tooltip(chart: Chart) -> list[alt.Tooltip]:
 
 
 def _divided(base: alt.Chart, chart: Chart) -> tuple[alt.Chart, list[alt.Chart]]:
-    """Return a chart without the ceiling, and a list with a chart of the ceiling, if any."""
+    """Return a chart without the ceiling, and a list with a chart of the ceiling.
+
+    If there is no ceiling, the list is empty.
+    """
     if chart.ceiling is None:
         return base, []
     others = base.transform_filter(alt.datum.column != chart.ceiling)

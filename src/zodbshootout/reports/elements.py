@@ -36,11 +36,11 @@ class Entry:
     note: int = 0
     """The number of the entry's note; 0 without a note."""
     ratio: Entry | None = None
-    """The ratio of the number to the baseline's number."""
+    """The ratio of the number to the baseline's, or the estimate of a time at a distance."""
 
     @property
     def noted(self) -> str:
-        """The text and the number of the note."""
+        """The text, followed by the note's number, if any."""
         return f"{self.text} [{self.note}]" if self.note else self.text
 
     def line(self) -> str:
@@ -132,7 +132,8 @@ class Point:
     x: float
     """The value of the parameter; 0 for bars.  For percentiles, 1 divided by the share of slower
     iterations: 100 for the 99th percentile.  For groups, the length of the bar as a fraction of the
-    longest bar.  For releases or a history, the number of the release or point."""
+    longest bar.  For releases, the release's index, from 0 on.  For a history, the point's number,
+    from 1 on."""
     y: float
     """The figure: a rate, seconds, a ratio or a cost."""
     text: str
@@ -142,7 +143,7 @@ class Point:
     knee: bool = False
     """Whether a circle marks the point: a knee, a value that suffices, or a significant change."""
     part: str = ""
-    """A name: of a part of a bar, a group, a release, or a point of a history."""
+    """The name of a group, of a release, of a point of a history, or of a part of a bar."""
     line: int = 0
     """The number of the line that joins this point with others of the same column."""
 

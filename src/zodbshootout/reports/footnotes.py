@@ -27,7 +27,7 @@ class Footnotes:
     columns: Sequence[str]
     benchmarks: Sequence[str]
     pending: str
-    """The word for cells that were not measured."""
+    """The word for cells that were not run."""
     reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
 
     @classmethod

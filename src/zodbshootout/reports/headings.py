@@ -40,7 +40,7 @@ class ResultSet:
 
     @cached_property
     def at_distances(self) -> Sequence[CellResult]:
-        """The results, with round-trip times in parameters instead of contenders' names."""
+        """The results; their round-trip times are in parameters, not in contenders' names."""
         return at_distances(self.results)
 
     @cached_property
@@ -77,7 +77,7 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results; one at a rate is replaced by a result for each measure, such as ``p99``.
+    """Yield the results; split each result at a rate into one for each measure, such as ``p99``.
 
     An unmeasured cell at a rate has only the measure ``reached``.
     """
@@ -193,7 +193,7 @@ def _row_of(result: CellResult) -> tuple[object, ...]:
 
 
 def row_titles(results: Iterable[CellResult]) -> list[str]:
-    """Return the title of the row of each result in a table.
+    """Return a row title for each result in a table.
 
     A title consists of the benchmark, the number of objects if it varies in the table, the rate,
     the round-trip time, the phase of an operation, and the measure.
@@ -243,7 +243,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:
-    """Yield a line that says what the benchmarks time, or what they read from."""
+    """Yield a line that says what each benchmark does, or where its data come from."""
     legends = grouped((words, cell.benchmark) for cell in cells if (words := cell.words.legend))
     if legends:
         listed = ((", ".join(dict.fromkeys(names)), words) for words, names in legends.items())

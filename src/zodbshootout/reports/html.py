@@ -94,7 +94,10 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
 
 
 def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return notes that apply to every baseline and are not at the top; explain dashes, if any."""
+    """Return the notes that are the same for every baseline, without those at the top.
+
+    If a table has dashes, the note that explains them is added.
+    """
     others = [note for note in views[0].notes if note not in views[0].promises]
     notes = [note for note in others if all(note in view.notes for view in views)]
     has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
@@ -162,7 +165,7 @@ def _position(chart: Chart, x: float) -> str:
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
-    """Map the name of each percentile that has a table on the page to its caption."""
+    """Return the captions of the percentiles that have a table on the page, by percentile."""
     names = {table.percentile for part in parts for table in part.tables}
     return {
         metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names

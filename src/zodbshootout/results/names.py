@@ -83,5 +83,4 @@ def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:
 
 
 def _has(parameters: Parameters, one: Parameter) -> bool:
-    """Return whether a parameter applies; number and size only apply if there are objects."""
     return parameters.objects > 0 or one not in {OBJECTS, SIZE}

@@ -15,10 +15,11 @@ _PRECISION = 1e-14
 _LAST_STEP = 1e-8
 """Newton's method stops after a step of at most this size; the error is about the size squared."""
 _GAMMA_LIMIT = 300
-"""The largest df for :func:`math.gamma`, which overflows at 343; a series is exact above 300."""
+"""The largest df for which :func:`math.gamma` is used; above it, a series is exact.  From a df of
+343 on, :func:`math.gamma` would overflow."""
 _NEWTON_LIMIT = 1e5
-"""The largest df for Newton's method.  Above it, rounding errors of :func:`t_tail` may keep all
-steps too large, but the expansion in :func:`t_quantile` is exact."""
+"""The largest df for Newton's method.  Above it, the expansion in :func:`t_quantile` is exact, but
+the method may never stop, because rounding errors of :func:`t_tail` keep steps too large."""
 
 
 def t_tail(df: float, t: float) -> float:

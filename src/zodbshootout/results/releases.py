@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from zodbshootout.results.result import CellResult
 
 FEWEST = 3
-"""The minimum number of releases in a series; two releases are compared without one."""
+"""The minimum number of releases in a series; two releases are compared without a series."""
 _NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
 """A pattern for names such as ``CONTENDER@PACKAGE==RELEASE`` and ``CONTENDER@PACKAGE@COMMIT``."""
 
@@ -25,13 +25,14 @@ class Series:
     """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases by contenders' names: versions in order, then commits as in the results."""
+    """The releases by contenders' names: versions sorted, then commits in the results' order."""
 
 
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release counts if runs recorded its version, and another member is a release.
+    The installed release counts under two conditions: runs recorded its version, and not all other
+    members are commits.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
@@ -57,7 +58,7 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Return the name of each measured contender's base, by contender; empty if it has no base.
+    """Return, by measured contender, the name of the base; empty for contenders without a base.
 
     The base of a variant is its original or, in a series, the oldest release that was measured.
     """

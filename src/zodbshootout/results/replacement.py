@@ -16,7 +16,7 @@ _STREAMS = (1, 2)
 
 
 def to_be_replaced(path: Path) -> Path | None:
-    """Return *path* with links resolved, if a regular file or nothing is there.
+    """Return *path* with links resolved, if *path* leads to a regular file or does not exist.
 
     The result is ``None`` for what can be written to but not replaced: a pipe, a device such as
     ``/dev/null``, standard output and standard error.

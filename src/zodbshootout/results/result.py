@@ -36,7 +36,7 @@ PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
 """The percentiles shown for iterations at a rate, and the minimum of iterations for each."""
 REACHED, LONGEST = "reached", "longest"
 WATCHED = ("p50", "p99")
-"""The only measures of iterations at a rate that are compared and have to be precise."""
+"""The measures that are compared if there is a rate; only these measures have to be precise."""
 _NAME = "cell"
 """A name for all runs in memory: pyperf joins only runs that have the same name."""
 
@@ -52,7 +52,7 @@ class Trend:
     within_runs: bool = False
     """Whether times rise within each run, and are low again at the start of the next."""
     alone: bool = False
-    """Whether there was no other contender to compare with, so the machine may be the cause."""
+    """Whether the machine may be the cause, for lack of another contender to compare with."""
     interval: tuple[float, float] | None = None
     """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
 
@@ -83,7 +83,7 @@ class OverTime:
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
     """The part of the processors' time that other programs and virtual machines used.  Runs are
-    joined into ten batches; this is the largest median of a batch."""
+    joined into ten batches; of the batches' medians, this is the largest."""
     loaded: bool = False
     """Whether a change of this load may explain why the cell's times rise or fall."""
 
@@ -188,8 +188,8 @@ class CellResult:
         """Whether iterations at a rate were done in time; true if the cell has no rate.
 
         Iterations were late if they took much longer than their schedule.  They were also late if
-        the mean lag grew, significantly and by more than a limit, from the first half of a slice to
-        the second.
+        the mean lag was greater in the second halves of slices than in the first halves,
+        significantly and by more than a limit.
         """
         if not self.cell.parameters.rate:
             return True  # slices at the recorded speed are too short to show a growing lag
@@ -219,8 +219,8 @@ class CellResult:
     def with_measure(self, name: str) -> CellResult:
         """Return the result with the measure *name* as the only value of each run.
 
-        A measure is a percentile of latencies (``p99``) or the ``longest`` latency, in seconds, or
-        the fraction of the rate that was ``reached``.
+        Percentiles of latencies (such as ``p99``) and the ``longest`` latency are in seconds.  The
+        measure ``reached`` is the fraction of the rate that a run reached.
         """
         figures = tuple((_measure(name, one),) for one in self.facts)
         return replace(self, figures=figures, measure=name)
@@ -292,7 +292,7 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """The median ratio of a run's first value to the median of the run's later values.
+        """A run's first value divided by the median of the run's later values; a median over runs.
 
         ``None`` if the Python has no just-in-time compiler, or runs have too few values.
         """
@@ -324,7 +324,7 @@ class CellResult:
 
     @cached_property
     def by_round(self) -> dict[str, dict[int, float]]:
-        """The values by round and number of the slice; runs are left out if either is unknown."""
+        """The values by round and slice; runs with an unknown round or unknown slices are left out."""
         rounds: dict[str, dict[int, float]] = {}
         for run, metadata, values in zip(self.runs, self.facts, self.values_by_run, strict=True):
             slices = list(map(int, str(metadata.get("slices", "")).split()))

@@ -1,4 +1,4 @@
-"""Sequential decisions whether a candidate performs as before or as after a change.
+"""Sequential decisions: a candidate performs either as before a change, or as after it.
 
 Results are looked at after fixed numbers of runs.  Each look gets an equal part of the allowed
 probability of a wrong decision.  So the probability for all looks together is limited, although
@@ -27,8 +27,8 @@ class Rule:
     error: float
     """The maximum probability of a wrong decision."""
     boundary: float | None = None
-    """The logarithm of the ratio at the boundary.  ``None`` stands for half of the measured
-    ratio's own logarithm; then :meth:`is_changed` cannot return ``False``."""
+    """The logarithm of the ratio at the boundary.  If ``None``, the boundary is halfway between 1
+    and the measured ratio, so that :meth:`is_changed` cannot return ``False``."""
     looks: Sequence[int] = LOOKS
 
     def is_changed(self, ratio: Ratio) -> bool | None:

@@ -33,7 +33,7 @@ class Step:
 
     @property
     def between(self) -> list[str]:
-        """The releases between :attr:`before` and :attr:`since`, which have no figure."""
+        """The releases without a figure between :attr:`before` and :attr:`since`."""
         names = list(self.series.releases)
         first, last = (names.index(one.cell.contender) for one in (self.pair.base, self.pair.new))
         return [self.series.releases[name] for name in names[first + 1 : last]]

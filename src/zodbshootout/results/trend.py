@@ -1,4 +1,4 @@
-"""Trends: times of cells that rise by more than noise and drift of the machine explain.
+"""Trends: rises in the times of cells, beyond noise and drift of the machine.
 
 The values of one run are not independent, so two tests take each run as one number.  One tests the
 means of runs, in the order of time.  The other tests changes within runs, because some effects
@@ -43,7 +43,8 @@ BATCHES = 10
 DF = 3.5
 """The degrees of freedom of the noise of runs that share their clients."""
 LARGEST_LEFT_OUT = 1.38
-"""The mean square of all differences between batches, divided by that of all but the largest.
+"""The mean square of the differences between batches, divided by the mean square without the
+largest difference.
 
 This number, :data:`BATCHES` and :data:`DF` are from simulations; :mod:`benchmarks.trends` has the
 error rates."""
@@ -51,13 +52,14 @@ DRIFT = 3.0
 """The largest change to expect of the machine, in standard deviations of a random walk.  It may
 hide which contender has changed."""
 STEPS_OF_LEVELS = 1.5
-"""The variance of the mean step between batches in a random walk, divided by the variance for
-independent steps.  Successive steps have half of their changes in common."""
+"""A factor that corrects the variance of the mean step between batches in a random walk.  Without
+the factor, steps would have to be independent, but successive steps share a batch."""
 FEWEST_SHARED = 2 * BATCHES
 """The minimum number of runs for a trend if they share clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""The exponent of the factor that load explains.  Noise may have enlarged the measured change."""
+"""An exponent.  The factor that load explains is raised to this power, because noise may have
+enlarged the measured change."""
 GROWTH = 0.01
 """The fraction by which memory has to grow in all runs together to be reported."""
 SETTLING = 4
@@ -65,8 +67,8 @@ SETTLING = 4
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
 STALL = 0.1
 STALL_TIMES = 10
-"""The factor for stalls.  An iteration is a stall if it takes at least :data:`STALL` seconds, and
-this many times the median of the slices' longest iterations."""
+"""The minimum duration of a stall, as a multiple of the median of the slices' longest iterations.
+A stall also takes at least :data:`STALL` seconds."""
 
 Rounds = Mapping[str, Mapping[int, float]]
 """The logarithms of a cell's values, by the name of the round and the number of the slice."""
@@ -173,8 +175,8 @@ class Change:
     smallest: float
     """The smallest trend that would have been detected, as a multiple of the time at the start."""
     factor: float
-    """A lower bound, with 95 % confidence, of the factor by which times grew or fell; at most 1 if
-    neither is certain."""
+    """The smallest factor by which times grew or fell, with 95 % confidence; at most 1 if times may
+    not have changed."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class _Course:
     p_value: float
     """The probability of at least this slope by chance."""
     rises: bool
-    """Whether the times changed because one contender got slower, not because one got faster."""
+    """Whether the times changed because a contender got slower; if not, a contender got faster."""
     alone: bool
 
     @property
@@ -344,7 +346,7 @@ def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[
 
 
 def _settled(result: CellResult, key: str) -> list[float]:
-    """Return the sizes of a memory at the ends of runs, without runs in which caches fill."""
+    """Return a memory's sizes at the ends of runs, but leave out the first runs, when caches fill."""
     sizes = [size for (size,) in result.numbers(key)] if key in result.metadata else []
     return sizes[len(sizes) // SETTLING :]
 
@@ -463,8 +465,8 @@ def _median(runs: Sequence[_Run]) -> _Run:
 def _across_runs(own: Sequence[_Run], relative: Sequence[_Run]) -> Trend:
     """Test whether the times of runs, relative to other contenders, rise in a straight line.
 
-    If one contender takes longer relative to another, the other takes less relative to the first.
-    The trend belongs to the contender whose own times changed more.
+    Relative times also rise if the other contenders get faster.  The trend belongs to the contender
+    whose own times changed more.
     """
     times = _times(relative)
     slope = _line(range(len(times)), times)

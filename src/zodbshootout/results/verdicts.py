@@ -44,9 +44,9 @@ class Ratio:
     log: Estimate
     """The logarithm of the ratio; the inverse ratio's logarithm has the opposite sign."""
     runs: int
-    """The number of runs of each cell that were compared; the smaller number if the two differ."""
+    """The number of compared runs of each cell; if the cells' numbers differ, the smaller one."""
     paired: bool = False
-    """Whether both cells were measured in turn, and values of the same slices were compared."""
+    """Whether the cells were measured in turn and compared slice by slice."""
     left_out: int = 0
     """The number of runs of both cells that were not compared, for lack of a counterpart."""
 
@@ -127,10 +127,10 @@ class Comparison:
     only_base: Sequence[CellResult]
     only_new: Sequence[CellResult]
     overloaded: Sequence[CellResult]
-    """Results of both sides that do not keep up with their rate, so are not compared."""
+    """Results of both sides that are not compared because they do not keep up with their rate."""
     lost: Sequence[CellResult]
-    """The new results of cells whose base has a figure, if the new cell failed, does not keep up or
-    is missing.  The state of a missing cell is ``NOT_RUN``."""
+    """The new results of cells that failed, do not keep up or are missing, although the base has a
+    figure.  The state of a missing cell is ``NOT_RUN``."""
     differences: Sequence[str]
     """The facts that differ, followed by the contenders' settings that differ."""
 
@@ -186,8 +186,8 @@ def compare(
 ) -> Comparison:
     """Compare the cells that both sides measured.
 
-    Two cells are compared if they have the same benchmark, the same parameters except those of the
-    *ignored* options and, unless *across* is set, the same contender.
+    Two cells are compared if their benchmarks and parameters are the same.  Parameters of *ignored*
+    options may differ.  The contenders have to be the same too, unless *across* is set.
 
     :raises UserError: if several cells of one side are the same without the *ignored* options
     """
@@ -212,7 +212,10 @@ def compare(
 
 
 def figures_of(result: CellResult) -> list[CellResult]:
-    """Return the figures to compare; two percentiles at a rate, none if the rate is too high."""
+    """Return the figures to compare: the result itself or, at a rate, two percentiles.
+
+    The list is empty if the result does not keep up with the rate.
+    """
     if not result.measures:
         return [result]
     return [result.measures[name] for name in WATCHED] if result.keeps_up else []
@@ -306,9 +309,10 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     as those after the other cell failed, are left out, because the machine may have been faster or
     slower meanwhile.
 
-    Pairs are used if at least :data:`MIN_RUNS` rounds have pairs, or if both cells have fewer than
-    that many rounds in common.  Without pairs, a run counts as the mean of the logarithms of its
-    values.  The interval is unknown if one command measured both cells, but no round has both.
+    Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  They are also used if the cells
+    have fewer than :data:`MIN_RUNS` rounds in common.  Without pairs, a run counts as the mean of
+    the logarithms of its values.  If one command measured both cells but no round has both, the
+    interval is unknown.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):
@@ -344,8 +348,8 @@ def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
     """Return the ratio of costs if each side has the same amount in all of its runs.
 
     One run suffices for a cost that is counted, such as round trips.  Other amounts need
-    :data:`MIN_RUNS` runs to show that they do not vary.  The ratio is unknown if amounts vary and
-    one of them is 0 or less, and so has no logarithm.
+    :data:`MIN_RUNS` runs to show that they do not vary.  If amounts may vary, and one of them has
+    no logarithm because it is 0 or less, the ratio is unknown.
     """
     amounts = set(base.values), set(new.values)
     runs = min(len(base.runs), len(new.runs))

@@ -324,7 +324,7 @@ class CellResult:
 
     @cached_property
     def by_round(self) -> dict[str, dict[int, float]]:
-        """The values by round and slice; runs with an unknown round or unknown slices are left out."""
+        """The values by round and slice; runs of unknown round or slices are left out."""
         rounds: dict[str, dict[int, float]] = {}
         for run, metadata, values in zip(self.runs, self.facts, self.values_by_run, strict=True):
             slices = list(map(int, str(metadata.get("slices", "")).split()))

@@ -346,7 +346,7 @@ def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[
 
 
 def _settled(result: CellResult, key: str) -> list[float]:
-    """Return a memory's sizes at the ends of runs, but leave out the first runs, when caches fill."""
+    """Return a memory's sizes at the ends of runs; leave out the first runs, when caches fill."""
     sizes = [size for (size,) in result.numbers(key)] if key in result.metadata else []
     return sizes[len(sizes) // SETTLING :]
 

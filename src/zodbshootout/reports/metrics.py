@@ -12,7 +12,7 @@ from zodbshootout.model.costs import BYTES, RATIO, SECONDS, Cost
 from zodbshootout.results.result import REACHED, CellResult
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-"""The seconds of each unit of time, and the unit as pyperf writes it."""
+"""Units of time: the length of each in seconds, and its name in pyperf."""
 TILDE = "~"
 """The mark before an imprecise figure."""
 _SIZES = ("B", "kB", "MB", "GB", "TB")
@@ -117,7 +117,7 @@ def total(result: CellResult, name: str) -> float | None:
 
 
 def per_iteration(result: CellResult, name: str) -> float | None:
-    """Return the count *name* per iteration, timed or not; ``None`` if unknown."""
+    """Divide the count *name* by all iterations, even uncounted ones; ``None`` if it is unknown."""
     count, timed, untimed = (
         total(result, key) for key in (name, "iterations", "iterations_uncounted")
     )

@@ -15,7 +15,7 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""If at least this fraction of the time lay between slices, a note says so."""
+"""Time between slices is not observed; if it is at least this fraction, a note mentions it."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:

@@ -45,14 +45,14 @@ NOTEWORTHY_LOAD = 0.05
 """If other programs used at least this fraction of the processors' time, a note says so."""
 LISTED_STALLS = 3
 TELLING = 2.0
-"""A cell is called steady only if a trend above this ratio would have been detected."""
+"""A cell is not called steady if only trends above this ratio could be detected."""
 MINUTES_FROM = 180.0
 """Times of at least this many seconds are given in minutes."""
 ROWS = 10
 """The maximum number of rows of a table over time."""
 MEGABYTE = 1e6
 _LEVELS = (0.001, 0.01)
-"""A note names the first of these limits that is above the p-value of a trend."""
+"""The limits of p-values that a note may name: p < 0.001 or p < 0.01."""
 
 
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -154,7 +154,7 @@ def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[
 
 
 def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return a row's chart over time: over the time since the start of a run if *within_runs*."""
+    """Return a row's chart over time; if *within_runs*, the time starts at 0 in every run."""
     result = row[0][1]
     points = []
     for column, result_of_column in row:
@@ -177,14 +177,14 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
 
 
 def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield the mean start of each run's values, and the mean of the values, in seconds."""
+    """Yield a point for each run: the time and the value, both averaged, in seconds."""
     runs = result.starts
     for run, starts in zip(result.runs, runs, strict=True):
         yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)
 
 
 def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield the mean start and the mean of all runs' first values, of their second values, etc."""
+    """Yield one point for the first values of all runs, one for their second values, etc."""
     runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]

@@ -55,7 +55,7 @@ def _durability(facts: _Facts, *, is_complete: bool) -> str:
 
 
 def _clauses(kind: str, facts: _Facts) -> Iterator[str]:
-    """Yield a clause for each cause of durability *kind*; it names the contenders."""
+    """Yield clauses on contenders whose durability is *kind*, one for each detail."""
     details = dict.fromkeys(str(keys.get("durability_detail", "")) for keys in facts.values())
     for detail, names in _grouped(facts, "durability_detail", details).items():
         those, because = listed(names), f" ({detail})" if detail else ""

@@ -22,7 +22,7 @@ from zodbshootout.results.verdicts import (
 )
 
 MANY = 7
-"""A sentence on more benchmarks than this groups them by topic, such as writing."""
+"""If a sentence is on more benchmarks than this, it groups them by topic, such as writing."""
 FEW = 3
 """The maximum number of benchmarks that the summary of a topic names for each verdict."""
 _SPEED = {
@@ -66,7 +66,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     clauses += mean
     if len(comparison.pairs) > 1:
         others = list(_clauses([pair for pair in pairs if not pair.base.cell.words.topic]))
-        # The mean does not cover the others, so they follow it.
+        # Benchmarks that ask nothing follow the mean, because it does not cover them.
         clauses = [*clauses, *others] if mean else _joined(clauses, others)
         clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])

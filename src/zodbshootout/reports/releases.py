@@ -89,7 +89,7 @@ class Releases:
         return replace(table, columns=titles, rows=rows, title="Release")
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step of times or counts and, if *all_costs*, of other costs."""
+        """Yield a line for each step of a time or a count; if *all_costs*, for other costs too."""
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.series and not steps:
@@ -210,7 +210,7 @@ def _is_exact(step: Step) -> bool:
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
-    """Describe steps; name contenders only if there are several, and likewise tables."""
+    """Describe steps; leave out the contender, or the table, if all steps share it."""
     bases = [step.pair.base for step in steps]
     several_contenders = len({step.series.contender for step in steps}) > 1
     several_groups = len({group_of(base) for base in bases}) > 1

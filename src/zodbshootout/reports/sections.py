@@ -130,7 +130,7 @@ def _compared(
 def _alternatives(
     result_sets: Sequence[ResultSet], main: Report, footnotes: Footnotes
 ) -> Iterator[Report]:
-    """Yield a report for each other column that can be the baseline of a comparison."""
+    """Yield a report for every column that could be the baseline instead."""
     names = dict.fromkeys(column for column, result in in_columns(result_sets) if result.timed)
     for name in names:
         if name != main.baseline and (report := _compared(result_sets, name, footnotes)).matrix:
@@ -214,7 +214,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return *first*, then a sentence on each comparison or, if many, on the best and the worst."""
+    """Return *first*, then a sentence on every comparison, or only on the best and the worst."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons

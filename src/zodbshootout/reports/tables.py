@@ -107,7 +107,7 @@ def tables_and_notes(
 
     The cells of a table have the same clients, the same kind of objects, and the same unit of work,
     such as transactions.  Figures of the metric :data:`OBJECTS` show their ratio to the column
-    *baseline*, by default the first.  Reports with the same *footnotes* give them the same numbers.
+    *baseline*, by default the first.  Reports that share *footnotes* number them alike.
 
     :raises UserError: if no column has the title *baseline*
     """

@@ -24,7 +24,7 @@ _STYLES = {
 _WHOLE, _WITHOUT_INTERVALS_OF_FIGURES, _WITHOUT_INTERVALS = _DETAILS = range(3)
 """Levels of detail of an entry, from all intervals to none."""
 _INDENT = "    "
-"""The start of the second and later lines of a note."""
+"""The indentation of a note's lines after the first line."""
 _OPTION = r"--?[a-z][\w-]*(?: (?!-)(?:'[^']*'|\S+))?"
 _OPTIONS = re.compile(rf"(?<![\w-]){_OPTION}(?: {_OPTION})*")
 """A pattern of options with arguments; lines do not break in them, so they can be copied."""
@@ -89,7 +89,7 @@ def _laid_out(table: Table, console: Console) -> list[RichTable]:
         whole = _rich(table, detail, console)
         if table.words or _natural_width(whole, console) <= console.width:
             return [whole]
-    # A single contender has nothing to be compared with, so its intervals are shown.
+    # A table of a single contender has no ratios; it shows intervals instead.
     detail = _WHOLE if len(table.columns) == 1 else _DETAILS[-1]
     parts: list[list[int]] = [[0]]
     for number in range(1, len(table.columns)):

@@ -27,7 +27,7 @@ class Anchor:
     """The packages with which every point is compared."""
 
     word: str
-    """The value of ``--against`` that named the anchor; empty for the first candidate."""
+    """The value of ``--against`` for the anchor; empty if the first candidate is the anchor."""
     requirements: Sequence[str]
     """The requirements by which uv installs the anchor again."""
     point: str

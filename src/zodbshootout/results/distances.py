@@ -1,4 +1,4 @@
-"""Results at several round-trip times, which become parameters of their cells."""
+"""Results at several round-trip times; the times become parameters of cells."""
 
 from __future__ import annotations
 

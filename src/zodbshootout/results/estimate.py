@@ -82,7 +82,7 @@ def mean_of_runs(runs: Sequence[Sequence[float]]) -> Estimate:
 
 
 def joined(runs: Sequence[Sequence[float]], number: int = BATCHES) -> list[list[float]]:
-    """Join successive *runs* that are not independent into batches that are nearly independent."""
+    """Join successive dependent *runs* into batches that are nearly independent."""
     ends = [round(end * len(runs) / number) for end in range(number + 1)]
     batches = [runs[start:end] for start, end in pairwise(ends)]
     return [[value for values in batch for value in values] for batch in batches if batch]
@@ -101,8 +101,8 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 def runs_needed(estimate: Estimate, runs: int, half_width: float) -> int:
     """Predict how many runs narrow an interval to *half_width*.
 
-    The *estimate* is from *runs* runs; later runs are assumed to vary like these.  The result is at
-    least *runs* and :data:`MIN_RUNS`.
+    *runs* is the number of runs behind *estimate*; later runs are assumed to vary like them.  The
+    result is at least *runs* and :data:`MIN_RUNS`.
     """
     if estimate.df <= 0:
         return max(runs, MIN_RUNS)

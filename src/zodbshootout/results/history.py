@@ -1,4 +1,4 @@
-"""A history: points, each of which is a run in which a candidate and its baselines took turns.
+"""A history of points: runs in which a candidate and its baselines took turns.
 
 A point is a JSON file in the directory of the history.  The format of the file has a number, and
 ``docs/formats.rst`` documents every field, so that later versions can read all files.
@@ -78,7 +78,8 @@ class PointCell:
     measure: str
     """The percentile that is compared, such as ``p99``; empty for the speed."""
     parameters: Mapping[str, Plain]
-    """The parameters that differ from defaults, so that a new parameter does not end a series."""
+    """The parameters that differ from defaults.  So :attr:`series` stays the same if a later
+    version adds a parameter."""
     code: str
     """A hash of the benchmark's code."""
     durability: str
@@ -87,7 +88,7 @@ class PointCell:
     ratios: Mapping[str, Ratio]
     """The known ratios of speeds, by their names in :data:`RATIOS`."""
     costs: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
-    """The minimum, mean and maximum over runs, by the name of the cost and by role."""
+    """Costs, by name and then by role: the minimum, mean and maximum over runs."""
 
     @property
     def series(self) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PAUSE_RATIO = 20.0
 """The pause after writing results, as a multiple of the time that writing took.  Failures and
-finished rows are written without a pause."""
+finished rows are written even during the pause."""
 NO_PAUSE = 0.2
 """No pause follows if writing took at most this many seconds."""
 
@@ -74,7 +74,7 @@ class ResultStore:
     now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
     _pause_ends: float = field(init=False, default=-math.inf)
-    """The earliest time at which the results may be written after a new run."""
+    """The end of the pause; a new run before it is not written at once."""
     _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class ResultStore:
 
     def _with_warnings(self, result: CellResult) -> CellResult:
         effort = self.plan.effort
-        # With a precision, a figure with too few runs is marked as imprecise instead.
+        # With a precision, too few runs need no warning: the figure is marked as imprecise.
         return result.with_warnings(0 if effort.precision else effort.processes)
 
     @property
@@ -104,7 +104,7 @@ class ResultStore:
         return [cell for cell in cells if self._results[cell].state not in settled]
 
     def fail_cells(self, failures: Sequence[tuple[Cell, Failure]]) -> None:
-        """Record that cells get no figure, or no further runs, and write all results.
+        """Record that cells get no further runs, and why.  Write all results.
 
         :raises UserError: if a cell has failed and ``--fail-fast`` is given
         """

@@ -2,9 +2,9 @@
 
 A round makes one run of each contender of a row.  With a fixed effort, a row has all its rounds
 before the next row begins.  With a precision, the rows take turns, one round at a time.  So the
-runs of a row are spread over the whole time.  If the machine is slow for some minutes, only some of
-these runs are slow, and their differences show it.  A row that is precise enough has no further
-rounds, which leaves its time to the other rows.
+runs of a row are spread over the whole time.  If the machine is slow for some minutes, only some
+runs of each row are slow; they visibly differ from the row's other runs.  A row that is precise
+enough has no further rounds, which leaves its time to the other rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zodbshootout.scheduling.calibration import Effort
 R = TypeVar("R", bound=Hashable)
 
 PLANNED = 0.9
-"""The part of the remaining time that rounds share; the rest is for rounds that overrun."""
+"""The part of the remaining time to divide among rounds; the rest is for rounds that overrun."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Rounds(Generic[R]):
     """A function that returns the number of assured rounds of a row, which the row gets however
     long they take.  The limit does not include assured rounds."""
     took: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds of the last round of each row, without seconds that a row spends only once."""
+    """Seconds that each row's latest round took, without work that later rounds do not repeat."""
     _began: float = field(init=False)
     _once: dict[R, float] = field(init=False, default_factory=dict)
     """Seconds that each row has spent on work that its later rounds do not repeat."""
@@ -77,16 +77,16 @@ class Rounds(Generic[R]):
                 waiting.appendleft(row)
 
     def spend_once(self, row: R, seconds: float) -> None:
-        """Record seconds of a row's current round that the row's later rounds will not take."""
+        """Record how much of a row's current round was work that later rounds do not repeat."""
         self._once[row] = self._once.get(row, 0.0) + seconds
 
     def affordable(self, row: R) -> float:
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
         Call this in the first round of the row.  A row that had a round is assumed to need the same
-        time for each further round.  The rest is for rows that had none: their rounds share it
-        equally, after the seconds that such rows usually spend once are subtracted.  Assured rounds
-        are not counted.
+        time for each further round.  The rest is for the rows that had no round: first what each of
+        them usually spends once, then equal shares for their rounds.  Assured rounds are not
+        counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]

@@ -35,7 +35,7 @@ class ServerMeter:
 
     servers: MeteredServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
-    """The use of a cell's servers: one entry per value, with the value's iterations."""
+    """For each value of a cell, what the servers used, and how many iterations were made."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 

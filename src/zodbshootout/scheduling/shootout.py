@@ -144,9 +144,9 @@ class Shootout:
     def _blocks(self) -> list[list[Row]]:
         """Return the rows in blocks, which are measured in order; rows of a block may take turns.
 
-        Rows with more objects in the database come later, because the database only grows.  If
-        rows have equally many, those that zap contenders come first, because they destroy the
-        others' data.
+        Rows with more objects in the database come later, because the database only grows.
+        Among rows with equally many objects, rows that zap contenders come first, because they
+        destroy the data of other rows.
         """
         blocks = grouped(
             ((row[0].parameters.min_objects, not any(map(self.tasks.zaps, row))), row)
@@ -155,7 +155,7 @@ class Shootout:
         return [blocks[key] for key in sorted(blocks)]
 
     def _measure_rows(self, rows: Sequence[Row], limit: float) -> None:
-        """Make as many rounds of each row as the row needs within *limit* seconds."""
+        """Make the rounds that each row needs, as far as *limit* seconds allow."""
         self._calibrations = {row: self._calibration(row) for row in rows}
         made = {row: self._rounds_made(row) for row in rows}
         effort = self.plan.effort
@@ -175,7 +175,7 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return how many rounds a row needs for the precision; without one, the fixed number.
+        """Return how many rounds a row needs for the precision, if any, or else the fixed number.
 
         Cells that get slower with time are ignored, because their figures never become precise.
         Since each round tests for trends again, the test is ten times as strict as in reports.
@@ -207,7 +207,7 @@ class Shootout:
         self.store.close(cells)
 
     def _run_time(self, row: Row) -> float:
-        """Return how many seconds of slices per contender a run may have within the time limit."""
+        """Return how many seconds the slices of one contender may take in a run."""
         effort = self.plan.effort
         if not effort.precision:
             return self._calibrations[row].effort.run_time
@@ -490,8 +490,9 @@ class Shootout:
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
         """Fail a cell whose clients have ended.
 
-        If its benchmark needs an empty database, empty the database again: with ``--data``, the
-        next run would mistake what the clients left for the user's data, and refuse to write.
+        If its benchmark needs an empty database, empty the database again.  Otherwise, with
+        ``--data``, the next run would take the clients' objects for the user's data, and refuse to
+        write.
         """
         if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
             task = self.tasks.preparation(cell)

@@ -65,6 +65,6 @@ class TrafficCounts:
 
 
 def _alone(cell: Cell) -> Cell:
-    """Return *cell* with one client; crews of all sizes share its traffic."""
+    """Return the key of a cell's traffic: the cell with one client, for crews of all sizes."""
     crew = replace(cell.parameters.crew, size=1)
     return replace(cell, parameters=replace(cell.parameters, crew=crew))

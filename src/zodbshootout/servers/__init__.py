@@ -1,4 +1,4 @@
-"""Private servers, which a run starts for its contenders and stops."""
+"""Private servers, which a run starts and stops for its contenders."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from zodbshootout.guardian import Child, Ending, Guardian, last_lines
 from zodbshootout.servers.address import certificates
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds to wait for a scheduler; its workers get as many, and one more for each worker."""
+"""Seconds to wait for a scheduler; the wait for its workers is longer by 1 s per worker."""
 MAX_LOCAL_WORKERS = 1000
 ROOM = "clients"
 """The worker resource that limits the number of clients."""
@@ -92,8 +92,8 @@ def _start_here(workers: int, guardian: Guardian, directory: Path, stack: ExitSt
     """Start a scheduler and workers on this host; *stack* ends them.
 
     A worker runs any code that it receives, so it accepts only peers with a certificate of this
-    run.  Linux divides processor time first among sessions, so all these processes share one
-    session, as a crew's local clients do.
+    run.  Linux divides processor time first among sessions.  Therefore all these processes share
+    one session and get one share, as a crew's local clients do.
     """
     from distributed import Security
 
@@ -149,8 +149,8 @@ def fixed_addresses() -> Sequence[str]:
     """Return a command prefix that keeps Linux from randomizing memory addresses.
 
     Clients forked from one process have the same addresses.  Without the prefix, clients of
-    several hosts on one machine have different addresses, which makes the processor slower
-    by 6 to 10 % for four clients in ``cold`` on ZEO.  The prefix is empty if ``setarch`` is missing
+    several workers on one machine have different addresses, which slows the processor down: by
+    6 to 10 % in ``cold`` on ZEO with four clients.  The prefix is empty if ``setarch`` is missing
     or, as in some containers, forbidden.
     """
     words = ["setarch", "--addr-no-randomize"]

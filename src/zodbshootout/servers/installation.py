@@ -238,7 +238,7 @@ class ServerDirectory:
         return os.open(self.path / name, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
     def _make_reachable(self, account: Account, *, new: bool) -> None:
-        """Let the server's user enter the directory without listing it."""
+        """Let the server's user enter the directory, but not list it."""
         if new:
             self.path.chmod(0o711)
         if not self.kept:

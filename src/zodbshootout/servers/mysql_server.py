@@ -14,7 +14,7 @@ from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
-"""The log line of a failed statement, unless ``skip-grant-tables`` forbids it (error 1290)."""
+"""The log line of a failed statement, but not error 1290, which ``skip-grant-tables`` causes."""
 
 
 class MySQLServer(DatabaseServer):

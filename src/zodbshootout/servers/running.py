@@ -25,7 +25,7 @@ _SERVERS: Mapping[str, type[Server]] = {
     "zeoserver": ZEOServer,
 }
 ENTRY_POINTS = "zodbshootout.servers"
-"""The group of entry points for servers of other packages, named like their section types."""
+"""The group of entry points for other packages' servers.  Each has the name of a section type."""
 
 
 def server_of(section: ServerSection, context: ServerContext) -> Server:

@@ -33,12 +33,12 @@ START_TIMEOUT = 60.0
 PREPARATION_TIMEOUT = 120.0
 """Seconds to wait for a program that prepares a server, such as ``initdb``."""
 CONNECTIONS_PER_CLIENT = 3
-"""RelStorage opens up to two; the server may not have dropped a closed connection yet."""
+"""Two that RelStorage may open, and a closed one that the server has not dropped yet."""
 _DATA = "data"
 """The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""Programs that prepare a server get no signal: a killed ``postgres`` would leave shared memory."""
+"""The ending of programs that prepare a server: a killed ``postgres`` would leave shared memory."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server running as another user may see."""
@@ -88,7 +88,7 @@ class Server(ABC):
     default_connections: ClassVar[int] = 300
     """The minimum of :attr:`connections`; several contenders' crews may be connected at a time."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
-    """The limit, as in :mod:`resource`, on files or processes: each connection uses one."""
+    """``RLIMIT_NOFILE`` if each connection uses a file, ``RLIMIT_NPROC`` if it uses a process."""
     own_resources: ClassVar[int] = 100
     """The number of files or processes that the server uses besides its connections."""
 
@@ -114,7 +114,7 @@ class Server(ABC):
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
         for name in section.settings:
-            # A name may be the beginning of one of these, because programs accept abbreviations.
+            # Programs accept abbreviated names, so a section must not contain these either.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
                 flaw = f"the run sets {name}; leave it out of <settings>"
                 raise self.mistake(flaw, name)
@@ -157,7 +157,7 @@ class Server(ABC):
         """
 
     def environment(self) -> dict[str, str]:
-        """Return the server's environment; another user's server gets only some variables."""
+        """Return the variables for the server, which gets only some if it runs as another user."""
         return dict(os.environ)
 
     @cached_property

@@ -37,9 +37,9 @@ class Equipment:
 
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of the run's files.  A key is the name that the configuration has for the path."""
+    """Contents of the run's files.  A key is the configuration's name for the file's path."""
     directories: Sequence[str] = ()
-    """The names that the configuration has for paths of the run's directories."""
+    """The configuration's names for paths of directories; the host gets empty directories."""
 
     def unpacked(self, place: Path) -> dict[str, str]:
         """Create the files and directories in a *place*; return their paths by name."""
@@ -74,7 +74,7 @@ class Agent:
                 **os.environ,
                 **equipment.variables,
                 "TMPDIR": directory,
-                # Dask may have extended the path, for modules that were sent to this worker.
+                # sys.path may include modules that Dask sent to this worker.
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             },
             working=UNLIMITED,
@@ -136,7 +136,7 @@ def hosts_crew(
     """Start a crew on a Dask cluster's workers; end the crew with the context.
 
     *variables* are added to the environment that clients inherit from their host.  *calibrations*
-    are those of the hosts' relays, by host.
+    has, by host, the calibrations of the host's relay.
 
     :raises Failed: if a client fails, or a host is lost
     """

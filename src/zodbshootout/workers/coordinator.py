@@ -142,7 +142,7 @@ class Launcher:
         ]  # fmt: skip
 
     def _variables(self, interpreter: Interpreter | None) -> Mapping[str, str]:
-        # Killed clients leave files; they are removed with this directory.
+        # Killed clients leave files, which are removed with this directory.
         variables = {**self.environment, "TMPDIR": str(self.directory)}
         if interpreter is None or interpreter.sees_ours:
             return variables
@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty each output file, of the process or of a worker, that is too large."""
+        """Empty those output files of the process and its workers that are too large."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 
@@ -334,10 +334,11 @@ class ForkServer:
 
 
 class Output:
-    """The file to which a process prints, and whose lines the coordinator passes on.
+    """The output file of a process; the coordinator passes on its lines.
 
-    Endless output would fill the disk, or the memory if the file is in memory.  A pipe would be
-    worse: once full, it would stop the process, unless the coordinator read it during measurements.
+    A large file is emptied, because endless output would fill the disk, or the memory if the file
+    is in memory.  A pipe would be worse: once full, it would stop the process, unless the
+    coordinator read it during measurements.
     """
 
     def __init__(self, path: Path, relay: Callable[[str], None] = lambda _: None) -> None:
@@ -368,7 +369,7 @@ class Output:
                     self._relay(line)
 
     def limit(self) -> None:
-        """Empty the file if it exceeds :data:`MAX_OUTPUT`; before that, pass on new lines.
+        """Empty the file if it exceeds :data:`MAX_OUTPUT`, but first pass on new lines.
 
         The process opened the file for appending, so it goes on at the beginning of the empty file.
         The last lines are kept in memory.
@@ -432,7 +433,7 @@ class Worker:
         self.send(Call(name, args))
 
     def attempt(self, loops: int) -> Slice:
-        """Have each client do *loops* iterations, which count for no value."""
+        """Have each client do *loops* iterations that are not part of a value."""
         taken: Slice = self.call("attempt", loops)
         return taken
 

@@ -9,13 +9,14 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.storage_facts import DiskSize
 
 SHARE = 0.003
-"""The maximum time spent asking for sizes, divided by the time spent in slices."""
+"""The maximum ratio of the time spent asking for sizes to the time spent in slices."""
 
 
 class DiskGrowth:
-    """Asks for a database's size before and after slices: the first, and more if there is time.
+    """Asks for a database's size before and after the first slice.
 
-    Databases grow by pages and extents, so a single slice says little.
+    It asks again at later slices if there is time, because a single slice says little: databases
+    grow by pages and extents.
     """
 
     def __init__(self, crew: Crew) -> None:
@@ -24,7 +25,7 @@ class DiskGrowth:
         self._grown = DiskSize(0, 0, 0)
         self._stored = 0
         self._asking = self._sliced = 0.0
-        """Seconds spent asking, and seconds of slices."""
+        """Seconds spent asking for sizes, and seconds spent in slices."""
 
     def before(self) -> None:
         """Ask for the size before a slice, if there is time."""

@@ -77,7 +77,7 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork a worker for a message that has a pipe; import the modules that others name."""
+        """Fork a worker for each message with a pipe; other messages name modules to import."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:
@@ -144,7 +144,7 @@ class Forker:
 def _runner() -> pyperf.Runner:
     """Return pyperf's Runner, even in a Python that is older than pyperf requires."""
     if sys.version_info < (3, 10):
-        # In a Runner's worker mode, only listing the hooks needs a newer Python.
+        # A Runner in worker mode needs a newer Python only to list the hooks.
         pyperf._hooks.get_hooks = tuple
     return pyperf.Runner()
 

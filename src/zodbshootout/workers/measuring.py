@@ -34,8 +34,7 @@ from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 from zodbshootout.workers.summary import Metadata, distance_metadata, summarize
 
 Calibrations = Mapping[str, Mapping[float, Calibration]]
-"""For each host's name (empty for this host), the calibrations of relays by round-trip time in
-seconds."""
+"""The calibrations of relays, by host name (empty for this host) and round-trip time in seconds."""
 LEAKS_PREFIX = "leaks: "
 """The prefix of lines about leaks that a worker prints for the user."""
 SLICE_CALLS = frozenset(
@@ -72,7 +71,7 @@ class Measure:
 
     @property
     def interpreter(self) -> Interpreter | None:
-        """The worker's Python; ``None`` for the command's own; only that Python can reach hosts."""
+        """The worker's Python; ``None`` for the command's, which alone can reach other hosts."""
         return None if self.cluster is not None else self.specification.storage.interpreter
 
 
@@ -121,7 +120,7 @@ class Measuring(Operation):
         parameters = task.specification.parameters
         self._rate, self._limit = parameters.rate, parameters.limit
         self._is_phase = bool(parameters.during)
-        """Whether values cover a time before, during or after an operation."""
+        """Whether each value covers a phase: the time before, during or after an operation."""
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._held: Sample | None = None
@@ -253,7 +252,7 @@ class Measuring(Operation):
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return a slice's number of iterations, its first iteration's number, and its rate."""
+        """Return how many iterations a slice has, the number of the first one, and the rate."""
         search, rate = self._search, self._rate
         paced = self.loops if self._is_phase else self.loops + lead(self.loops)
         if not self._limit.percentile:
@@ -281,7 +280,7 @@ class Measuring(Operation):
             holds = within and sample.part_of_schedule >= KEPT_UP
             self._held = sample if holds else self._held
             search.note(rate, holds=holds)
-        # An iteration's service takes its latency less its lag, so no service took less than this.
+        # Calculate a lower bound of service times.  A service time is a latency minus a lag.
         longest_lag = sample.lags.longest if sample.lags else 0.0
         service = min(sample.latencies.counts) / NANOSECONDS - longest_lag
         if service > limit.seconds or not (search.rate or search.highest):
@@ -292,7 +291,7 @@ class Measuring(Operation):
         return not search.rate
 
     def attempt(self, loops: int) -> Slice:
-        """Have each client do *loops* iterations, which count for no value."""
+        """Have each client do *loops* iterations that are not part of a value."""
         return _slice(self._crew.measure(loops, counts=False))
 
     def prepare_slice(self, number: int) -> None:
@@ -363,7 +362,7 @@ class Growth:
         return grown
 
     def lines(self, cell: str, kept: Sequence[Sample]) -> list[str]:
-        """Return lines about the classes that grew most; leave out objects of samples *kept*."""
+        """Return lines about the classes that grew most, ignoring objects of the *kept* samples."""
         head = f"{LEAKS_PREFIX}{cell}, value {len(kept)}: "
         grown = self._grown(kept)[:LISTED_CLASSES]
         lines = [f"{head}{name} +{more}, now {count}" for name, count, more in grown]

@@ -2,10 +2,10 @@
 
 A slice at a rate keeps the limit or breaks it.  If the storage stalls, even a slice at a low rate
 breaks the limit.  Therefore the highest rate is estimated like a threshold in psychophysics.  Each
-candidate for the highest rate has a probability.  After a slice, the probability is multiplied by
-the chance of the slice's outcome if the candidate is right.  The next slice is taken at the median
-of the candidates.  See QUEST in A. B. Watson and D. G. Pelli, Perception & Psychophysics 33 (1983),
-113-120.
+candidate for the highest rate has a probability.  After a slice, the chance of its outcome is
+computed as if the candidate were right; the probability is multiplied by this chance.  The next
+slice is taken at the median of the candidates.  See QUEST in A. B. Watson and D. G. Pelli,
+Perception & Psychophysics 33 (1983), 113-120.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ STEEPNESS = 33
 """The exponent of rate / candidate in the probability that a slice keeps the limit.  It is so high
 that differences of 3 % matter."""
 NARROW, SURE = 1.03, 0.6
-"""The search ends when candidates within NARROW of the median have SURE of the probability."""
+"""The search ends when the candidates within a factor NARROW of the median have a total probability
+of at least SURE."""
 COARSE = 1.12
 """Slices may be short until candidates within this ratio of the median have half of the total
 probability."""
 MAX_STEPS = 24
 """The maximum number of slices in a search."""
 LOWEST, HIGHEST = 1 / 64, 4
-"""The range of candidates, as multiples of the rate at which the search begins."""
+"""The range of candidates, as multiples of the throughput or the expected rate."""
 STEP = 1.005
 """The ratio of neighbouring candidates."""
 DOUBT = 0.1
@@ -40,7 +41,7 @@ class RateSearch:
     """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or far below a *throughput*: few storages sustain it."""
+        """Begin at an *expected* rate, or well below a *throughput*, which few storages sustain."""
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:

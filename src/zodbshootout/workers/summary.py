@@ -55,11 +55,12 @@ def summarize(
 
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by the
     duration of the iterations; ``schedule_lag`` is the delay with which iterations began.
-    ``client_1_s`` and so on are the seconds per iteration of each client.  There is a number for
-    each value in ``slices``, ``slice_starts_s``, ``slice_longest_s`` (the longest iteration),
-    ``lag_growth_s`` and all costs but memory (see :mod:`~zodbshootout.model.costs`).
+    ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices`` has a
+    number for each value.  ``slice_starts_s``, ``slice_longest_s`` (the longest iteration),
+    ``lag_growth_s`` and all costs but memory (see :mod:`~zodbshootout.model.costs`) have a number
+    for each sample.
 
-    *hosts* maps the names of a cluster's hosts to the numbers of their clients; ``host_1_s`` and so
+    *hosts* maps the names of a cluster's hosts to the indices of their clients; ``host_1_s`` and so
     on are the seconds per iteration of a host's average client.  The hosts' clocks are known to
     within *clock_uncertainty* seconds.
     """
@@ -102,7 +103,7 @@ def _pacing(samples: Sequence[Sample]) -> Metadata:
 
 
 def _costs(samples: Sequence[Sample]) -> Metadata:
-    """Return costs per iteration, one for each value, and a client's peak memory."""
+    """Return the costs per iteration of each sample, and a client's peak memory."""
     used = [(sample.used, sample.iterations + sample.uncounted) for sample in samples]
     return {
         "client_cpu_s": " ".join(f"{use.cpu / done:.4g}" for use, done in used),

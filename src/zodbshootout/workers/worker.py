@@ -95,7 +95,7 @@ def measure(
 
 
 def _answer(run: pyperf.Benchmark, measuring: Measuring) -> tuple[str, Mapping[str, Latencies]]:
-    """Return a run with its summary in pyperf's format, and its latencies by name."""
+    """Add the summary to a run; return the run in pyperf's format, and its latencies by name."""
     run.update_metadata(storable(measuring.summary()))
     text = StringIO()
     run.dump(text)
@@ -111,7 +111,7 @@ def lead(connection: Connection) -> None:
 def operate(
     connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> None:
-    """Answer calls to an :class:`Operation` with the same round-trip times as clients."""
+    """Answer calls to an :class:`Operation` whose round trips take as long as the clients'."""
     with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 

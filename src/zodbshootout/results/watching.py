@@ -31,7 +31,7 @@ from zodbshootout.results.probabilities import t_quantile
 from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
-"""The ratios that have verdicts, and the base with which each compares the candidate."""
+"""The base of each ratio that has a verdict: the candidate is compared with this base."""
 DETECTED = 0.95
 """The probability that a point detects a change of the size in :func:`smallest_change`."""
 
@@ -59,7 +59,7 @@ class Finding:
         return self.ratio.value > 1
 
     def is_beyond(self, limit: float) -> bool:
-        """Return whether time or cost is certainly over 1 + *limit* times that of the base."""
+        """Return whether time or cost certainly exceeds the base's by over *limit* (0.1: 10 %)."""
         return self.ratio.interval[1] < 1 / (1 + limit)
 
 
@@ -89,7 +89,7 @@ class Position:
 def findings_of(
     point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
 ) -> list[Finding]:
-    """Return the significant changes at a point, with the reason of each that was accepted.
+    """Return the significant changes at a point; accepted changes have the reason for acceptance.
 
     False discoveries are limited over all ratios of the point together.  A point has no findings
     if :func:`canary_differs`.
@@ -140,7 +140,7 @@ def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str,
 
 
 def _is_farther(finding: Finding, point: Point | None) -> bool:
-    """Return whether a cell differs more from the anchor than the cell did at a *point*."""
+    """Return whether the cell's distance from the anchor has grown since *point*."""
     cell = next((c for c in point.cells if c.name == finding.cell.name), None) if point else None
     if point is None or cell is None:
         return True
@@ -209,11 +209,11 @@ class MachineHistory:
 
     @cached_property
     def series(self) -> dict[str, list[list[Position]]]:
-        """The series of positions of each cell of the newest point; the latest series comes last.
+        """Series of positions, the oldest series first, for each cell of the newest point.
 
         A series of comparable positions ends if the code or the parameters of the benchmark change.
-        It also ends at a new anchor that was not compared with the former one, or if the chain of
-        the two does not close.
+        It also ends if a new anchor was not compared with the former one, or if their chain does
+        not close.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 
@@ -242,7 +242,7 @@ class MachineHistory:
 
     @cached_property
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
-        """The two ratios of each cell whose chain of anchors does not close, by point and name.
+        """The cells whose chain of anchors does not close, by point, with the two differing ratios.
 
         The ratio of a candidate to an anchor is measured at the candidate's point.  If the next
         point replaces the anchor, it measures the ratio of the same candidate to the former anchor

@@ -64,8 +64,8 @@ class Search:
     def _error(self) -> float:
         """The maximum probability that the finding of the next step is wrong.
 
-        Halving takes log2(commits) steps, but more if some commits are skipped.  So each step gets
-        an equal part of what is left of :data:`ERROR`, and one part is kept in reserve.
+        Halving takes log2(commits) steps, but more if some commits are skipped.  What is left of
+        :data:`ERROR` is divided into equal parts: one for each step, and one in reserve.
         """
         steps = math.ceil(math.log2(max(2, len(self.suspects.left)))) + (not self.steps)
         spent = sum(step.error for step in self.steps)
@@ -113,7 +113,7 @@ class Decision:
         return [result.with_cost(self.cost) or replace(result, runs=()) for result in results]
 
     def sides(self, results: Sequence[CellResult]) -> tuple[list[CellResult], list[CellResult]]:
-        """Return the results of the good commit and of the candidate, without the suffix."""
+        """Return the good commit's results, and the candidate's without the suffix in names."""
         good, of_candidate = list[CellResult](), list[CellResult]()
         for result in results:
             name = result.cell.contender.removesuffix(self.candidate)

@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Hashable)
 RUN_TIME = 1.8
 """The usual :attr:`Effort.run_time` of runs without a precision."""
 AFFORDABLE = 3
-"""A slice may take this many times ``--min-time`` to make counts of iterations equal."""
+"""A slice may last up to this multiple of ``--min-time`` to make counts of iterations equal."""
 AFFORDABLE_IF_NUMBERED = 20
 """The same as :data:`AFFORDABLE` for iterations whose work depends on their number."""
 EQUAL_WITHIN = 1.5
@@ -35,7 +35,7 @@ MIN_PACED = 3.0
 """Minimum length of a slice at a rate, in seconds.  In a shorter slice, a queue that is empty at
 first would mask an overload."""
 MIN_BEYOND = 10
-"""Minimum number of arrivals in a slice beyond the percentile of a latency limit."""
+"""Minimum number of a slice's arrivals that are beyond the percentile of a latency limit."""
 SECONDS_OF_PHASE = 12.0
 """Seconds that are usually enough for a phase of an operation."""
 SEARCH_TIME = 240.0
@@ -84,9 +84,10 @@ class Effort:
     each run has new processes."""
 
     def lasting(self, contenders: int) -> Effort:
-        """Return the effort of a run, if this many *contenders* make runs for :attr:`duration`.
+        """Return this effort with a :attr:`run_time` and :attr:`min_time` for :attr:`duration`.
 
-        Slices are long, so that little time is off the clock.
+        *contenders* is the number of contenders in a row.  Slices are long, so that little time is
+        off the clock.
         """
         a_run = min(LONGEST_RUN, max(SHORTEST_RUN, self.duration / USUAL_RUNS)) / contenders
         min_time = max(self.min_time, min(LONG_SLICE, a_run / SLICES_OF_A_RUN))
@@ -149,7 +150,7 @@ def loops_at_rate(parameters: Parameters) -> int:
 
 
 def min_seconds(parameters: Parameters) -> float:
-    """Return the seconds that slices of all runs of a cell need for a confidence interval.
+    """Return how many seconds of slices a cell needs, in all runs, for a confidence interval.
 
     The result is 0 if there is neither a rate nor a latency limit.
     """
@@ -169,7 +170,7 @@ def slice_at_rate(parameters: Parameters) -> float:
 
 
 def slices_at_rate(parameters: Parameters, run_time: float) -> int:
-    """Return how many slices at a rate a contender takes in *run_time* seconds, at least 1."""
+    """Return how many slices take about *run_time* seconds at the given rate; at least 1."""
     return max(1, round(run_time / slice_at_rate(parameters)))
 
 
@@ -179,10 +180,10 @@ def choose_loops(
     """Return the loops for each contender, given the *seconds* of an iteration.
 
     The common count is the smallest power of two with which the fastest contender takes *min_time*
-    seconds; one of these iterations is not counted if *fewest* is more than 1.  The limit for each
-    contender is :data:`AFFORDABLE` times *min_time*: a contender that would exceed it does fewer
-    iterations, but enough to take *min_time*.  No contender does fewer than *fewest*.  The loops in
-    *before* belong to contenders of the row that were calibrated earlier.
+    seconds.  If *fewest* is more than 1, the time of one iteration does not count.  The limit for
+    each contender is :data:`AFFORDABLE` times *min_time*: a contender that would exceed it does
+    fewer iterations, but enough to take *min_time*.  No contender does fewer than *fewest*.  The
+    loops in *before* belong to contenders of the row that were calibrated earlier.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)

@@ -1,4 +1,4 @@
-"""The failures of cells: which runs are repeated, and which reasons the results have."""
+"""The handling of failed cells: a run is repeated, or the reason goes into the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MortalServers(Protocol):
 
 @dataclass
 class Failures:
-    """Decides whether a failed run is repeated; otherwise puts the reason into the results."""
+    """Marks a failed run for repetition, or puts the reason into the results."""
 
     plan: Plan
     store: ResultStore
@@ -35,7 +35,7 @@ class Failures:
     """The number of repetitions of each cell's run in this round."""
 
     def begin_round(self, cells: Iterable[Cell]) -> None:
-        """Allow all repetitions of the runs of these cells."""
+        """Let the run of each cell be repeated up to :attr:`retries` times in the new round."""
         self._tries = dict.fromkeys(cells, 0)
 
     def add(self, cell: Cell, failure: Failure) -> None:
@@ -67,7 +67,7 @@ class Failures:
         return ended is not None
 
     def _phases_of(self, cell: Cell) -> list[Cell]:
-        """Return all unsettled phases of a cell's operation; without one, only the cell."""
+        """Return the unsettled phases of a cell's operation, or the cell if it has no operation."""
         if not cell.parameters.during:
             return [cell]
         operation = cell.parameters.operation
@@ -78,7 +78,7 @@ class Failures:
         return self.store.unsettled(phases)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Add to *cause* how a server of the contender ended, unless *cause* already says so."""
+        """Add to *cause* how a server of the contender ended, unless *cause* quotes the log."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause

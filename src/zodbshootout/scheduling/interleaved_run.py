@@ -1,8 +1,7 @@
 """A run in which contenders take turns: all are ready, and one after another takes a slice.
 
 Slices of different contenders in the same turn form pairs, since they are so close in time that
-the machine treats them alike.  A contender that needs much longer for a slice than the others takes
-part in fewer turns.
+the machine treats them alike.  A contender with much longer slices takes part in fewer turns.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Timing:
     off_clock: float
     """Seconds of a slice that are off the clock."""
     waiting: float = 0.0
-    """Seconds per iteration that clients wait for the scheduled start of the iteration."""
+    """Seconds that clients wait for the scheduled start of an iteration, on average."""
 
 
 @dataclass
@@ -74,7 +73,7 @@ class InterleavedRun(Generic[C]):
     """A function that handles the failure of a worker; the run goes on without this worker."""
     clock: Callable[[], float] = time.monotonic
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """A function that is called for each slice and takes it by calling its second argument once."""
+    """A function that takes a slice by calling its second argument once; called for each slice."""
     is_last: Callable[[], bool] = lambda: True
     """A function that returns whether a run is the last one; called after the run's slices."""
     run_time: Callable[[], float] | None = None
@@ -84,7 +83,7 @@ class InterleavedRun(Generic[C]):
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
     def calibrate(self, calibration: RowCalibration[C]) -> None:
-        """Let contenders do first iterations, choose loops and turns; a later call does nothing."""
+        """Choose loops and turns after contenders' first iterations; a later call does nothing."""
         if not self._is_decided:
             self._decide(calibration, self._first_iterations(calibration))
             self._is_decided = True

@@ -24,8 +24,8 @@ class MachineLoad:
     def since(self, before: MachineLoad) -> dict[str, float]:
         """Return the fractions of processor time that others used since *before*, as metadata.
 
-        Programs other than this process and its descendants used ``other_load``, other virtual
-        machines used ``steal``.
+        Other virtual machines used ``steal``.  Programs on this machine, except this process and
+        its descendants, used ``other_load``.
         """
         total = self.all - before.all
         if total <= 0:

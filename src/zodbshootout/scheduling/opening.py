@@ -34,8 +34,8 @@ def open_all(
 ) -> tuple[Plan, RunningServers]:
     """Make environments, start servers, and open every contender once; *stack* stops the servers.
 
-    Return the plan and the servers.  The plan then has the facts about each opened contender, and
-    the failure of each other contender.
+    Return the plan and the servers.  The plan then has the facts about each contender that was
+    opened, and the failure of each that was not.
 
     :raises UserError: if the Python of an environment rejects a section
     """

@@ -36,7 +36,7 @@ many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
 SLICE_NUMBERS = 100
-"""The slice numbers of a run, which begin at the run's number times this constant."""
+"""The number of a run's first slice, divided by the number of the run."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 
@@ -179,7 +179,7 @@ class Phases:
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
-    """A function that is called for each slice and takes it by calling its second argument once."""
+    """A function that takes a slice by calling its second argument once; called for each slice."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)
@@ -187,7 +187,7 @@ class Phases:
     def runs(self) -> Iterator[tuple[str, Any]]:
         """Take all slices; yield the name and the run of each phase as soon as the phase ends.
 
-        The metadata of a run contain what its phase shows of the operation, such as the duration.
+        The metadata of a phase's run contain facts about the operation, such as the duration.
 
         :raises Failed: if a client or the operation has failed
         """
@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices; return how many seconds after *ended* a p99 was at most *usual* again."""
+        """Take slices; return, as metadata, how long after *ended* the p99 was above *usual*."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

@@ -182,14 +182,14 @@ class Tasks:
 
 
 def _key(cell: Cell) -> _Key:
-    # If a database may only be read, the preparation for a cell that writes fails.  So a cell that
-    # writes is prepared even after a cell that reads.
+    # Preparation for writing fails if the database may only be read.  So a cell that writes needs
+    # its own preparation, even if the database was prepared for a cell that reads.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:
-    """Return the bytes of an object's record, ``""`` if the record does not hold the content."""
+    """Return an object's record size in bytes, ``""`` if the record does not hold the content."""
     if cell.parameters.blobs or benchmark.counted != "objects":
         return ""
     kind = Item if benchmark.dataset is None else benchmark.dataset.kind

@@ -79,7 +79,7 @@ class RunOptions:
     zapped: Collection[str] = ()
     """The contenders whose data the run may destroy."""
     may_write: Collection[str] = ()
-    """The contenders whose databases the run may write to even if these hold other data."""
+    """The contenders whose databases may be written to even if other data are in the databases."""
     pack: bool = False
     """Whether to pack each contender before its first run."""
     leaks: bool = False
@@ -143,7 +143,7 @@ class Plan:
         )
 
     def assured_runs(self, cells: Sequence[Cell]) -> int:
-        """Return the number of assured runs, which each cell of a row gets however long they take.
+        """Return the number of runs that each cell of a row gets in any case: its assured runs.
 
         The limit does not include assured runs.  Without a precision, or if the user has set a
         limit, no runs are assured.
@@ -189,7 +189,7 @@ def make_plan(
 
     With an operation, a row has a cell for each phase of a contender.
     """
-    # Combinations may be equal after parameters that do not suit a benchmark are replaced.
+    # A benchmark replaces parameters that do not suit it, so two combinations may become equal.
     combinations = dict.fromkeys(
         (name, with_operation(benchmarks()[name].fitted(parameters), parameters))
         for parameters in sweep.parameters()

@@ -98,7 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print the tables of result files; several are shown side by side."
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append; last is the newest of the current directory's runs",
+        help="a file written by -o or --append; the word last stands for the newest of the current "
+        "directory's runs",
     )  # fmt: skip
     parser.add_argument(
         "--format", default="text", metavar="FORMAT",

@@ -32,7 +32,7 @@ class Cost:
     name: str
     """The cost's name on the command line."""
     key: str
-    """A key of metadata.  The entry is a number, or one number per value, separated by spaces."""
+    """A key of metadata.  The entry is a number, or one number per sample, separated by spaces."""
     title: str
     """The cost's title in tables."""
     unit: str = SECONDS

@@ -214,7 +214,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return *first*, then a sentence on every comparison, or only on the best and the worst."""
+    """Return *first*, then a sentence on every mean ratio, or only on the best and the worst."""
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons

@@ -34,7 +34,7 @@ class Rounds(Generic[R]):
     limit: float
     """Seconds that all rounds may take, if there is a precision."""
     needed: Callable[[R], int]
-    """A function that returns the total number of rounds of a row; 0 ends the row at once."""
+    """A function that returns how many rounds a row needs in all; 0 ends the row at once."""
     closed: Callable[[R], None] = lambda _: None
     """A function that is called when a row has had its last round."""
     clock: Callable[[], float] = time.monotonic

@@ -55,7 +55,7 @@ _LEFT_OUT = (
 """Options of a run that ``bisect`` does not accept: it sets them itself, or has no use for them."""
 _WITHOUT = (State.FAILED, State.UNSUPPORTED)
 _NO_LIMIT = 1e9
-"""A time limit in seconds that no step reaches: each step ends earlier, by its number of runs."""
+"""A time limit in seconds that no step reaches: what ends a step is its number of runs."""
 
 
 def run(parser: Parser, words: Sequence[str], streams: Streams) -> int:

@@ -244,8 +244,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sides.add_argument(
         "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
-        help="compare each contender in environment B with itself in environment A; the names are "
-        f"those of --against, and {INSTALLED!r} for the installed packages",
+        help="compare each contender in environment B with itself in environment A; for A and B, "
+        "write the part of a contender's name after the @, or "
+        f"{INSTALLED!r} for the installed packages",
     )  # fmt: skip
     sides.add_argument(
         "--define", metavar="NAME", type=str.lower,

@@ -44,7 +44,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
     return Launcher(
         directory=directory,
         guardian=context.guardian,
-        # Temporary files that a killed client leaves are removed with the run's directory.
+        # If a killed client leaves temporary files, they are removed with the run's directory.
         environment={**environment, "TMPDIR": str(temporary)},
         working=working,
         opening=min(opening, working, key=attrgetter("seconds")),

@@ -31,12 +31,12 @@ PRECISION = 0.05
 """The default of ``--precision``: half the confidence interval as a fraction of the figure."""
 RIGOROUS = 0.02
 SECONDS_OF_A_CELL = 8.0
-"""Seconds that a run may spend on a cell, on average; four times as many with ``--rigorous``."""
+"""Seconds that the command may spend on a cell, on average; four times that with ``--rigorous``."""
 MIN_RUNS_FOR_PRECISION = 4
 """Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
 SHORT_RUN_TIME = 0.8
-"""Seconds for which a run with ``--precision`` measures each contender.  They are few, because many
-short runs say more than a few long ones."""
+"""Seconds for which a run with ``--precision`` measures each contender.  Such a run is short,
+because many short runs say more than a few long ones."""
 PROCESSES = 3
 """Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
 
@@ -111,8 +111,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "--rate RATE", type=values.rates,
             help="let all clients together start RATE iterations per second (for replay, "
-            "transactions) at random times; by default, a client starts an iteration when its "
-            "previous one ends; the figures are latencies since the scheduled starts; several as "
+            "transactions) at random times; the figures are latencies since the scheduled starts; "
+            "by default, a client starts an iteration when its previous one ends; several as "
             "RATE,RATE,... or by repeating the option; 20..200 is 20,40,80,160,200",
         ),
         option(
@@ -135,8 +135,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
             help="for copy, the FileStorage to copy; for --workload, a FileStorage whose objects "
-            "fill the database; it is only read (default: made-up objects; for --workload, of the "
-            "recorded sizes)",
+            "fill the database; it is only read (default: made-up objects; with --workload, they "
+            "have the recorded sizes)",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
@@ -497,7 +497,7 @@ def completion_parser() -> Parser:
 
 
 def run_parser(**words: Any) -> Parser:
-    """Return a run's parser; *words* describe its positional arguments, such as ``help``."""
+    """Return a run's parser; *words*, such as ``help``, set up its positional arguments."""
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"

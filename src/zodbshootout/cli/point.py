@@ -94,7 +94,8 @@ def _new_anchor(words: Sequence[str], named: Sequence[Environment], candidate: P
     if not named:
         return Anchor("", _requirements(candidate), "")
     _check_is_fixed(words[0], named[0])
-    # Fail now, not after the run, if a package that --against does not name cannot be pinned.
+    # After the run, the packages that --against does not name are pinned.  If this is impossible,
+    # fail now.
     _requirements(_not_named(named[0].requirements, candidate))
     return Anchor(words[0], named[0].requirements, "")
 
@@ -280,7 +281,7 @@ def _reason(results: Sequence[CellResult]) -> str:
 
 
 def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
-    """Return the packages of a role: the candidate's, with the changes that the role makes."""
+    """Return the packages of a role: the candidate's packages, with the changes of the role."""
     packages = dict(planned.packages[CANDIDATE])
     for text in planned.environments[role].requirements:
         name = _name(text)

@@ -220,7 +220,7 @@ def _with_data(replayed: ReplayedWorkload, workload: Workload, path: Path) -> Re
 
 
 def _with_copied(options: Options, directory: Path, streams: Streams) -> Options:
-    """Read the FileStorage to copy, and put facts about it into the parameters."""
+    """Put facts about the FileStorage of ``--data`` into the parameters of ``copy``."""
     if COPY not in options.benchmarks:
         return options
     copied = CopiedData()
@@ -242,7 +242,7 @@ def _to_be_zapped(options: Options) -> list[str]:
 
 
 def _with_zapped(options: Options, plan: Plan, streams: Streams, observer: Observer) -> Options:
-    """Put the names of the contenders to zap into the options; ask the user if need be."""
+    """Return the options with the names of the contenders to zap; ask the user if need be."""
     if options.zap is None:
         return options
 
@@ -382,9 +382,9 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Repeat the rows with findings; return a message and the results.
+    """Measure the rows with findings again; return a message and the new results.
 
-    The message is empty unless the user interrupts this.
+    The message is empty unless the user interrupts the measurement.
     """
     plan, store = shootout.tasks.plan, shootout.store
     gates = options.fail_above is not None and options.confirm is not False

@@ -1,7 +1,7 @@
 """Checks of options' values, and of words that argparse would misunderstand.
 
-``-cold`` is not ``-c old``, and ``--threads FILE`` is not ``--threads=FILE``: :func:`spelled_out`
-rewrites such words before argparse sees them.  argparse calls the functions that check values, and
+argparse would read ``-cold`` as ``-c old``, and ``--threads FILE`` as ``--threads=FILE``, so
+:func:`spelled_out` rewrites such words first.  argparse calls the functions that check values, and
 reports their errors with the name of the option.
 
 Commands that read results must not import ZODB, so modules that need it are imported in functions.
@@ -87,7 +87,7 @@ def _of_percent(text: str) -> float:
 def _duration(unit: float) -> Callable[[str], float]:
     """Return a function that reads ``90``, ``30s`` or ``2min``.
 
-    Its results and bare numbers are in units of *unit* seconds.
+    The result, like a number without a letter, is in units of *unit* seconds.
     """
 
     def read(text: str) -> float:
@@ -100,7 +100,7 @@ def _duration(unit: float) -> Callable[[str], float]:
 def _multiple(kilo: int, unit: str = "") -> Callable[[str], int]:
     """Return a function that reads ``500`` or ``1.5M``; a k stands for *kilo*.
 
-    The rest of the text has to match the pattern *unit*.
+    After the number and the letter, the text has to match the pattern *unit*.
     """
     pattern = re.compile(rf"(\d+(?:\.\d+)?)\s*([kmg]?){unit}", re.IGNORECASE | re.ASCII)
 

@@ -110,7 +110,7 @@ class Benchmark:
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number; see :attr:`first`.
 
-    If so, all contenders do the same iterations in slices with the same number.
+    If so, slices with the same number contain the same iterations for all contenders.
     """
 
     between: Callable[[], None] | None = None
@@ -233,13 +233,13 @@ class Benchmark:
         """
 
     def supply(self, iterations: int) -> int:
-        """Create what *iterations* iterations use up; return for how many iterations it is enough.
+        """Create supplies for *iterations* iterations; return for how many they suffice.
 
-        The number may be smaller or larger.  A client that is done keeps up the load for others.
-        When it has used up everything, the session calls this again.  Other clients may be measured
-        meanwhile, so only the first call of a stretch may commit.  A later call returns 0 if it
-        cannot create more, and the client then waits.  :meth:`count_transfers` leaves out the loads
-        and stores of the first call.
+        The result may differ from *iterations*.  A client that is done keeps up the load for
+        others.  When the client runs out of supplies, the session calls this again.  Other clients
+        may be measured meanwhile, so only the first call of a stretch may commit.  A later call
+        returns 0 if it cannot create more, and the client then waits.  :meth:`count_transfers`
+        leaves out the loads and stores of the first call.
         """
         return iterations
 

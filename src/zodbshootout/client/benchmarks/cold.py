@@ -47,7 +47,7 @@ class ColdReading(OpeningReading):
         self.cleared += forgotten
         first = 0
         if self.client.parameters.during and self.first:
-            # Begin after the sets of earlier slices: the server caches those read since a restart.
+            # Begin after the sets of earlier slices: the server may still have these in its caches.
             first = self.first % len(self.sets)
         self.unread = [*self.sets[first:], *self.sets[:first]][::-1]
         self.unsupplied = len(self.sets)

@@ -75,7 +75,7 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the loads that a persistent cache may serve, and the opening if *hits* is 0."""
+        """Count the loads that a persistent cache may serve; count the opening if *hits* is 0."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 

@@ -191,7 +191,7 @@ class Pack(Benchmark):
     def _check_garbage(self, places: Sequence[int]) -> None:
         """Check that all garbage at these places is gone.
 
-        If packing may keep garbage, all of it may also still be there.
+        If packing may keep garbage, accept that all of it is still there.
         """
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)

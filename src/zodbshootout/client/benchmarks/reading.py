@@ -41,7 +41,7 @@ def check_contents(contents: Sequence[bytes], expected: Sequence[bytes]) -> None
 
 
 def blob_revisions(items: Iterable[Any]) -> list[BlobRevision]:
-    """Return the OIDs and serials of the blobs of those *items* that have one."""
+    """Return the OID and the serial of each item's blob; leave out items without a blob."""
     blobs = [holder(item) for item in items if holder(item) is not item]
     # Load only the record, because loading the object would also fetch the blob's file.
     return [(blob._p_oid, blob._p_jar._storage.load(blob._p_oid)[1]) for blob in blobs]

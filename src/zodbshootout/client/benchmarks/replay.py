@@ -109,8 +109,8 @@ class Replay(Benchmark):
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
         workload = parameters.workload
-        # Filler replaces objects that the workload does not use, so that the storage's index is as
-        # large and as slow as in the application.  A file of --data already contains these objects.
+        # Filler stands in for objects that the workload does not use, so that the storage's index
+        # is as large and slow as in the application.  A file of --data already has these objects.
         others = 0 if workload.data else max(0, workload.all_objects - workload.initial_objects)
         parameters = replace(parameters, blobs=False, min_objects=parameters.min_objects or others)
         return replace(
@@ -155,8 +155,8 @@ class Replay(Benchmark):
         have in its pickle cache."""
         self.settled: set[tuple[int, int]] = set()
         """The objects that are ready for the replay, as pairs of a pass over the workload and the
-        object's number.  One that the workload creates is ready once it exists; one that the
-        workload changes, once it has the recorded size."""
+        object's number.  An object that the workload creates is ready once it exists.  An object
+        that the workload changes is ready once it has the recorded size."""
         self.awaited: set[bytes] = set()
         """The OIDs of the objects that clients create in this stretch."""
         self.written: dict[bytes, tuple[bytes, bytes]] = {}
@@ -486,7 +486,7 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return kinds and sizes of missing objects, and required sizes of others, by OID."""
+        """Return missing objects' kinds and sizes, and existing objects' required sizes, by OID."""
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)

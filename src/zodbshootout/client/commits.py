@@ -7,8 +7,8 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 CHECKED_AT_ONCE = 100
-"""The number of latest commits that a client looks for immediately after a restart.  A later commit
-of the same object could hide a loss."""
+"""The number of latest commits that a client looks for immediately after a restart.  If the client
+looked later, a new commit of the same object could hide a loss."""
 
 
 class CommitLog:
@@ -53,7 +53,10 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for all commits, or only for so many of the *newest*, through a new *connection*."""
+        """Look for all commits through a new *connection*.
+
+        *newest* limits the search to that many latest commits.
+        """
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}
         self.lost.update(tid for oid, tid in commits if serials[oid] < tid)

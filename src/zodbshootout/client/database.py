@@ -487,7 +487,8 @@ class Database:
     def disk_size(self, *, blobs: bool) -> DiskSize:
         """Return the bytes that the database takes on disk, as far as its storage knows them.
 
-        A closed storage knows nothing.  Blobs count only if *blobs* is true: there may be many.
+        A closed storage knows nothing.  Blobs are included only if *blobs* is true, because adding
+        up many files takes long.
         """
         return self._outermost.disk_size(blobs=blobs) if self._is_open else DiskSize()
 

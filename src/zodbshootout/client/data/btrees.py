@@ -1,8 +1,8 @@
 """BTrees with node sizes other than the defaults.
 
-``IOBTree_120_1000`` is an ``IOBTree`` whose leaves hold up to 120 keys and inner nodes up to
-1000 children.  This module creates such a class when its name is looked up.  Stored records contain
-the name, so any process that loads such a record finds the class.
+``IOBTree_120_1000`` is an ``IOBTree``: a leaf holds up to 120 keys, an inner node up to 1000
+children.  This module creates such a class when its name is looked up.  Stored records contain the
+name, so any process that loads such a record finds the class.
 """
 
 from __future__ import annotations

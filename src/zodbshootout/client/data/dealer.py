@@ -39,7 +39,7 @@ class Dealer:
         self._offset = self.copy * self.total // copies(parameters)
         self._parameters = parameters
         self._is_own: Sequence[bool] = ()
-        """For each transaction that was dealt last, whether it is the client's own."""
+        """For each transaction of the last call of :meth:`deal`, whether it is the client's own."""
         self._turn = 0
         """An offset that is added to the numbers of passes; :meth:`go_to` changes it."""
 

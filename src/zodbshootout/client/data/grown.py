@@ -26,7 +26,8 @@ LAYER = 2**31 // (2 * LAYERS)
 ODD_KEYS = 2**29
 """Half the number of odd keys: :meth:`GrownTree.place` uses one half, ``vacant`` the other."""
 SCATTER = 0x1E3779B1
-"""An odd factor: its products with consecutive numbers are far apart, modulo :data:`ODD_KEYS`."""
+"""A factor whose products with consecutive numbers are far apart, modulo :data:`ODD_KEYS`.  It is
+odd, so that no product occurs twice."""
 
 
 class GrownTree(Persistent):

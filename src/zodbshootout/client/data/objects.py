@@ -178,7 +178,7 @@ class Payload:
         """For each chunk: the beginning and end of its random bytes, and the blanks after them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
-        """Return the contents of *objects* objects in *revision*; numbers start at *first*."""
+        """Return contents of *objects* objects in *revision*, from object number *first* on."""
         contents: list[bytes] = []
         for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
             begin = max(first - block * BLOCK, 0)

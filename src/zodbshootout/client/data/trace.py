@@ -280,7 +280,7 @@ def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> li
 
 
 class _Objects:
-    """Assigns final numbers to objects; initial and created objects are counted separately."""
+    """Assigns final numbers to objects; initial and created objects are numbered separately."""
 
     def __init__(self, oids: Sequence[bytes]) -> None:
         self._oids = oids

@@ -37,7 +37,7 @@ from zodbshootout.model.specification import Parameters, ReplayedWorkload
 from zodbshootout.recording.chunks import Kind
 
 PASSES = 1024
-"""The number of passes over a workload for which a run reserves OIDs; later passes reuse them."""
+"""The number of passes for which a run reserves OIDs; later passes reuse these OIDs."""
 _MARGIN = 2**20
 """The number of OIDs left free below a reservation: clients may allocate some while it is made."""
 _ATTEMPTS = 20
@@ -197,7 +197,8 @@ def _reserve(connection: Any, count: int) -> int:
     reserved = top(connection.root()).setdefault("reserved OIDs", Reserved())
     first: int = max(u64(storage.new_oid()) + _MARGIN, reserved.end)
     reserved.end = first + count + 1
-    # Storages allocate only OIDs above the highest stored one.  Store one above those reserved.
+    # Storages allocate only OIDs above the highest stored OID, so store a record above the
+    # reserved OIDs.
     store_records(storage, [NewRecord(p64(first + count), pickled(Persistent()))])
     return first
 
@@ -244,7 +245,7 @@ def _record_in(source: Any, oid: bytes) -> bytes | None:
 
 
 def _other_records(source: Any, used: Container[bytes], start: int) -> Iterator[NewRecord]:
-    """Yield the current records of the objects that are not *used*, with OIDs from *start* on."""
+    """Yield the current records of objects that are not *used*, under new OIDs from *start* on."""
     following: bytes | None = None
     number = start
     while True:

@@ -29,7 +29,7 @@ OPERATION_CALLS = frozenset(
 class TimedCall(threading.Thread):
     """A call in its own thread, with the times at which it began and ended.
 
-    The times are those of the clock that also times clients.
+    The clock is the one with which clients are timed.
     """
 
     def __init__(self, call: Callable[[], None]) -> None:
@@ -93,7 +93,7 @@ class Operation:
     def finish_operation(self) -> dict[str, int]:
         """Check the operation, and close its DB.
 
-        Return the benchmark's counts, under names for metadata.
+        Return the benchmark's counts, with ``operation_`` before their names.
 
         :raises CheckFailed: if the operation did not do what it should have
         """

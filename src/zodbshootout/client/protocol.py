@@ -16,7 +16,7 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.usage import Period
 
 SPIN = 0.0003
-"""The last part of a wait, in seconds: the clock is polled then, because a sleep is imprecise."""
+"""Seconds at the end of a wait during which the clock is polled, because a sleep is imprecise."""
 
 
 class Clock(Protocol):
@@ -112,7 +112,7 @@ class Stretch:
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)
     """Latencies of the counted iterations by kind of iteration, if there are several kinds."""
     pacing: Pacing | None = None
-    """Facts about the schedule; ``None`` if the iterations had none."""
+    """How the client kept to the schedule; ``None`` if there was no schedule."""
     period: Period = field(default_factory=Period)
     """The resources that the client's process had used at the start and at the stop."""
 

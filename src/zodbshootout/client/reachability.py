@@ -25,7 +25,7 @@ class Requirement:
     """The name by which the server knows the storage; empty if the server uses no names."""
 
     def obstacle(self) -> str | None:
-        """Return a message if the storage cannot be opened because of the server, or ``None``."""
+        """Return a message if the server is not running or refuses the client, else ``None``."""
         return None if any(map(accepts, self.addresses)) else self.missing_message
 
 

@@ -28,7 +28,7 @@ class Recovered(NamedTuple):
     lost: int
     """The number of acknowledged commits that no longer exist."""
     ends: list[float]
-    """The first :data:`HUNDRED` times at which iterations ended after the server was gone."""
+    """The first :data:`HUNDRED` ends of iterations after the server was gone."""
     connected: Mapping[Socket, float]
     """The time at which the client first saw each connection of its process."""
 

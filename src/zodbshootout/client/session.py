@@ -30,8 +30,8 @@ from zodbshootout.model.usage import Period
 POLL_INTERVAL = 0.0005
 """Seconds between checks for orders during uncounted iterations; a check interrupts the load."""
 MAX_NOTED = 2**17
-"""The maximum number of noted ends of uncounted iterations.  A timer that has more of them drops
-every other one."""
+"""The maximum number of notes on the ends of uncounted iterations.  If a timer has more, it drops
+every other note."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -410,8 +410,8 @@ class PacedStretchTimer(StretchTimer):
         super().__init__(benchmark, clock, iterations)
         self.batch = 1
         self.delayed = 0.0
-        """Seconds by which the previous stretch ended late.  Iterations of this stretch are due
-        that much earlier."""
+        """Seconds by which the previous stretch ended behind schedule.  This stretch starts equally
+        far behind."""
         self._schedule = schedule
         self.run = benchmark.run
         """A function that does an iteration."""

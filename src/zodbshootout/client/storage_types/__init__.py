@@ -60,9 +60,9 @@ PRIVATE_DSN = (
 class PrivateSection:
     """A rule by which ``--private`` makes sections open new data with otherwise unchanged settings.
 
-    Keys are spelled as in the configuration.  A slash in the value of a key that is not listed
-    here makes ``--private`` refuse the section, because the value may be the path of the original
-    data.
+    Keys are spelled as in the configuration.  If the value of a key that is not listed here
+    contains a slash, ``--private`` refuses the section, because the value may be the path of the
+    original data.
     """
 
     types: tuple[str, ...]
@@ -74,15 +74,15 @@ class PrivateSection:
     values: Mapping[str, str] = field(default_factory=dict)
     """The values to set, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By key, the values to set only in a section that has this key."""
+    """The values to set only in a section with a certain key, by that key."""
     server: str = ""
     """The section type of the private server that a section needs."""
     location: tuple[str, ...] = ()
     """The keys that name the original server.  If :attr:`database` is empty, they also name its
     database."""
     database: str = ""
-    """The key with the database's name; without this key, a section uses ``1``.  Empty if the keys
-    of :attr:`location` name the database."""
+    """The key with the database's name; the default name is ``1``.  This attribute is empty if the
+    keys of :attr:`location` name the database."""
     dsn: str = ""
     """The key with a PostgreSQL DSN, in which ``--private`` keeps settings such as timeouts."""
     becomes: str = ""
@@ -115,7 +115,7 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    ``False`` suffices for a type with its own MVCC: each connection has its own storage object.
+    If a type has its own MVCC, each connection has its own storage object, and ``False`` is enough.
     Any other type with ``False`` must also return a limit with ``sharers=2`` from :meth:`limits`.
     """
     copies_blobs: ClassVar[bool] = True
@@ -161,7 +161,7 @@ class StorageType:
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:  # noqa: ARG003
-        """Return advice for known failures of the storage, such as what to write instead."""
+        """Return advice for known failures, such as what to write in the section instead."""
         return ()
 
     @classmethod

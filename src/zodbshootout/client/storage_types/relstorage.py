@@ -55,7 +55,7 @@ _ADAPTERS = {
     "MySQLAdapterFactory": ("mysql", "mysqlclient"),
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
-"""By a section's class, the section's name and the package of the preferred driver."""
+"""The section's name and the package of the preferred driver, by the section's class."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -137,7 +137,7 @@ _PRIVATE = (
 
 
 class RelStorageType(StorageType):
-    """RelStorage, with its cache in memory and, with ``cache-local-dir``, in files."""
+    """RelStorage, whose cache is in memory and, if ``cache-local-dir`` is set, also in files."""
 
     storage_class = "relstorage.storage.RelStorage"
     section_classes = ("relstorage.config.RelStorageFactory",)

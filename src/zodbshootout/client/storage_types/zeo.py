@@ -111,7 +111,7 @@ class ClientStorageType(StorageType):
     def reroute(cls, section: Any, route: Route) -> None:
         encryption = getattr(section.config, "ssl", None)
         if encryption and not encryption[1]:
-            # The server's certificate contains its own host, not the one that route returns.
+            # The server's certificate contains the original host, not the one that route returns.
             addresses = (server.address for server in section.config.server)
             hosts = (address[0] for address in addresses if isinstance(address, tuple))
             section.config.ssl = encryption[0], next(hosts, None)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_POINTS = 1024
-"""The maximum number of points of a client that is alone.  A point is a time with the number of
-iterations done by then."""
+"""The approximate maximum number of points that a client keeps if it is the only one.  A point is a
+time with the number of iterations done by then."""
 MIN_POINTS = 32
 
 
@@ -53,7 +53,7 @@ def kept_indices(counted: int, total: int, clients: int) -> list[int]:
 
     The first *counted* points are the ends of counted iterations.  The last counted point and the
     very last point are always kept.  So are the first two points: the spans of all clients begin
-    at about that time (see :func:`throughput`), and need exact numbers.
+    at about that time, and the numbers must be exact there (see :func:`throughput`).
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})

@@ -16,7 +16,7 @@ from zodbshootout.model.usage import Usage
 BLOCK = 512
 """The bytes in a block; ``getrusage`` counts output in blocks."""
 _MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
-"""The bytes in the unit of peak memory that ``getrusage`` uses on this system."""
+"""The bytes in the unit in which ``getrusage`` gives peak memory on this system."""
 FRESH = 0.001
 """Seconds for which threads reuse what :func:`helpers_now` has measured."""
 not_helpers: set[int] = set()

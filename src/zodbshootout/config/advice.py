@@ -89,7 +89,7 @@ def explained(
 ) -> str:
     """Return a ZConfig error in one line, with its place and advice.
 
-    The *schema* includes the types that were imported before the error; *names* are the run's.
+    The *schema* includes the types that were imported before the error.  The run defines *names*.
     """
     place = _place_of(error, source)
     line = _line_at(place, source)

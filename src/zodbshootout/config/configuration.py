@@ -224,7 +224,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     def _keep_for_other_python(self, section: Section) -> None:
         database = self._as_database(section)
-        # The other Python may lack packages whose types this section does not use.
+        # Leave out imports whose types are unused: the other Python may lack their packages.
         unused = {*self._imported_by.values()} - self._imports_of(database)
         imports = tuple(item for item in self._imports if item not in unused)
         database = replace(database, imports=imports)
@@ -303,7 +303,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """If a ZConfig error has no place, add its section's place if known; else, *place*."""
+        """If a ZConfig error has no place, add the place of its section or, if unknown, *place*."""
         try:
             yield
         except ZConfig.ConfigurationError as error:

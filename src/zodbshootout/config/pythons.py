@@ -179,7 +179,7 @@ def _of_path(word: str, path: Path) -> Environment:
 
 
 def _requirements_of(word: str) -> Iterator[str]:
-    """Yield the requirements in a word; they may have spaces, so each is as long as possible."""
+    """Split a word into requirements, each as long as possible: a requirement may have spaces."""
     parts = word.split() or [""]
     start = 0
     while start < len(parts):

@@ -41,7 +41,7 @@ def references(text: str) -> set[str]:
 
 
 def with_names(text: str) -> str:
-    """Return *text* with ``$name`` for references to names, and values for other references."""
+    """Replace each reference in *text*: one to a name by ``$name``, any other by its value."""
     return str(substitute(text, {name: f"${name}" for name in references(text)}))
 
 

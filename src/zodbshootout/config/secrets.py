@@ -145,7 +145,7 @@ def of_dsn(dsn: str) -> Iterator[str]:
 
 
 def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    # A reference such as $(NAME) is not secret: messages tell the user to set the variable.
+    # A reference such as $(NAME) is not secret; messages have to show which variable to set.
     if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
     if "://" in value or ":(" in value:

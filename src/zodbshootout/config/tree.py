@@ -56,8 +56,9 @@ class Key(NamedTuple):
     written: str
     """The value as it is written in the file."""
     resolved: str
-    """The value, with each reference to a definition replaced by the defined value in marks.
+    """The value, with each reference to a definition replaced by the defined value.
 
+    There are marks around the defined values; see :func:`~zodbshootout.config.references.marked`.
     References to names that the run defines, such as ``$scratch``, and to environment variables
     are not replaced.
     """
@@ -93,7 +94,7 @@ class Section:
     end: list[Position] = field(default_factory=list)
     """A list with the place of the section's end; empty if the section has no end."""
     imports: tuple[Import, ...] = ()
-    """Imports that the section needs; some that are inside of it may be missing."""
+    """Imports that the section needs, perhaps without those that are inside of it."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()
@@ -251,7 +252,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         self.fixed = frozenset(definitions)
         """The names whose definitions in the file are ignored."""
         self._values: dict[str, str] = {}
-        """The defined values in marks, by name."""
+        """The marked values of definitions, by name."""
         self._open: list[str] = []
         """The URLs of the file being read and of the files that include it."""
         for name, value in definitions.items():

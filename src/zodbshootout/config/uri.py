@@ -213,7 +213,7 @@ def _settings(**values: Any) -> SectionValue:
 
 
 def _stand_ins(uri: str) -> list[Any]:
-    """Return sections for the storage of a URI; they name its servers and its driver."""
+    """Return sections that name the servers and the driver that a URI's storage uses."""
     scheme = scheme_of(uri)
     if scheme == "demo":
         base, changes = (_described(part)[0] for part in _parts_of_demo(uri))

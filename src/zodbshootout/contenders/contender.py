@@ -129,7 +129,10 @@ class Contender:
         return replace(self, info=info)
 
     def in_environment(self, environment: Environment) -> Contender:
-        """Return the contender in *environment*; its servers follow if their sections name none."""
+        """Return the contender in *environment*.
+
+        Its ZEO servers run there, too, if their sections do not name an environment.
+        """
         movable = (
             name for name, server in self.servers.items() if hasattr(server.config, "environment")
         )
@@ -137,7 +140,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Replace ``BEHIND_SERVER`` by what all served storages promise; else, return *promise*."""
+        """Return *promise* or, for ``BEHIND_SERVER``, what all served storages promise, if known."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -470,7 +473,7 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """For each item of a mapping, yield ``.name`` and a text; for other values, "" and a text."""
+    """Yield a suffix for the setting's name, and a text; for a mapping, do so for each item."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return

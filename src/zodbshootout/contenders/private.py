@@ -100,7 +100,7 @@ class _Change:
     """The names of the private servers that the configuration already has."""
     _paths: dict[str, str] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """For each original's location, the number in the name of its new database or ZEO server."""
+    """The numbers in the names of new databases and ZEO servers, by the originals' locations."""
     _servers: dict[str, _Server] = field(default_factory=dict)
 
     def outermost(self, section: Section) -> Iterator[Section]:

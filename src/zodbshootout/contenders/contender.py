@@ -140,7 +140,7 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return *promise* or, for ``BEHIND_SERVER``, what all served storages promise, if known."""
+        """Return *promise*; for ``BEHIND_SERVER``, what all served storages promise, if known."""
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise

@@ -89,7 +89,10 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
-    """Return why no contender accepts *parameters*, if some would accept a single client."""
+    """Return why all contenders refuse *parameters*.
+
+    Return ``None`` if a contender accepts them, or if all would refuse even a single client.
+    """
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]
     if None in reasons or all(contender.refusal(alone) for contender in contenders):

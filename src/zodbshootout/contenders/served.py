@@ -92,7 +92,7 @@ def _connections(
 ) -> Iterator[tuple[ServerSection, str]]:
     """Yield, for each ZEO client in a section, its server and the name of its storage.
 
-    Only the port in an address identifies the server: a host has several names.
+    An address leads to a server called ``main`` if it contains ``$main`` or ``$main_port``.
     """
     for address, storage in _addresses(text):
         referred = references(address)

@@ -29,7 +29,7 @@ NOTICE_PER_CLIENT = 0.0002
 MAX_LATENESS = 0.25
 """The maximum number of seconds to add because clients were late."""
 LATENESS_KEPT = 0.95
-"""The factor that is applied to the seconds added for lateness after each start."""
+"""The factor by which each start multiplies the seconds added for lateness."""
 EMPTY_ITERATIONS = 5000
 """The number of iterations that each client does for :meth:`Crew.sendable_rate`."""
 
@@ -197,7 +197,7 @@ class Sample:
     on_clock: float = 0.0
     """Seconds from each stretch's start to the end of its last counted iteration, in total."""
     paused: float = 0.0
-    """Seconds that clients paused before their last counted iterations, in total."""
+    """Seconds that clients paused between counted iterations, in total."""
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0

@@ -29,7 +29,7 @@ ROUND_TRIPS = 10
 LOW_UNCERTAINTY = 0.001
 """An uncertainty, in seconds, that is low enough to send no further request."""
 UNCERTAINTY_RATIO = 1.5
-"""The factor by which an uncertainty may exceed the host's previous one and still be low enough."""
+"""The factor for the host's previous uncertainty; the product is low enough, too."""
 MAX_UNCERTAIN = 0.1
 """The limit for a clock's uncertainty and for a client's lateness, as a fraction of a stretch."""
 ATTEMPTS = 3

@@ -155,7 +155,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of two iterations in a row if it is the same, otherwise the traffic of three."""
+    """The traffic of the counted iterations: two if their traffic is the same, otherwise three."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """The traffic with databases (key ``False``) and with cache servers (key ``True``)."""

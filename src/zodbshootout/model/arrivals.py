@@ -34,7 +34,7 @@ def instants(
     Interarrival times are exponentially distributed, so that the arrivals of all clients form a
     Poisson process.  With ``even_arrivals``, interarrival times are constant, both per client and
     overall.  The same seed, name and clients give the same instants.  If *continues*, the seconds
-    count from the last instant that was taken from the previous schedule.
+    count from when the last iteration of the previous stretch was due.
     """
     own_rate = rate * len(clients) / parameters.crew.size
     if parameters.even_arrivals:

@@ -132,6 +132,8 @@ def test_an_invalid_definition_is_refused(words: list[str], message: str) -> Non
         (["--rate", "nan"], "--rate: 'nan' is not a number of iterations a second"),
         (["--rate", "9..3"], "--rate: 9..3: 3 is less than 9"),
         (["--rate", "20", "--loops", "3"], "--loops cannot be combined with --rate"),
+        (["--rate", "20", "pack"], "pack has no rate: each iteration needs a preparation"),
+        (["--latency-limit", "p99=1s", "copy"], "copy has no rate: each iteration needs"),
         (["--rate", "20", "--latency-limit", "p99=1s"], "--rate and --latency-limit: give one"),
         (["--arrivals", "even"], "--arrivals needs --rate or --latency-limit"),
         (["--latency-limit", "50ms"], "'50ms' is not a percentile and a time"),

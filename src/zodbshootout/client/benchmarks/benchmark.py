@@ -180,6 +180,8 @@ class Benchmark:
     def rate_refusal(cls, parameters: Parameters) -> str | None:
         """Return why iterations cannot come at a requested rate, or ``None``."""
         is_paced = parameters.rate or parameters.limit.percentile
+        if is_paced and cls.lengthy:
+            return f"{cls.name} has no rate: each iteration needs a preparation that takes longer"
         if is_paced and cls.in_rounds(parameters) and not cls.numbered:
             return (
                 f"{cls.name} has no rate with {parameters.crew.kind}: its clients wait for each "

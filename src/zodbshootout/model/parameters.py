@@ -47,7 +47,7 @@ class Parameter:
     key: str
     """The parameter's name in metadata, in the list of cells, and in CSV and JSON."""
     option: str = ""
-    """The option that sets the parameter, without dashes; empty if several options do."""
+    """The name, without dashes, of the option that sets the parameter; empty if several do."""
     scope: Scope = Scope.ALL
     letter: str = ""
     """The letter for the parameter in short names of benchmarks (``c=2``); empty if no sweep can

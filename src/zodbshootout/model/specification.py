@@ -35,7 +35,7 @@ Address = Union[tuple[str, int], str]
 
 
 RTT = "rtt"
-"""The key in a contender's definitions that holds a value of ``--rtt``, not of ``--define``."""
+"""The key of ``--rtt`` in a contender's definitions; all other keys are names of ``--define``."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -65,7 +65,7 @@ def round_trip_time(text: str) -> float:
 
 
 def variant_name(section: str, definitions: Mapping[str, str]) -> str:
-    """Return the name of a contender that is measured with *definitions* of ``--define``."""
+    """Return a contender's name, such as ``zeo [cache-size=10MB, 0.5ms]``."""
     values = ", ".join(
         value if name == RTT else f"{name}={value}" for name, value in definitions.items()
     )
@@ -402,7 +402,8 @@ class Storage:
     distances: tuple[Distance, ...] = ()
     """The distances to servers; the first distance that applies to an address counts."""
     in_memory: bool = False
-    """Whether closing the contender surely loses its data; if not, the storages' types decide."""
+    """Whether closing the contender surely loses its data.  If false, the storages' types show
+    whether it does."""
 
 
 @dataclass(frozen=True)

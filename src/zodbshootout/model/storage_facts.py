@@ -81,7 +81,7 @@ class CacheUse:
     misses: int | None
     """Loads that the cache could not serve; ``None`` if the storage does not count them."""
     per_opening: int = 0
-    """The maximum number of hits when a connection is opened, even if it loads nothing."""
+    """The maximum number of hits that opening a connection causes by itself."""
 
     def since(self, earlier: CacheUse) -> CacheUse:
         """Return the hits and misses since *earlier*."""
@@ -141,11 +141,11 @@ class Limit:
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
     """The kinds of clients to which the limit applies."""
     databases: int = 1
-    """The minimum number of DBs on one machine to which the limit applies."""
+    """The smallest forbidden number of DBs on one machine."""
     of_process: bool = False
     """Whether :attr:`databases` counts DBs per process, not per machine; each host is a process."""
     sharers: int = 1
-    """The minimum number of clients sharing one DB to which the limit applies."""
+    """The smallest forbidden number of clients that share one DB."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
         """Return whether the limit rules out a crew of that *shape*.

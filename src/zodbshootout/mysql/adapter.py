@@ -10,7 +10,7 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version reported instead of MariaDB's: RelStorage's SQL for MySQL 5.7 works in MariaDB."""
+"""The version that is reported for MariaDB, in which RelStorage's SQL for MySQL 5.7 works."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(

@@ -137,7 +137,7 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # A key joins OID and serial: if it were a tuple, the garbage collector would visit millions.
+    # A key is OID + serial, because the garbage collector would visit millions of tuples.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0

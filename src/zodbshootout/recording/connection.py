@@ -227,7 +227,7 @@ class _Absent:
 
 
 def recorded(storage: Any, log: Log, recorder: Recorder) -> RecordedConnection:
-    """Return a connection's storage whose calls are noted in *log*."""
+    """Return a connection's storage in a wrapper that notes calls in *log*."""
     names = (*_ALWAYS, *_WHILE_RECORDING)
     absent = frozenset(name for name in names if not hasattr(storage, name))
     return _class_without(absent)(storage, log, recorder)

@@ -37,7 +37,7 @@ _FORMATS = {
     "svg": "drawing:write_svg",
     "png": "drawing:write_png",
 }
-"""The module in this package and the function of each built-in format."""
+"""For each built-in format, a module of this package and its function that writes the format."""
 TABLE = "-table"
 """The suffix that marks a format for ``--layout table``, as in ``csv-table``."""
 PICTURES = frozenset({"svg", "png"})

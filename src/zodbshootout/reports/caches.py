@@ -103,7 +103,7 @@ def _extremes(results: Sequence[CellResult]) -> str:
 def _lost(results: Sequence[CellResult]) -> str:
     """Return the number of openings in which a persistent cache served nothing, in words.
 
-    The text is empty if it would count no opening, or all of them.
+    The text is empty if this happened in no opening, or in every opening.
     """
     lost, openings = (
         sum(total(result, name) or 0.0 for result in results)

@@ -31,7 +31,7 @@ MEGABYTE = 2**20
 ENOUGH = "circle: from there on, more brings no significant gain"
 """The meaning of circles in charts over ``--define``; in other charts, a circle marks a knee."""
 STEPS_PER_OCTAVE = 2
-"""The number of points after which the share of slower iterations is halved, as from 50 to 25 %."""
+"""In charts of percentiles, the number of steps from 50 to 75 %, from 75 to 87.5 %, and so on."""
 _SECONDS = METRICS["p50"]
 
 
@@ -249,7 +249,7 @@ def _chart_over_values(
 def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
     """Return the first result that suffices: no later result is significantly faster.
 
-    The last result does not count.
+    The last result is never returned, because no later one exists.
     """
     for number, result in enumerate(results[:-1]):
         ratios = [ratio_of(result, later) for later in results[number + 1 :]]

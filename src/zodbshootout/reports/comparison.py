@@ -50,7 +50,7 @@ MAX_DIFFERENCES = 4
 MISSING = "-"
 """The value of a fact or a setting on a side that lacks it."""
 SCRATCH = "$scratch"
-"""The placeholder in settings for the directory in which the harness makes databases."""
+"""In settings, the placeholder for the directory in which the harness makes databases."""
 STYLES = {
     Verdict.FASTER: Style.GOOD,
     Verdict.SLOWER: Style.BAD,

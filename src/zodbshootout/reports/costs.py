@@ -37,7 +37,7 @@ from zodbshootout.results.result import IMPRECISE, CellResult
 
 COSTS_TITLE = "Costs"
 TABLED = [cost for cost in COSTS if cost.name != "bytes"]
-"""The costs in tables.  These list sent and received bytes, but not their sum."""
+"""The costs in tables: all but the sum of sent and received bytes."""
 DRAWN = [
     BY_NAME[name]
     for name in (
@@ -118,7 +118,7 @@ def _groups(cells: Sequence[Columned]) -> list[Group]:
 
 
 def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a benchmark; *row* has the results by column."""
+    """Yield table rows with the costs of a benchmark; *row* maps columns to results."""
     lines = [(cost, [_entry(row.get(column), cost) for column in columns]) for cost in TABLED]
     lines = [(cost, entries) for cost, entries in lines if any(entry.value for entry in entries)]
     if lines:

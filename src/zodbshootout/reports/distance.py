@@ -47,7 +47,7 @@ DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""
 DISTANCE = "At a distance"
 OVERLAP = 1.2
-"""Requests may overlap if one iteration makes this many times the round trips of another."""
+"""If iterations differ in round trips by more than this factor, their requests may overlap."""
 IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
@@ -132,7 +132,7 @@ def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
 def crossings(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a line for each crossing: a distance at which two contenders change places.
 
-    Crossings are measured if ``--rtt`` had several times, else estimated.
+    Crossings are measured if ``--rtt`` had several values, else estimated.
     """
     how = "" if _are_measured(cells) else "estimate: "
     for (benchmark, _), curves in _curves(cells).items():
@@ -148,7 +148,7 @@ def measured_crossings(cells: Sequence[Columned]) -> list[str]:
 def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark: the time of an iteration over the round-trip time.
 
-    A benchmark without round trips has a chart only if ``--rtt`` had several times.
+    A benchmark without round trips has a chart only if ``--rtt`` had several values.
     """
     measured = _are_measured(cells)
     for curves in _curves(cells).values():

@@ -36,7 +36,7 @@ class Entry:
     note: int = 0
     """The number of the entry's note; 0 without a note."""
     ratio: Entry | None = None
-    """The ratio of the number to the baseline's, or the estimate of a time at a distance."""
+    """The ratio to the baseline's speed; for a time measured at a distance, the estimate."""
 
     @property
     def noted(self) -> str:
@@ -176,7 +176,7 @@ class Chart:
     y_title: str
     points: Sequence[Point]
     columns: Sequence[str]
-    """Every column of the report, in order: a column has the same colour in all charts."""
+    """Every column of the report, in order, so that a column has the same colour in all charts."""
     in_seconds: bool = False
     """Whether the figures are times in seconds."""
     ceiling: str | None = None

@@ -77,7 +77,7 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results; split each result at a rate into one for each measure, such as ``p99``.
+    """Yield the results; a result at a rate becomes several, one for each measure such as ``p99``.
 
     An unmeasured cell at a rate has only the measure ``reached``.
     """

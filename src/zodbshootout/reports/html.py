@@ -110,7 +110,7 @@ def _has_dashes(report: Report) -> bool:
 
 
 def _footnote(note: str) -> str:
-    """Return the anchor of a note that entries refer to; empty for other notes."""
+    """Return the HTML anchor of a note; empty if no entry of a table refers to the note."""
     if note == NO_FIGURE:
         return "no-figure"
     numbered = re.match(r"\[(\d+)\] ", note)

@@ -117,7 +117,7 @@ def total(result: CellResult, name: str) -> float | None:
 
 
 def per_iteration(result: CellResult, name: str) -> float | None:
-    """Divide the count *name* by all iterations, even uncounted ones; ``None`` if it is unknown."""
+    """Divide the count *name* by all iterations, counted and uncounted; ``None`` if unknown."""
     count, timed, untimed = (
         total(result, key) for key in (name, "iterations", "iterations_uncounted")
     )

@@ -15,7 +15,7 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""Time between slices is not observed; if it is at least this fraction, a note mentions it."""
+"""A note mentions unobserved time, between slices, if it is at least this fraction of all time."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:

@@ -66,7 +66,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     clauses += mean
     if len(comparison.pairs) > 1:
         others = list(_clauses([pair for pair in pairs if not pair.base.cell.words.topic]))
-        # Benchmarks that ask nothing follow the mean, because it does not cover them.
+        # Benchmarks that ask nothing of the storage come after the mean, which leaves them out.
         clauses = [*clauses, *others] if mean else _joined(clauses, others)
         clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
@@ -148,7 +148,7 @@ def _decimals(ratio: Ratio) -> int:
 
 
 def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
-    """Yield a clause for each verdict; a clause names at most *most* benchmarks."""
+    """Yield a clause for each verdict; *most* is the maximum number of benchmarks to name."""
     names = Counter(map(_name, pairs))
     by_verdict = grouped((pair.verdict, pair) for pair in pairs)
     for verdict, words in _words(pairs).items():

@@ -84,7 +84,7 @@ def _print_lines(console: Console, text: str, style: str = "") -> None:
 
 
 def _laid_out(table: Table, console: Console) -> list[RichTable]:
-    """Return the table with as much detail as fits; in parts, if the least detail is too wide."""
+    """Return the table with as much detail as fits; divide the table if no level of detail fits."""
     for detail in _DETAILS:
         whole = _rich(table, detail, console)
         if table.words or _natural_width(whole, console) <= console.width:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FALSE_HINTS = 0.01
-"""The probability that the series scanned together give any hint, if none of them changes."""
+"""The probability of any hint from a scan of several series, if none of them changes."""
 FEWEST_POINTS = 8
 LATEST = 100
 """A scan covers the latest points, at most this many."""
@@ -53,7 +53,7 @@ def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
 
 
 def _statistics(numbers: Any) -> Any:
-    """Compare the numbers before each place of a row with those after it; return Student's t."""
+    """Compare the numbers on both sides of each place in each row; return Student's t."""
     import numpy as np
 
     count = numbers.shape[1]

@@ -36,7 +36,7 @@ MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
 """Metadata in which the runs of a cell may differ: words that only describe the cell."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
-"""A pattern: pyperf sorts keys, so each file that it writes begins like this."""
+"""The beginning of a file that pyperf writes, as a pattern; pyperf sorts the keys."""
 
 
 @dataclass(frozen=True)

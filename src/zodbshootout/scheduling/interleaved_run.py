@@ -73,12 +73,12 @@ class InterleavedRun(Generic[C]):
     """A function that handles the failure of a worker; the run goes on without this worker."""
     clock: Callable[[], float] = time.monotonic
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """A function that takes a slice by calling its second argument once; called for each slice."""
+    """A function that is called to take each slice; calls its second argument once."""
     is_last: Callable[[], bool] = lambda: True
     """A function that returns whether a run is the last one; called after the run's slices."""
     run_time: Callable[[], float] | None = None
-    """A function that returns the seconds of slices in a run, per contender; ``None`` for the
-    run time of the effort."""
+    """A function that returns how many seconds a contender's slices in a run may take; without it,
+    the run time of the effort applies."""
     _is_decided: bool = False
     _orders: dict[int, list[C]] = field(default_factory=dict)
 
@@ -171,7 +171,7 @@ class InterleavedRun(Generic[C]):
 
     def _share_out(self, calibration: RowCalibration[C], timings: dict[C, Timing]) -> None:
         """Choose the turns in which each contender takes a slice, and the number of turns."""
-        # Several clients go on until all are done: they do about one iteration more.
+        # If there are several clients, each goes on until all are done: about one iteration more.
         uncounted = 1 if calibration.fewest_loops > 1 else 0
         costs = {
             key: timing.iteration * (calibration.loops[key] + uncounted) + timing.off_clock

@@ -36,7 +36,7 @@ many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
 SLICE_NUMBERS = 100
-"""The number of a run's first slice, divided by the number of the run."""
+"""The number of slice numbers per run: run 0 begins with slice 0, run 1 with slice 100."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 
@@ -179,7 +179,7 @@ class Phases:
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
-    """A function that takes a slice by calling its second argument once; called for each slice."""
+    """A function that is called to take each slice; calls its second argument once."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)

@@ -182,8 +182,8 @@ class Tasks:
 
 
 def _key(cell: Cell) -> _Key:
-    # Preparation for writing fails if the database may only be read.  So a cell that writes needs
-    # its own preparation, even if the database was prepared for a cell that reads.
+    # The preparation for a cell that writes checks whether the database may be written to.  So such
+    # a cell needs its own preparation, even if the database was prepared for a cell that reads.
     benchmark = benchmarks()[cell.benchmark]
     return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
 

@@ -109,7 +109,7 @@ class Plan:
     rows: Sequence[Row]
     effort: Effort
     unavailable: Mapping[str, Failure] = field(default_factory=dict)
-    """The failures of contenders that could not be opened, by the contenders' names."""
+    """The failure of each contender that could not be opened; the keys are contenders' names."""
 
     @property
     def cells(self) -> list[Cell]:

@@ -74,7 +74,7 @@ class ResultStore:
     now: Callable[[], float] = time.monotonic
     _results: dict[Cell, CellResult] = field(init=False)
     _pause_ends: float = field(init=False, default=-math.inf)
-    """The end of the pause; a new run before it is not written at once."""
+    """The time at which the pause ends; until then, new runs wait to be written."""
     _unwritten: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:

@@ -84,9 +84,9 @@ class Rounds(Generic[R]):
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
         Call this in the first round of the row.  A row that had a round is assumed to need the same
-        time for each further round.  The rest is for the rows that had no round: first what each of
-        them usually spends once, then equal shares for their rounds.  Assured rounds are not
-        counted.
+        time for each further round.  The rest is for the rows that had no round: first for the work
+        that each of them does only once, then in equal shares for their rounds.  Assured rounds are
+        not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]

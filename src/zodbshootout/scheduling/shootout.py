@@ -53,7 +53,7 @@ MAX_CLIENTS = 128
 some 15 MiB, and connections to a server.  A row that needs more is measured in groups of
 contenders."""
 OVERHEAD = 0.45
-"""Seconds per contender that a run takes besides its slices; assumed until a round shows them."""
+"""Seconds that each contender adds to a run besides its slices; assumed until a round is made."""
 
 
 @dataclass
@@ -490,9 +490,9 @@ class Shootout:
     def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
         """Fail a cell whose clients have ended.
 
-        If its benchmark needs an empty database, empty the database again.  Otherwise, with
-        ``--data``, the next run would take the clients' objects for the user's data, and refuse to
-        write.
+        If its benchmark needs an empty database, empty the database again.  If the clients'
+        objects were left there, the next run with ``--data`` would take them for the user's data,
+        and refuse to write.
         """
         if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
             task = self.tasks.preparation(cell)

@@ -18,7 +18,7 @@ from zodbshootout.workers.summary import storable, traffic_metadata
 
 @dataclass
 class TrafficCounts:
-    """The traffic of one client of each cell, for crews of all sizes."""
+    """The traffic of one client of each cell, counted once for crews of all sizes."""
 
     tasks: Tasks
     observer: Observer
@@ -65,6 +65,6 @@ class TrafficCounts:
 
 
 def _alone(cell: Cell) -> Cell:
-    """Return the key of a cell's traffic: the cell with one client, for crews of all sizes."""
+    """Return the key of a cell's traffic: the same cell, but with one client."""
     crew = replace(cell.parameters.crew, size=1)
     return replace(cell, parameters=replace(cell.parameters, crew=crew))

@@ -127,7 +127,7 @@ class RunningServers:
         return None
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return what each server that a contender needs has used so far, by server name."""
+        """Return the :class:`ServerUsage` of each server that a contender needs, by server name."""
         return {name: usage_of(pid) for name, pid in self._process_ids(contender).items()}
 
     def memory(self, contender: str) -> dict[str, int]:

@@ -38,7 +38,8 @@ _DATA = "data"
 """The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
 _NO_SIGNAL = Ending(signal=0, grace=10.0)
-"""The ending of programs that prepare a server: a killed ``postgres`` would leave shared memory."""
+"""How the guardian ends a program that prepares a server: first it waits, because a killed
+``postgres`` would leave shared memory."""
 _BY_FORCE = Ending(signal=signal.SIGKILL, grace=0.0)
 _HARMLESS_VARIABLES = frozenset({"PATH", "TZ", "LD_LIBRARY_PATH"})
 """Variables of root's environment that a server running as another user may see."""
@@ -72,7 +73,7 @@ class Server(ABC):
     """
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
-    """Settings that a section must not contain, because the run sets them; ``_`` replaces ``-``."""
+    """The names of settings that only the run may set, with ``_`` instead of ``-``."""
     system_accounts: ClassVar[Sequence[str] | None] = None
     """If root starts the server, it runs as the first of these users that exists.
 
@@ -86,7 +87,7 @@ class Server(ABC):
     abrupt: ClassVar[Ending] = GENTLE
     """How to stop the server if its data are removed with the run."""
     default_connections: ClassVar[int] = 300
-    """The minimum of :attr:`connections`; several contenders' crews may be connected at a time."""
+    """The minimum of :attr:`connections`, so that crews of several contenders can be connected."""
     connection_limit: ClassVar[int] = resource.RLIMIT_NOFILE
     """``RLIMIT_NOFILE`` if each connection uses a file, ``RLIMIT_NPROC`` if it uses a process."""
     own_resources: ClassVar[int] = 100
@@ -121,7 +122,7 @@ class Server(ABC):
         self._raise_limit()
 
     def mistake(self, flaw: str, wrong: str = "") -> UserError:
-        """Return an error with the place of the line that begins with the words *wrong*."""
+        """Return an error about a *flaw*, placed at the section's line that begins with *wrong*."""
         return self.section.text.mistake(f"server {self.name}: {flaw}", wrong)
 
     @property
@@ -157,7 +158,7 @@ class Server(ABC):
         """
 
     def environment(self) -> dict[str, str]:
-        """Return the variables for the server, which gets only some if it runs as another user."""
+        """Return environment variables; a server run as another user gets only some of them."""
         return dict(os.environ)
 
     @cached_property

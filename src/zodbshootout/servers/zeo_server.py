@@ -17,7 +17,7 @@ from zodbshootout.versions import installed_versions
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
-"""The import of client sections, to be left out because ``runzeo`` has another <ssl> section."""
+"""The import of client sections; ``runzeo`` has another <ssl> section, and must not get it."""
 _OURS = Interpreter("", sys.executable, "", sees_ours=True)
 _PACKAGES = ("ZEO", "ZODB", "uvloop")
 """Packages that affect a server; ZEO uses uvloop's event loop if it is installed."""

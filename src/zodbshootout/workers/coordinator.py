@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty those output files of the process and its workers that are too large."""
+        """Empty output files of the process and of its workers if they are too large."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 

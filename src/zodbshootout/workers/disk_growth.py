@@ -9,7 +9,7 @@ from zodbshootout.crews.crew import Crew, Sample
 from zodbshootout.model.storage_facts import DiskSize
 
 SHARE = 0.003
-"""The maximum ratio of the time spent asking for sizes to the time spent in slices."""
+"""Seconds that asking for sizes may take per second spent in slices."""
 
 
 class DiskGrowth:

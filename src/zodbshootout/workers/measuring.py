@@ -71,7 +71,7 @@ class Measure:
 
     @property
     def interpreter(self) -> Interpreter | None:
-        """The worker's Python; ``None`` for the command's, which alone can reach other hosts."""
+        """The worker's Python; ``None`` for the command's Python, which a cluster requires."""
         return None if self.cluster is not None else self.specification.storage.interpreter
 
 
@@ -252,7 +252,7 @@ class Measuring(Operation):
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
-        """Return how many iterations a slice has, the number of the first one, and the rate."""
+        """Return a slice's number of iterations, the index of its first iteration, and its rate."""
         search, rate = self._search, self._rate
         paced = self.loops if self._is_phase else self.loops + lead(self.loops)
         if not self._limit.percentile:

@@ -2,8 +2,8 @@
 
 A slice at a rate keeps the limit or breaks it.  If the storage stalls, even a slice at a low rate
 breaks the limit.  Therefore the highest rate is estimated like a threshold in psychophysics.  Each
-candidate for the highest rate has a probability.  After a slice, the chance of its outcome is
-computed as if the candidate were right; the probability is multiplied by this chance.  The next
+candidate for the highest rate has a probability.  After a slice, each candidate's probability is
+multiplied by the chance of the outcome, supposing that the candidate is the highest rate.  The next
 slice is taken at the median of the candidates.  See QUEST in A. B. Watson and D. G. Pelli,
 Perception & Psychophysics 33 (1983), 113-120.
 """

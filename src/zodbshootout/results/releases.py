@@ -25,14 +25,15 @@ class Series:
     """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases by contenders' names: versions sorted, then commits in the results' order."""
+    """The releases, by the names of their contenders: sorted versions, followed by commits in the
+    order of the results."""
 
 
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release counts under two conditions: runs recorded its version, and not all other
-    members are commits.
+    The installed release counts under two conditions: runs recorded its version, and at least one
+    of the other releases is a version, not a commit.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:

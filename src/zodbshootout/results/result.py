@@ -52,7 +52,7 @@ class Trend:
     within_runs: bool = False
     """Whether times rise within each run, and are low again at the start of the next."""
     alone: bool = False
-    """Whether the machine may be the cause, for lack of another contender to compare with."""
+    """Whether no other contender was compared; then the machine may be the cause."""
     interval: tuple[float, float] | None = None
     """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
 
@@ -292,9 +292,10 @@ class CellResult:
 
     @property
     def first_value(self) -> float | None:
-        """A run's first value divided by the median of the run's later values; a median over runs.
+        """The relative size of first values, as a median over runs.
 
-        ``None`` if the Python has no just-in-time compiler, or runs have too few values.
+        The first value of each run is divided by the median of the run's later values.  ``None``
+        if the Python has no just-in-time compiler, or runs have too few values.
         """
         python = self.metadata.get("python_implementation")
         ratios = [
@@ -390,8 +391,8 @@ class CellResult:
     def is_imprecise(self) -> bool:
         """Whether the mean misses the requested precision, or 10 % if none was requested.
 
-        A measure that is not in :data:`WATCHED` is never imprecise: more runs would not help.
-        Results of runs that share clients are never imprecise either.
+        A measure that is not in :data:`WATCHED` does not have to be precise, so it is never
+        imprecise.  Results of runs that share clients are never imprecise either.
         """
         if self.measure not in {"", *WATCHED} or self.wanted_seconds:
             return False

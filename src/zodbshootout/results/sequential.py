@@ -1,4 +1,4 @@
-"""Sequential decisions: a candidate performs either as before a change, or as after it.
+"""Sequential decisions, made between runs, on whether a candidate's performance has changed.
 
 Results are looked at after fixed numbers of runs.  Each look gets an equal part of the allowed
 probability of a wrong decision.  So the probability for all looks together is limited, although
@@ -17,7 +17,7 @@ from zodbshootout.results.verdicts import Ratio
 LOOKS = (8, 16, 32, 64, 128, 256, 512)
 """The numbers of runs after which results are looked at."""
 _BOUNDARY_OF_NONE = 1.0
-"""The boundary if a cost is 0 on one side, so that the logarithm of the ratio is infinite."""
+"""The boundary if the logarithm of the ratio is infinite, because a cost is 0 on one side."""
 
 
 @dataclass(frozen=True)

@@ -49,19 +49,19 @@ largest difference.
 This number, :data:`BATCHES` and :data:`DF` are from simulations; :mod:`benchmarks.trends` has the
 error rates."""
 DRIFT = 3.0
-"""The largest change to expect of the machine, in standard deviations of a random walk.  It may
-hide which contender has changed."""
+"""The largest change to expect of the machine, in standard deviations of a random walk.  A
+change of this size may hide which contender has changed."""
 STEPS_OF_LEVELS = 1.5
-"""A factor that corrects the variance of the mean step between batches in a random walk.  Without
-the factor, steps would have to be independent, but successive steps share a batch."""
+"""A factor that corrects the variance of the mean step between batches in a random walk.  The
+variance is computed as if steps were independent, but successive steps share a batch."""
 FEWEST_SHARED = 2 * BATCHES
 """The minimum number of runs for a trend if they share clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""An exponent.  The factor that load explains is raised to this power, because noise may have
-enlarged the measured change."""
+"""The exponent of the factor that load can explain.  It is a margin, because noise may have
+enlarged the factor that was measured."""
 GROWTH = 0.01
-"""The fraction by which memory has to grow in all runs together to be reported."""
+"""The minimum growth of memory in all runs together, as a fraction; less is not reported."""
 SETTLING = 4
 """Runs are divided into this many parts; memory is not tested in the first, when caches fill."""
 MEMORIES = ("client_memory_now_bytes", "server_memory_bytes")
@@ -175,8 +175,8 @@ class Change:
     smallest: float
     """The smallest trend that would have been detected, as a multiple of the time at the start."""
     factor: float
-    """The smallest factor by which times grew or fell, with 95 % confidence; at most 1 if times may
-    not have changed."""
+    """The smallest factor by which times grew or fell, with 95 % confidence; at most 1 if times
+    perhaps did not change."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ def _steps(numbers: Sequence[float]) -> Estimate:
 
 
 def _growths(results: Mapping[int, CellResult], level: float) -> dict[int, list[tuple[str, float]]]:
-    """Return the key and the bytes per hour of each memory that grows until the end, by result."""
+    """Return, by result, the key and the bytes per hour of each memory that grows until the end."""
     tested = [
         (number, key, sizes, _steps(sizes))
         for number, result in results.items()

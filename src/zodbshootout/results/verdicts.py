@@ -303,11 +303,11 @@ def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     """Return the speed of *new* as a multiple of the speed of *base*; both are measured.
 
-    The speed is work per second, as in the table, or the inverse amount of a cost.  Two values of
-    the same slice of the same round are a pair, measured within about a second of each other.  A
-    run counts as the mean of the logarithms of the pairs' ratios.  Runs without a counterpart, such
-    as those after the other cell failed, are left out, because the machine may have been faster or
-    slower meanwhile.
+    The speed is work per second, as in the table, or the inverse amount of a cost.  A pair is one
+    value of each cell, both from the same slice of the same round.  The two values were measured
+    within about a second of each other.  A run counts as the mean of the logarithms of the pairs'
+    ratios.  Runs without a counterpart, such as those after the other cell failed, are left out,
+    because the machine may have been faster or slower meanwhile.
 
     Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  They are also used if the cells
     have fewer than :data:`MIN_RUNS` rounds in common.  Without pairs, a run counts as the mean of

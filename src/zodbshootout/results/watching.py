@@ -31,7 +31,7 @@ from zodbshootout.results.probabilities import t_quantile
 from zodbshootout.results.verdicts import FALSE_CALLS, SIGNIFICANT, Ratio, verdicts
 
 BASES = {STEP: PREVIOUS, POSITION: ANCHOR}
-"""The base of each ratio that has a verdict: the candidate is compared with this base."""
+"""The names of the ratios that have verdicts, and the candidate's base in each ratio."""
 DETECTED = 0.95
 """The probability that a point detects a change of the size in :func:`smallest_change`."""
 
@@ -59,7 +59,7 @@ class Finding:
         return self.ratio.value > 1
 
     def is_beyond(self, limit: float) -> bool:
-        """Return whether time or cost certainly exceeds the base's by over *limit* (0.1: 10 %)."""
+        """Return whether time or cost certainly rose by more than *limit*; 0.1 means 10 %."""
         return self.ratio.interval[1] < 1 / (1 + limit)
 
 
@@ -163,7 +163,7 @@ def canary_differs(point: Point) -> bool:
 
 
 def smallest_change(ratio: Ratio, tested: int) -> float | None:
-    """Return the smallest ratio of new to old time that is detected in 95 of 100 cases.
+    """Return the smallest change that is detected in 95 of 100 cases: new time divided by old.
 
     *tested* is the number of ratios that share the limit of false discoveries.  The result is
     ``None`` if there were too few runs.
@@ -212,8 +212,8 @@ class MachineHistory:
         """Series of positions, the oldest series first, for each cell of the newest point.
 
         A series of comparable positions ends if the code or the parameters of the benchmark change.
-        It also ends if a new anchor was not compared with the former one, or if their chain does
-        not close.
+        It also ends if a new anchor was not compared with the former anchor, or if comparisons
+        contradict each other; see :attr:`open_chains`.
         """
         return {cell.name: self._series_of(cell.name) for cell in self.newest.cells}
 

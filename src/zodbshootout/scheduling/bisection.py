@@ -113,7 +113,7 @@ class Decision:
         return [result.with_cost(self.cost) or replace(result, runs=()) for result in results]
 
     def sides(self, results: Sequence[CellResult]) -> tuple[list[CellResult], list[CellResult]]:
-        """Return the good commit's results, and the candidate's without the suffix in names."""
+        """Return the results of the good commit and of the candidate, with no suffix in names."""
         good, of_candidate = list[CellResult](), list[CellResult]()
         for result in results:
             name = result.cell.contender.removesuffix(self.candidate)

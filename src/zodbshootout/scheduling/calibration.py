@@ -180,10 +180,10 @@ def choose_loops(
     """Return the loops for each contender, given the *seconds* of an iteration.
 
     The common count is the smallest power of two with which the fastest contender takes *min_time*
-    seconds.  If *fewest* is more than 1, the time of one iteration does not count.  The limit for
-    each contender is :data:`AFFORDABLE` times *min_time*: a contender that would exceed it does
-    fewer iterations, but enough to take *min_time*.  No contender does fewer than *fewest*.  The
-    loops in *before* belong to contenders of the row that were calibrated earlier.
+    seconds.  If *fewest* is more than 1, these seconds do not include the first iteration.  The
+    limit for each contender is :data:`AFFORDABLE` times *min_time*: a contender that would exceed
+    it does fewer iterations, but enough to take *min_time*.  No contender does fewer than *fewest*.
+    The loops in *before* belong to contenders of the row that were calibrated earlier.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)

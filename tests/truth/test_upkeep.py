@@ -224,6 +224,15 @@ def test_pack_fails_if_garbage_is_left(clock: FakeClock) -> None:
     assert pack_failure(storage) == "10 of 10 objects that nothing refers to are still there"
 
 
+def test_pack_fails_if_garbage_is_gone_that_the_storage_should_keep(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Database, "collects_garbage", lambda self: False)
+    assert pack_failure(packed(clock, lambda storage: None)).startswith(
+        "10 of 10 objects that nothing refers to are gone, but the configuration tells"
+    )
+
+
 def test_pack_fails_if_some_garbage_is_left_by_a_storage_of_an_unknown_type(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

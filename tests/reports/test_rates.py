@@ -45,6 +45,13 @@ def test_the_far_tail_is_shown_if_there_are_enough_iterations() -> None:
     assert "  p99.9" in titles_and_figures(result("a", 20, iterations=2000))
 
 
+def test_no_percentile_of_a_run_is_longer_than_the_longest_latency_of_that_run() -> None:
+    measured = result("a", 20)
+    longest = measured.with_measure("longest").values
+    assert measured.with_measure("p99.9").values == longest
+    assert max(measured.with_measure("p50").values) < min(longest)
+
+
 def test_a_contender_that_cannot_keep_up_has_no_latency() -> None:
     overloaded = result("a", 120, part_of_schedule=0.833)
     expected = {"update 120/s reached": ["100/s"], "  p50": ["cannot keep up"]}

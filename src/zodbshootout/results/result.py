@@ -471,10 +471,12 @@ def _measure(name: str, metadata: Mapping[str, Any]) -> float:
     """Return a measure of a run from the run's *metadata*; see :meth:`CellResult.with_measure`."""
     if name == REACHED:
         return float(metadata["part_of_schedule"])
+    longest = float(metadata["latency_max_s"])
     if name == LONGEST:
-        return float(metadata["latency_max_s"])
+        return longest
     histogram = HdrHistogram.decode(metadata["latency_histogram"])
-    return float(histogram.get_value_at_percentile(float(name[1:])) / NANOSECONDS)
+    # A bucket of the histogram may extend beyond the longest latency in the bucket.
+    return min(float(histogram.get_value_at_percentile(float(name[1:])) / NANOSECONDS), longest)
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:

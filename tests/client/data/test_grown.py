@@ -13,7 +13,7 @@ from tests.client.data.counting import CountingStorage
 from tests.fakes import parameters
 from zodbshootout.client.data import grown
 from zodbshootout.client.data.btrees import btree_class
-from zodbshootout.client.data.datasets import Dataset, find_objects, grown_tree, make
+from zodbshootout.client.data.datasets import Dataset, find_objects, grown_tree, key_at, make
 from zodbshootout.client.data.filler import fill_up, filled
 from zodbshootout.client.data.grown import ODD_KEYS, GrownTree
 from zodbshootout.model.specification import MappingType, Parameters
@@ -111,4 +111,6 @@ def test_a_dataset_is_between_the_objects_of_the_tree(kind: MappingType, connect
     ]
     contents = [item.content for part in parts for item in part.values()]
     assert len(set(contents)) == 90
+    keys = [key_at(like(1000, kind), position) for position in range(30)]
+    assert [part[key].content for part in parts for key in keys] == contents
     assert len(grown_tree(connection.root(), like(0, kind)).tree) == 1090

@@ -85,6 +85,9 @@ class Part(Persistent):
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __getitem__(self, position: Key) -> Any:
+        return self.tree[self.keys[int(position)]]
+
     def __setitem__(self, position: Key, item: Any) -> None:
         self.tree[self.keys[int(position)]] = item
 

@@ -58,7 +58,7 @@ def test_every_built_in_benchmark_has_an_expected_time() -> None:
     built_in = {name for name, cls in benchmarks().items() if "zodbshootout" in cls.__module__}
     # Those of test_replay.py and test_upkeep.py.
     elsewhere = {"replay", "undo", "open", "open_cold", "open_stale", "pack", "copy"}
-    assert built_in == set(EXPECTED) | elsewhere
+    assert built_in == set(EXPECTED) | elsewhere, "complete EXPECTED in tests/truth/expected.py"
 
 
 def all_took(sample: Sample, seconds: float) -> bool:

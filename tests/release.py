@@ -32,9 +32,6 @@ COMMANDS = (
 """The commands to run with each Python."""
 TESTED = ("tests/results", "tests/reports")
 """Tests to run from the source distribution; they need no servers."""
-TEST_PACKAGES = (
-    "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "scipy", "PyYAML", "docutils",
-)  # fmt: skip
 UV = (sys.executable, "-m", "uv", "--quiet")
 
 
@@ -114,9 +111,7 @@ def try_source(built: Path, place: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         archive.extractall(place, filter="data")
     (source,) = place.iterdir()
-    programs = environment(
-        sys.executable, place / "environment", f"{source}[report]", *TEST_PACKAGES
-    )
+    programs = environment(sys.executable, place / "environment", f"{source}[test]")
     run(str(programs / "python"), "-m", "pytest", "-q", *TESTED, directory=source)
 
 

@@ -49,8 +49,8 @@ def test_words_are_spelled_out_as_options_with_their_values(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--threads", "4"], "--threads: -c sets the number of clients: -c 4 --threads"),
-        (["--threads=4", "add"], "--threads: -c sets the number of clients: -c 4 --threads"),
+        (["--threads", "4"], "--threads: -c sets the number of clients; give -c 4 --threads"),
+        (["--threads=4", "add"], "--threads: -c sets the number of clients; give -c 4 --threads"),
         (["--btrees=LO"], "argument --btrees: invalid choice: 'LO' (choose from"),
         (["--log=TRACE"], "--log: 'TRACE' is neither a level (DEBUG, INFO,"),
         (["add", "x.conf"], "x.conf: put it before the benchmarks"),

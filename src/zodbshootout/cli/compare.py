@@ -132,7 +132,7 @@ def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
 
 
 def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that at least one result has the cost; *of* is a contender, an environment or empty."""
+    """Check that some result has the cost; *of* names a contender or environment, or is empty."""
     if any(result.measured for result in results):
         return
     owner = f" of {of}" if of else ""
@@ -234,8 +234,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append, or a file in the .d directory beside it; the "
-        "word last stands for the newest of the current directory's runs",
+        help="a file written by -o or --append, or a file in the .d directory beside it; "
+        "'last' stands for the newest of the current directory's runs",
     )  # fmt: skip
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument(
@@ -265,9 +265,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if NEW takes significantly longer, with the whole confidence "
-        "interval above PERCENT; also if NEW lacks a figure that BASE has, because the cell is "
-        "missing, failed or cannot keep up",
+        help="exit with status 1 if NEW takes significantly longer and the whole confidence "
+        "interval of the slowdown is above PERCENT, or if NEW lacks a figure that BASE has, "
+        "because the cell is missing, failed or cannot keep up",
     )  # fmt: skip
     parser.add_argument(
         "-v", "--verbose", action="store_true",

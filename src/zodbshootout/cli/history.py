@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if a cell of the newest point takes longer or has a higher cost "
-        "than with the previous packages or the anchor; an increase counts if its whole confidence "
+        help="exit with status 1 if a cell of the newest point takes longer, or costs more, than "
+        "with the previous packages or with the anchor; an increase counts if its whole confidence "
         "interval is above PERCENT",
     )  # fmt: skip

@@ -59,7 +59,7 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
 
 
 _PYPERF_LINE = re.compile(r"\w+: Mean \+- std dev: |$")
-"""The two lines that pyperf prints in every worker: a result, and an empty line."""
+"""A pattern for the two lines that pyperf prints in every worker: a result and an empty line."""
 
 
 def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:

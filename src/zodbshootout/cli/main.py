@@ -135,7 +135,10 @@ def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams)
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does; only the main thread can set a signal handler."""
+    """Let SIGTERM end a run as Ctrl-C does.
+
+    Only the main thread can set a signal handler; in another thread, change nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -122,10 +122,11 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--during OPERATION", choices=OPERATIONS, default="",
-            help="measure the latencies at --rate before, during and after an operation: pack (a "
-            "database of --min-objects with --revisions and --garbage), copy (the database into a "
-            "FileStorage), vacuum (after a pack, if the database supports it), restart (kill "
-            "private servers and start them again) or restart:clean (without killing them)",
+            help="measure the latencies at --rate before, during and after an operation: pack (of "
+            "a database with --min-objects, --revisions and --garbage), copy (of the database, to "
+            "a FileStorage), vacuum (of a packed database that supports it), restart (private "
+            "servers are killed and started again) or restart:clean (they are stopped without "
+            "killing, and started again)",
         ),
         option(
             "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),
@@ -134,9 +135,9 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         option(
             "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
-            help="for copy, the FileStorage to copy; for --workload, a FileStorage whose objects "
-            "fill the database; it is only read (default: made-up objects; with --workload, they "
-            "have the recorded sizes)",
+            help="for copy, the FileStorage to copy (default: made-up objects); for --workload, a "
+            "FileStorage whose objects fill the database (default: made-up objects of the recorded "
+            "sizes); the FileStorage is only read",
         ),
         several(
             "--define NAME=VALUE", type=values.definition,
@@ -283,7 +284,7 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         several(
             "--against WHAT",
             help="measure each contender a second time, with WHAT: a requirement such as "
-            "RelStorage==4.2.0, several in one value ('ZEO==5.4.1 ZODB<6'), a checkout, a wheel, a "
+            "RelStorage==4.2.0, requirements such as 'ZEO==5.4.1 ZODB<6', a checkout, a wheel, a "
             "Python or a virtual environment; 'RelStorage>=4' stands for all releases that satisfy "
             "it, and ./RelStorage@v4.2..HEAD for this range of commits (repeatable)",
         ),
@@ -304,8 +305,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
         ),
         several(
             "--require LIMIT", type=Requirement.parsed, dest="requirements",
-            help="exit with status 1 if a benchmark breaks a limit, such as 'update p99 <= 50ms', "
-            "'update trips <= 12' or 'zeo: cold objects >= 10k', or has no figure (repeatable)",
+            help="exit with status 1 if a benchmark has no figure or breaks a limit, such as "
+            "'update p99 <= 50ms', 'update trips <= 12' or 'zeo: cold objects >= 10k' (repeatable)",
         ),
         option(
             "--history DIR", type=Path,

@@ -159,7 +159,7 @@ def _environment(
 
 
 def _not_named(requirements: Sequence[str], packages: Packages) -> Packages:
-    """Return all packages except those that a requirement names, by name or by a commit's URL."""
+    """Return all packages except those that a requirement selects by name or by a commit's URL."""
     names = {_name(one) for one in requirements}
     return {
         name: package
@@ -202,7 +202,9 @@ def _requirement(name: str, package: Package) -> str:
         return f"{name}=={package.version}"
     if package.modified or not package.commit:
         why = "had changes that are in no commit" if package.modified else "is in no commit"
-        raise UserError(f"{name} {package.version} from {package.url} {why}")
+        raise UserError(
+            f"{name} {package.version} from {package.url} cannot be installed again: it {why}"
+        )
     origin = origin_of(name)  # a local checkout still has the commit
     url = origin.url if origin is not None and origin.editable else package.url
     repository, mark, subdirectory = url.partition("#")
@@ -281,7 +283,7 @@ def _reason(results: Sequence[CellResult]) -> str:
 
 
 def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
-    """Return the packages of a role: the candidate's packages, with the changes of the role."""
+    """Return the packages of a role: the candidate's, except those that the role replaces."""
     packages = dict(planned.packages[CANDIDATE])
     for text in planned.environments[role].requirements:
         name = _name(text)

@@ -168,8 +168,9 @@ class LiveTable(_Printed):
     def _update(self) -> None:
         """Render changed results, unless the last rendering was a moment ago.
 
-        Rendering does not disturb measuring, because :meth:`note` is called before the clients of a
-        step start.  But a change within :data:`PAUSE` after a rendering waits for a later refresh.
+        :meth:`note` calls this before the clients of a step start, so that rendering does not
+        disturb measuring.  But a change within :data:`PAUSE` after a rendering waits for a later
+        refresh.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:

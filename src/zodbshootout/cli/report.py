@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append; the word last stands for the newest of the current "
+        help="a file written by -o or --append; 'last' stands for the newest of the current "
         "directory's runs",
     )  # fmt: skip
     parser.add_argument(

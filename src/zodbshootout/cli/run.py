@@ -382,7 +382,7 @@ def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[st
 def _measured_again(
     shootout: Shootout, status: int, options: Options
 ) -> tuple[str, list[CellResult]]:
-    """Measure the rows with findings again; return a message and the new results.
+    """Measure the rows with findings a second time; return a message and the new results.
 
     The message is empty unless the user interrupts the measurement.
     """

@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print the tables of result files; several are shown side by side."
     parser.add_argument(
         "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append; the word last stands for the newest of the current "
+        help="a file written by -o or --append; 'last' stands for the newest of the current "
         "directory's runs",
     )  # fmt: skip
     parser.add_argument(
@@ -121,8 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--over-time", action="store_true",
-        help="print how figures changed in a run with --for: throughput, latencies, processor "
-        "time, memory and the size of the database; CSV and JSON have the figures of each run",
+        help="print how figures changed during the minutes of --for: throughput, latencies, "
+        "processor time, memory and the size of the database; CSV and JSON have the figures of "
+        "each run",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="NAME",

@@ -87,7 +87,7 @@ def _of_percent(text: str) -> float:
 def _duration(unit: float) -> Callable[[str], float]:
     """Return a function that reads ``90``, ``30s`` or ``2min``.
 
-    The result, like a number without a letter, is in units of *unit* seconds.
+    The unit of the result is *unit* seconds.  A number without a letter is in this unit, too.
     """
 
     def read(text: str) -> float:
@@ -463,7 +463,7 @@ def spelled_out(arguments: Sequence[str]) -> list[str]:
 def _check_option(word: str) -> None:
     option, _, value = word.partition("=")
     if option == "--threads" and value.isdecimal():
-        raise UserError(f"--threads: -c sets the number of clients: -c {value} --threads")
+        raise UserError(f"--threads: -c sets the number of clients; give -c {value} --threads")
     if option in NOT_AVAILABLE:
         raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
     if option.startswith("--benchmark"):

@@ -249,7 +249,7 @@ class Database:
             instance.release()
 
     def _new_root(self) -> str:
-        """Return an empty root's serial if a storage's type is unknown; otherwise ``""``."""
+        """Return the root's serial; ``""`` if the root has objects or all storages' types are known."""
         # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""

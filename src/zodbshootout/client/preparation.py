@@ -179,7 +179,7 @@ def _sets(dataset: Dataset, parameters: Parameters) -> Iterator[tuple[int, int]]
 
 
 def fill(database: Database, parameters: Parameters) -> None:
-    """Add filler until the database has ``min_objects`` besides the objects of benchmarks."""
+    """Add filler objects until there are at least ``min_objects`` of them."""
     if parameters.min_objects:
         with database.connected() as connection:
             fill_up(connection, parameters, _progress(parameters))

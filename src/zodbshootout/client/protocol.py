@@ -46,8 +46,8 @@ class Prepare:
 
     iterations: int
     counts: bool = True
-    """Whether the stretch contributes to a value.  If so, clients go on with uncounted
-    iterations until all clients are done."""
+    """Whether the stretch contributes to a value.  If so, clients that are done early go on with
+    uncounted iterations until the last client is done."""
     first: int | None = None
     """The number of the first iteration; ``None`` to continue from the previous stretch."""
     rate: float = 0.0

@@ -30,8 +30,8 @@ from zodbshootout.model.usage import Period
 POLL_INTERVAL = 0.0005
 """Seconds between checks for orders during uncounted iterations; a check interrupts the load."""
 MAX_NOTED = 2**17
-"""The maximum number of notes on the ends of uncounted iterations.  If a timer has more, it drops
-every other note."""
+"""The maximum number of end times that a timer keeps for uncounted iterations.  If it has more, it
+drops every other one."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -399,8 +399,8 @@ class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
     An iteration begins when it is due or, if that is later, when the previous one has ended.  Its
-    latency counts from when it was due or, if that is later, from the end of a wait for another
-    client.
+    latency counts from when it was due or, if it waited for another client, from the end of this
+    wait.
     """
 
     def __init__(

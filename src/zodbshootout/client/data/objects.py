@@ -22,8 +22,8 @@ from zodbshootout.model.specification import Parameters
 SHORTEST_CONTENT = 8
 """The minimum content size in bytes; shorter contents might be equal by chance."""
 CHUNK = 256
-"""The approximate maximum size of a chunk in bytes.  Each chunk has random bytes, then blanks, in
-the same proportion."""
+"""The approximate maximum size of a chunk in bytes.  A chunk is random bytes, then blanks; all
+chunks of an object have about the same share of blanks."""
 BLOCK = 100
 """The number of objects whose random bytes are generated together, to save time."""
 
@@ -138,8 +138,9 @@ def smallest_record() -> int:
 def content_size(wanted_record_size: int, kind: Class = Item) -> int:
     """Return the size (bytes) of the content that makes a record of *wanted_record_size* bytes.
 
-    For a few sizes the record is up to 3 bytes smaller, because pickle writes lengths up to 255 in
-    fewer bytes.  A :class:`Tally` grows by up to 3 bytes while it counts.
+    Three record sizes are impossible, because pickle needs 3 bytes more for content of more than
+    255 bytes.  If one of them is wanted, the record is 1 to 3 bytes smaller.  A :class:`Tally`
+    grows by up to 3 bytes while it counts.
 
     :raises ValueError: if a record cannot be that small
     """
@@ -178,7 +179,10 @@ class Payload:
         """For each chunk: the beginning and end of its random bytes, and the blanks after them."""
 
     def contents(self, objects: int, revision: int, first: int = 0) -> list[bytes]:
-        """Return contents of *objects* objects in *revision*, from object number *first* on."""
+        """Return the contents of consecutive objects in one revision.
+
+        *objects* is the number of these objects; *first* is the position of the first, from 0.
+        """
         contents: list[bytes] = []
         for block in range(first // BLOCK, -(-(first + objects) // BLOCK)):
             begin = max(first - block * BLOCK, 0)

@@ -47,7 +47,7 @@ _SMALLEST_RESOLVABLE = len(_RESOLVABLE_HEAD) + 2 + _OID + len(_STOP)
 
 
 class RecordMaker:
-    """Make records that compress like the objects of benchmarks other than ``replay``."""
+    """Make records for ``replay`` that compress like the objects of the other benchmarks."""
 
     def __init__(self, seed: int, compressibility: float) -> None:
         (self._pool,) = Payload(seed, 0, _POOL, compressibility).contents(1, 0)

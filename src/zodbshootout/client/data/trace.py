@@ -1,7 +1,7 @@
 """The transactions of a workload in the order of their replay; numbers identify objects.
 
-Transactions that commit are in the order of their commits.  Any other transaction is at the
-place of its beginning, because it saw what had been committed before.
+Transactions that commit are in the order of their commits.  Any other transaction comes after the
+last commit that it saw.
 
 A trace is an SQLite database, so that any part of it can be read.  The memory for converting and
 replaying a workload does not depend on its length, except for a few numbers per object.
@@ -158,7 +158,7 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return when a transaction was committed or, if it was not, when it last polled."""
+    """Return when a transaction was committed or, if never, when its connection last polled."""
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])
@@ -268,7 +268,10 @@ class _Attempts:
 
 
 def _repeated(loads: Iterable[Operation], operations: Iterable[Operation]) -> list[Operation]:
-    """Return *loads* of earlier attempts, with their latest sizes, then remaining *operations*."""
+    """Return the loads of failed attempts, then the other operations of the last attempt.
+
+    A load that was repeated is returned once, with its latest size.
+    """
     sizes = {(kind, number): size for kind, number, size in loads}
     others = []
     for kind, number, size in operations:

@@ -43,7 +43,7 @@ _MARGIN = 2**20
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2
-"""The bytes of records after which to commit, even if a chunk of objects is not full yet."""
+"""The size in bytes at which a batch of records is committed, even if it is not a full chunk."""
 _PATIENCE = 30.0
 """Seconds that the other clients of a run wait for the first one to reserve OIDs."""
 
@@ -150,7 +150,10 @@ class Oids:
         self._created = objects.created + copy * workload.created_objects * PASSES
 
     def oid(self, number: int, turn: int) -> bytes:
-        """Return the OID of object *number* in pass *turn* (from 0) over the workload."""
+        """Return the OID of an object in a pass.
+
+        *number* identifies the object; *turn* is the number of earlier passes.
+        """
         created = self._created + turn % PASSES * self._created_per_pass
         first = created if number & CREATED_OBJECT else self._initial
         oid: bytes = p64(first + (number & ~CREATED_OBJECT))

@@ -60,9 +60,9 @@ PRIVATE_DSN = (
 class PrivateSection:
     """A rule by which ``--private`` makes sections open new data with otherwise unchanged settings.
 
-    Keys are spelled as in the configuration.  If the value of a key that is not listed here
-    contains a slash, ``--private`` refuses the section, because the value may be the path of the
-    original data.
+    Keys are spelled as in the configuration.  Every key whose value contains a slash must be listed
+    here, except ``driver``.  Otherwise ``--private`` refuses the section, because the value may be
+    the path of the original data.
     """
 
     types: tuple[str, ...]
@@ -74,9 +74,9 @@ class PrivateSection:
     values: Mapping[str, str] = field(default_factory=dict)
     """The values to set, by key."""
     values_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The values to set only in a section with a certain key, by that key."""
+    """For each key, the values to set in a section that has this key."""
     server: str = ""
-    """The section type of the private server that a section needs."""
+    """The type of private server that a section needs, such as ``zeoserver``."""
     location: tuple[str, ...] = ()
     """The keys that name the original server.  If :attr:`database` is empty, they also name its
     database."""
@@ -115,8 +115,8 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    If a type has its own MVCC, each connection has its own storage object, and ``False`` is enough.
-    Any other type with ``False`` must also return a limit with ``sharers=2`` from :meth:`limits`.
+    If not, :meth:`limits` must return a limit with ``sharers=2``.  A type with its own MVCC needs
+    no such limit, because each connection has its own storage object.
     """
     copies_blobs: ClassVar[bool] = True
     """Whether ``copyTransactionsFrom`` copies the files of blobs."""

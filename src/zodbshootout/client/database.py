@@ -249,7 +249,10 @@ class Database:
             instance.release()
 
     def _new_root(self) -> str:
-        """Return the root's serial; ``""`` if the root has objects or all storages' types are known."""
+        """Return the root's serial.
+
+        Return ``""`` if the root has objects, or if the types of all storages are known.
+        """
         # Reading an empty SQLite database would leave statistics in it; see preparation.prepare().
         if not any(type(layer) is StorageType and not layer.inner for layer in self._written_to):
             return ""

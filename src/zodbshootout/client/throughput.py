@@ -49,11 +49,12 @@ class Progress:
 
 
 def kept_indices(counted: int, total: int, clients: int) -> list[int]:
-    """Return the indices of the points that a client keeps out of *total*; see :func:`most_points`.
+    """Return the indices of the points that a client keeps; see :func:`most_points`.
 
-    The first *counted* points are the ends of counted iterations.  The last counted point and the
-    very last point are always kept.  So are the first two points: the spans of all clients begin
-    at about that time, and the numbers must be exact there (see :func:`throughput`).
+    *total* is the number of all points.  *counted* is the number of points at which counted
+    iterations ended; these points come first.  The last counted point and the very last point are
+    always kept.  The first two points are kept, too, because :func:`throughput` needs exact numbers
+    for the time at which spans begin.
     """
     stride = 1 + total // most_points(clients)
     return sorted({0, min(1, total - 1), counted - 1, total - 1, *range(0, total, stride)})
@@ -63,8 +64,8 @@ class Total:
     """The sum of the iterations of several clients.
 
     Iterations count when their batch ends.  In a gap of dropped points, the number is interpolated.
-    Half a batch is then subtracted: the current batch does not count yet, and is half done on
-    average.
+    Interpolation includes the current batch, of which half is done on average; so half a batch is
+    subtracted.
     """
 
     def __init__(self, clients: Sequence[Progress]) -> None:
@@ -122,18 +123,18 @@ class Throughput:
 
 
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
-    """Return the throughput of *clients* that had to do *counted* iterations each.
+    """Return the throughput of all *clients* together.
 
-    A single client's throughput is the number of its counted iterations, divided by the time from
-    its start to the end of the last one.
+    *counted* is the number of iterations that each had to do.  A single client's throughput is the
+    number of its counted iterations, divided by the time from its start to the end of the last one.
 
     If there are several clients, each has a span: from the end of its first iteration to the end of
     its last counted one.  An iteration of any client counts in every span in which it ends; the
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
     thing at a time and the clients wait for each other, this quotient is the storage's throughput,
-    however unfair the storage is to some clients.  If they do not wait for each other,
-    the quotient is right, too: a span counts other clients' iterations that began before the span,
-    but leaves out about as many that end after it.
+    however unfair the storage is to some clients.  The quotient is also right if the clients do
+    not wait for each other: a span counts other clients' iterations that began before it, but
+    leaves out about as many that began in it and end after it.
 
     Spans exclude first iterations, which would distort the throughput: all clients begin at once,
     and the first to be served do not wait.  If each client does only one iteration, the throughput

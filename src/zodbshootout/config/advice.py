@@ -89,7 +89,8 @@ def explained(
 ) -> str:
     """Return a ZConfig error in one line, with its place and advice.
 
-    The *schema* includes the types that were imported before the error.  The run defines *names*.
+    The *schema* includes the types that were imported before the error.  *names* has the value
+    of each name that the run defines.
     """
     place = _place_of(error, source)
     line = _line_at(place, source)

@@ -146,7 +146,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
     """A loader that passes a tree to ZConfig, which checks it and makes objects of its sections."""
 
     def __init__(self, schema: Any, names: Mapping[str, str], *, of_zope: bool) -> None:
-        """Define the run's *names*; if the file is *of_zope*, skip what only Zope knows."""
+        """Define the run's *names*; if *of_zope* is true, skip what only Zope knows."""
         super().__init__(schema)
         self.of_zope = of_zope
         self.sections: dict[Any, Section] = {}
@@ -160,7 +160,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self._environments: list[str] = []
         self._imports: list[Import] = []
         self._imported_by: dict[str, Import] = {}
-        """The import that defines each section type."""
+        """For each imported section type, the import that defines it."""
 
     def read(self, tree: Tree) -> Any:
         """Return ZConfig's object for a tree; an error has the path and the line."""

@@ -64,7 +64,7 @@ class Environment:
 
     @property
     def if_absent(self) -> State:
-        """The state of a contender if making the environment or opening the contender in it fails.
+        """The state of a contender that cannot be opened, or whose environment cannot be made.
 
         If one of several releases or commits does not work here, this is not a failure.
         """

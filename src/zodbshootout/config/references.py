@@ -41,7 +41,7 @@ def references(text: str) -> set[str]:
 
 
 def with_names(text: str) -> str:
-    """Replace each reference in *text*: one to a name by ``$name``, any other by its value."""
+    """Write each reference to a name as ``$name``; replace other references by their values."""
     return str(substitute(text, {name: f"${name}" for name in references(text)}))
 
 

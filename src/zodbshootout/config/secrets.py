@@ -53,7 +53,7 @@ def of_configuration(
 ) -> set[str]:
     """Return the secrets in a configuration, in *names* and in the *environment*.
 
-    The run defines *names*.  For *follow* see :func:`of_uri`.
+    *names* has the value of each name that the run defines.  For *follow* see :func:`of_uri`.
     """
     secrets = {value for name, value in names.items() if SECRET_KEY.search(name)}
     secrets.update(_of_environment(environment))
@@ -68,7 +68,10 @@ def of_configuration(
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a marked *value* and, for each secret, its parts between marks."""
+    """Yield the secrets in a setting, and each part of a secret that is the value of a reference.
+
+    Marks show where these parts begin and end; see :func:`marked`.
+    """
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
     for secret in _of_setting(key, value, follow=False):

@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key with its value, a definition, or a directive; the name of a directive is empty."""
+    """A line with a key, a definition or a directive; the name of a directive is empty."""
 
     name: str
     written: str
@@ -122,7 +122,7 @@ class Section:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of the run that the section's values use, directly or through definitions."""
+        """The run's names that the section's values use, directly or through definitions."""
         values = (key.value for section in self.walk() for key in section.keys)
         return frozenset(name for value in values for name in references(value))
 
@@ -252,7 +252,7 @@ class _Loader(BaseLoader):  # type: ignore[misc]
         self.fixed = frozenset(definitions)
         """The names whose definitions in the file are ignored."""
         self._values: dict[str, str] = {}
-        """The marked values of definitions, by name."""
+        """The values of definitions, by name, with marks around each value."""
         self._open: list[str] = []
         """The URLs of the file being read and of the files that include it."""
         for name, value in definitions.items():

@@ -81,7 +81,7 @@ class Contender:
     limits: tuple[Limit, ...] = ()
     """Limits on crews, in addition to those that the storage reports."""
     hosts_together: int = 1
-    """The largest number of Dask workers on one machine; a crew counts each worker as a host."""
+    """The maximum number of hosts on one machine; each Dask worker counts as a host."""
     requirements: tuple[Requirement, ...] = ()
     installation: str | None = None
     """How to install packages that the storage needs, such as a driver."""
@@ -140,7 +140,10 @@ class Contender:
         return replace(self, environment=environment, server_environments=servers)
 
     def _kept_by_server(self, promise: Promise) -> Promise:
-        """Return *promise*; for ``BEHIND_SERVER``, what all served storages promise, if known."""
+        """Replace ``BEHIND_SERVER`` by the promise of the served storages.
+
+        If their promises differ or are unknown, return *promise* unchanged.
+        """
         kept = {promise_of(served.section) for served in self.served}
         if promise != BEHIND_SERVER or len(kept) != 1:
             return promise
@@ -228,7 +231,7 @@ class Contender:
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """If *value* contains a name of the run, return a suffix with the variant's title."""
+        """If *value* refers to one of the run's names, return a suffix with the variant's title."""
         return f" of {self.variant}" if self.variant and "$" in value else ""
 
     def fingerprint(self) -> str:
@@ -321,8 +324,8 @@ def _distances(
 ) -> Iterator[Distance]:
     """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
 
-    The contender itself connects to *known* addresses only.  If no address is known, yield the
-    distances of all servers that have a key ``rtt``.
+    *known* contains the addresses to which the contender connects directly.  If no address is
+    known, yield the distances of all servers that have a key ``rtt``.
     """
     for server in servers:
         if server.rtt is not None:
@@ -429,7 +432,7 @@ def _settings_of_parsed(
     kind = section.config.getSectionMatcher().type
     keys = configuration.text_of(section).keys
     written = grouped((_attribute(kind, key.name), key.value) for key in keys)
-    # If a URI uses names of the run, skip its parts, which contain the names' values.
+    # A URI's parts contain values, not names.  Skip the parts if the URI uses the run's names.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
@@ -464,7 +467,7 @@ def _attribute(section_type: Any, key: str) -> str:
 
 
 def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
-    """If a value refers to names of the run, return it with ``$name``; otherwise, ``None``."""
+    """Return a value's text, with ``$name`` for each name of the run; ``None`` if it has none."""
     texts = written.get(attribute, ())
     text = texts[number] if number < len(texts) else ""
     return with_names(text) if references(text) else None
@@ -473,7 +476,10 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a suffix for the setting's name, and a text; for a mapping, do so for each item."""
+    """Yield a suffix for the setting's name, and the value as text.
+
+    For a mapping, do so for each item that is not secret.
+    """
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return

@@ -44,7 +44,7 @@ _SETTINGS = frozenset({
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
-"""Keys whose values may contain a slash but are not paths, such as ``MySQL Connector/Python``."""
+"""Keys whose values are not paths, even with a slash as in ``MySQL Connector/Python``."""
 
 
 def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
@@ -94,7 +94,7 @@ class _Server:
 
 @dataclass
 class _Change:
-    """Changes sections; the same file or database always gets the same replacement."""
+    """A change to private data; the same file or database always gets the same replacement."""
 
     own_servers: Collection[str]
     """The names of the private servers that the configuration already has."""

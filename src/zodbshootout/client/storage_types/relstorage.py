@@ -311,8 +311,8 @@ class RelStorageType(StorageType):
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:
             return ()
-        # If more objects have changed than a batch holds, RelStorage 4.3.0 inserts new rows
-        # before it deletes the old rows with the same keys:
+        # If more objects have changed than a batch holds, RelStorage 4.3.0 cannot pack again,
+        # because it inserts new rows while old rows with the same keys still exist:
         # https://github.com/zodb/relstorage/issues/482
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)

@@ -20,7 +20,7 @@ _PRODUCTS = {
     "MySQLAdapter": "MySQL",
     "OracleAdapter": "Oracle",
 }
-"""The product that an adapter is made for, by the name of the adapter's class or a base class."""
+"""The products of adapters, by class name; a subclass has the product of its base class."""
 VERSION_QUERIES = {
     POSTGRESQL: "SHOW server_version",
     "MySQL": "SELECT version()",
@@ -73,8 +73,8 @@ def kind_of(adapter: Any) -> str | None:
 def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
-    Before RelStorage 3, adapters have no attribute for the driver.  PostgreSQL's connection manager
-    has a method that is bound to the driver.
+    Before RelStorage 3, adapters have no attribute for the driver.  With PostgreSQL, the
+    connection manager has a method of the driver, by which the driver is found.
     """
     open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)
@@ -139,7 +139,7 @@ def _vacuum_postgresql(connection: Any, cursor: Any) -> None:
 
 
 def _optimize_tables(_: Any, cursor: Any) -> None:
-    """Optimize all tables of MySQL or MariaDB, which report errors as rows of the result."""
+    """Optimize all tables; MySQL and MariaDB report errors as rows of the result."""
     cursor.execute(_MYSQL_TABLES)
     for (table,) in cursor.fetchall():
         cursor.execute(f"OPTIMIZE TABLE `{_text(table)}`")

@@ -151,8 +151,8 @@ class Guardian:
     ) -> Child:
         """Start a process in its own group, and watch the group as :meth:`watch_group` does.
 
-        If *session*, the process also begins its own session.  Linux first divides processor time
-        among sessions, so the group then gets its own share.  *options* are those of
+        If *session*, the process also begins its own session.  Linux gives every session an equal
+        share of processor time, however many processes it has.  *options* are those of
         :class:`subprocess.Popen`.
 
         :raises OSError: if the command cannot be run
@@ -251,7 +251,7 @@ def _is_running(group: int) -> bool:
     """Return whether any process of a group is still running.
 
     A process that has ended stays in its group as a zombie until its parent collects it.  If the
-    parent has ended too, this may take long: process 1 of a container need not collect orphans.
+    parent has ended too, process 1 should collect the zombie, but in a container it may not do so.
     """
     if not _signal_group(group, 0):
         return False

@@ -314,7 +314,8 @@ def test_greenlets_are_not_supported_if_the_environment_lacks_gevent(place: Path
     assert done.status == 0, done.err
     states = cells(place / "a.cells.jsonl")
     assert states["fs", "add"][0] == "measured"
-    assert states["there", "add"] == ("not supported", "gevent is not installed in its environment")
+    reason = "gevent is not installed in the contender's environment"
+    assert states["there", "add"] == ("not supported", reason)
 
 
 @pytest.mark.network

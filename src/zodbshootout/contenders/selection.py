@@ -27,7 +27,7 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
 
 
 def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Return the name of the ``--baseline`` contender, without its rtt; ignore case."""
+    """Find the ``--baseline`` contender, ignoring case; return its name without round-trip time."""
     if baseline is None:
         return None
     names = {name.lower(): name for name, _ in map(without_rtt, measured)}
@@ -91,7 +91,8 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:
     """Return why all contenders refuse *parameters*.
 
-    Return ``None`` if a contender accepts them, or if all would refuse even a single client.
+    Return ``None`` if a contender accepts them, or if all contenders refuse them even with one
+    client.
     """
     alone = replace(parameters, crew=replace(parameters.crew, size=1))
     reasons = [contender.refusal(parameters) for contender in contenders]

@@ -62,7 +62,8 @@ def check_storages(server: ServerSection) -> None:
 def served_storages(text: Section, servers: Sequence[ServerSection]) -> list[ServedStorage]:
     """Return the storages of *servers* that a section uses, directly or through another server.
 
-    If no section of a known type connects to a server, all storages of the server are returned.
+    If no ZEO client is found for a server, return all its storages: a section of an unknown type
+    may use them.
 
     :raises UserError: if a client names a storage that its server does not have
     """

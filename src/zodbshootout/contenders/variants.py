@@ -119,8 +119,8 @@ class Environments:
     def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:
         """Return the Python that opens a contender; ``None`` if the command's process opens it.
 
-        If the clients of the *crew* are greenlets on other hosts, gevent does not patch the
-        command's own process, so another process of the same Python opens the contender.
+        A process that gevent patches opens a contender for a *crew* of greenlets.  With hosts, this
+        is not the command's own process, but another process of the same Python.
         """
         gevent = crew.client_kind is ClientKind.GREENLET
         if contender.environment is not None:
@@ -166,7 +166,7 @@ class Variants:
         return frozenset(chain.from_iterable(source.environment_names for source in sources))
 
     def contenders(self, only: Sequence[str] = ()) -> list[Contender]:
-        """Return the contenders that the words of ``--only`` name; without words, return all.
+        """Return the contenders chosen with ``--only``, or all contenders if *only* is empty.
 
         The variants of a section are adjacent.  A name that occurs in several files is preceded by
         the name of the file: ``FILE:NAME``.

@@ -50,14 +50,14 @@ class Crew(ABC):
         """The maximum number of counted iterations of a client between a start and a stop."""
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
-        """The numbers of each host's clients, by the host's name; empty without Dask workers."""
+        """The indices of each host's clients, by the host's name; empty without Dask workers."""
         self.delivered: Callable[[], Mapping[Distance, float]] = dict
         """A function that returns the mean round-trip time so far, in seconds, by distance."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""
         self.clock_uncertainty = 0.0
-        """The largest uncertainty, in seconds, of another host's clock at a start."""
+        """The maximum error, in seconds, that any host's clock may have had at any start."""
 
     @abstractmethod
     def start(self) -> None:
@@ -119,9 +119,9 @@ class Crew(ABC):
 
         Each client numbers its iterations from *first* on; ``None`` continues the numbers of the
         previous call.  Without a *rate*, a client begins an iteration when the previous one has
-        ended.  A *rate* is the number of iterations that all clients together begin in a second;
-        uncounted iterations then come first, unless the call *continues* the previous call's
-        schedule.
+        ended.  A *rate* is the number of iterations that all clients together begin in a second.
+        A call with a rate begins with uncounted iterations, unless it *continues* the previous
+        call's schedule.
 
         Without *counts*, the iterations are not profiled, and a client that has finished stays idle
         until the others have finished.
@@ -268,7 +268,6 @@ class Sample:
         self.used.add(stretch.period for stretch in stretches)
 
     def _add_paced(self, pacings: Sequence[Pacing], counted: int) -> None:
-        """Add the clients' measurements of iterations at a rate."""
         self.done += counted * self.clients
         self.seconds += sum(pacing.responses for pacing in pacings) / self.clients
         self.lags = self.lags or Latencies()

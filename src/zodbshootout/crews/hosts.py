@@ -29,7 +29,7 @@ ROUND_TRIPS = 10
 LOW_UNCERTAINTY = 0.001
 """An uncertainty, in seconds, that is low enough to send no further request."""
 UNCERTAINTY_RATIO = 1.5
-"""The factor for the host's previous uncertainty; the product is low enough, too."""
+"""The multiple of a host's previous uncertainty that is also low enough to stop."""
 MAX_UNCERTAIN = 0.1
 """The limit for a clock's uncertainty and for a client's lateness, as a fraction of a stretch."""
 ATTEMPTS = 3
@@ -232,7 +232,7 @@ class HostsCrew(Crew):
             self._compare_clocks()
             if refusal is None:
                 return stretches
-        raise Failed(Failure(f"{refusal}; in {ATTEMPTS} attempts"))
+        raise Failed(Failure(f"{ATTEMPTS} attempts failed: {refusal}"))
 
     def _refusal(self, stretches: Sequence[Stretch], prepare: Prepare) -> str | None:
         """Return why a stretch is useless, or ``None``.

@@ -321,10 +321,12 @@ def plan_of(
     """
     benchmark = benchmarks().get(specification.benchmark)
     if benchmark is None:
-        raise Unsupported(f"{specification.benchmark} is not installed in its environment")
+        raise Unsupported(
+            f"{specification.benchmark} is not installed in the contender's environment"
+        )
     parameters = specification.parameters
     if parameters.crew.client_kind is ClientKind.GREENLET and "gevent" not in sys.modules:
-        raise Unsupported("gevent is not installed in its environment")
+        raise Unsupported("gevent is not installed in the contender's environment")
     profiler = profiler_for(parameters.crew.client_kind, profiles) if profiles else Profiler()
     return CrewPlan(
         benchmark, parameters, partial(Database, specification.storage),

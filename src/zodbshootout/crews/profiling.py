@@ -33,7 +33,7 @@ class Profiler:
 
 
 class PerClient(Profiler):
-    """Writes a file for each client, with a profile of the client's iterations on the clock."""
+    """Writes a file for each client: a profile of the client's timed iterations."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

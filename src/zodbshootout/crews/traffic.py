@@ -33,7 +33,7 @@ NO_ADDRESSES = "its configuration contains no address of a server"
 def relayed(
     storage: Storage, delays: Mapping[Address, Calibration]
 ) -> Iterator[tuple[Storage, Relay]]:
-    """Start a relay for a storage's servers; yield a storage that uses the relay, and the relay.
+    """Start a relay for a storage's servers; yield a storage that uses it, and the relay itself.
 
     *delays* maps the address of each server to a calibration, which contains the delay.
 
@@ -94,7 +94,7 @@ def at_distance(
     distances: Mapping[Address, Distance],
     calibrations: Mapping[float, Calibration],
 ) -> Iterator[tuple[Storage, Relay | None]]:
-    """Start a relay for a storage's servers; yield a storage that uses the relay, and the relay.
+    """Start a relay for a storage's servers; yield a storage that uses it, and the relay itself.
 
     Without *distances*, yield the same storage and ``None``.
 
@@ -155,7 +155,7 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of the counted iterations: two if their traffic is the same, otherwise three."""
+    """The traffic of two successive iterations if it is the same, otherwise of three iterations."""
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """The traffic with databases (key ``False``) and with cache servers (key ``True``)."""

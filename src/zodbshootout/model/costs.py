@@ -14,8 +14,8 @@ SECONDS, BYTES, NUMBER, RATIO = "seconds", "bytes", "number", "ratio"
 
 
 OF_TRAFFIC = 0.03
-"""The fraction by which traffic of equal iterations may differ, because some protocols send object
-IDs as digits."""
+"""The fraction by which traffic of equal iterations may differ, because object IDs vary in length
+in some protocols."""
 PAGES = 4 * 4096.0
 """The bytes by which writes of equal iterations may differ, because disks write whole pages."""
 ARENAS = 3e6

@@ -164,7 +164,7 @@ def test_a_refusing_server_resets_its_client(relay: Relay) -> None:
 
 
 def test_an_unknown_host_is_an_error(relay: Relay) -> None:
-    with pytest.raises(RelayError, match=r"^nowhere.invalid:5432: the relay cannot replace it"):
+    with pytest.raises(RelayError, match=r"^nowhere.invalid:5432: the relay cannot replace this"):
         relay.route(("nowhere.invalid", 5432))
     assert relay.counts() == {}
 

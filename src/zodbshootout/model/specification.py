@@ -35,7 +35,7 @@ Address = Union[tuple[str, int], str]
 
 
 RTT = "rtt"
-"""The key of ``--rtt`` in a contender's definitions; all other keys are names of ``--define``."""
+"""The key of ``--rtt`` in a contender's definitions; other keys are names set by ``--define``."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -124,7 +124,7 @@ class BenchmarkWords:
     title: str
     """The benchmark's title in charts; ``{objects}`` stands for the number of objects."""
     legend: str = ""
-    """Words to print below a table: the timed work, or the place from which data are read."""
+    """The words below a table that say what is timed, or where the data are read from."""
     topic: str = ""
     """The kind of work by which a summary groups benchmarks; empty if the benchmark asks nothing of
     the storage."""
@@ -252,7 +252,7 @@ class LatencyLimit:
         """
         match = re.fullmatch(r"p(\d+(?:\.\d+)?)=(\d+(?:\.\d+)?)(ms|s)", text.strip())
         if match is None:
-            raise ValueError(f"{text!r} is not a percentile and a time")
+            raise ValueError(f"{text!r} is not a limit such as p99=50ms")
         return cls(float(match[1]), float(match[2]) / (1 if match[3] == "s" else 1000))
 
     def __str__(self) -> str:
@@ -293,7 +293,7 @@ class Parameters:
     internal_size: int = 0
     """Children per inner node of the mapping, if it is a BTree; 0 means BTrees' default."""
     grown: bool = False
-    """Whether all clients share one BTree, which also holds the :attr:`min_objects`."""
+    """Whether all clients share one BTree that also holds the objects of ``--min-objects``."""
     blobs: bool = False
     """Whether the objects' content is stored in blobs of :attr:`object_size` bytes."""
     compressibility: float = COMPRESSIBILITY
@@ -316,7 +316,7 @@ class Parameters:
     rate: float = 0.0
     """Iterations a second of all clients together; 0 if each client runs as fast as it can."""
     even_arrivals: bool = False
-    """Whether iterations at a rate arrive at even instead of random intervals."""
+    """Whether iterations at a rate arrive at even intervals rather than random ones."""
     limit: LatencyLimit = LatencyLimit()
     """The limit on latencies, if the run searches for the highest rate that keeps within it."""
     during: str = ""
@@ -400,10 +400,10 @@ class Storage:
     routes: Mapping[Address, Address] = field(default_factory=dict)
     """For each server's address, the address of the relay to connect to instead."""
     distances: tuple[Distance, ...] = ()
-    """The distances to servers; the first distance that applies to an address counts."""
+    """The distances to servers; each address gets the first distance that applies to it."""
     in_memory: bool = False
-    """Whether closing the contender surely loses its data.  If false, the storages' types show
-    whether it does."""
+    """Whether closing the contender is known to lose its data.  If not, the ``sharing`` of its
+    storage types decides."""
 
 
 @dataclass(frozen=True)

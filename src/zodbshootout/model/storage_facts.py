@@ -143,14 +143,15 @@ class Limit:
     databases: int = 1
     """The smallest forbidden number of DBs on one machine."""
     of_process: bool = False
-    """Whether :attr:`databases` counts DBs per process, not per machine; each host is a process."""
+    """Whether :attr:`databases` counts DBs per process, not per machine.  The clients of each host
+    count as one process."""
     sharers: int = 1
     """The smallest forbidden number of clients that share one DB."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
         """Return whether the limit rules out a crew of that *shape*.
 
-        Up to *hosts_together* hosts of the crew are on the same machine.
+        :param hosts_together: the maximum number of the crew's hosts that are on one machine
         """
         hosts, together = max(1, shape.hosts), 1 if self.of_process else hosts_together
         if shape.shared:
@@ -230,4 +231,4 @@ class StorageInfo:
     """The setting that makes a cache outlive the process; see ``StorageType.persistent_cache``."""
     new_root: str = ""
     """The hexadecimal serial of an empty root object, if the storage's type is unknown; otherwise
-    empty.  A process that finds another serial does not see this process's data."""
+    empty.  Two processes that find different serials do not see each other's data."""

@@ -10,7 +10,8 @@ from relstorage.adapters.mysql import MySQLAdapter
 from relstorage.adapters.mysql.schema import MySQLSchemaInstaller, MySQLVersionDetector
 
 REPORTED = "5.7.44"
-"""The version that is reported for MariaDB, in which RelStorage's SQL for MySQL 5.7 works."""
+"""The version that RelStorage is told for every MariaDB.  RelStorage's SQL for MySQL 5.7 works in
+MariaDB."""
 
 _FIRST_WITH_INLINE_REFERENCES = {"MariaDB": (10, 5), "MySQL": (9, 0)}
 _REFERENCES = re.compile(

@@ -1,7 +1,7 @@
 """The relay: a program that copies, counts and delays bytes between clients and servers.
 
-For each *route* the relay listens in place of a server.  In both directions, it sends each chunk
-half a round-trip time after the chunk's arrival, in order.  If the relay sends a request late, it
+For each *route* the relay listens in place of a server.  In both directions, it passes chunks on
+in order, each half a round-trip time after its arrival.  If the relay sends a request late, it
 makes up for this by sending the answer early.  The relay does not inspect or drop chunks, or limit
 the bandwidth.
 
@@ -87,7 +87,7 @@ class End:
     def __init__(self, route: Route, opened: float, client: socket.socket | None = None) -> None:
         self.route = route
         self.opened = opened
-        """The earliest instant at which this end could send something on a real network."""
+        """The earliest instant at which this end could send if connecting took a round trip."""
         self.socket: Any = client
         """The socket; ``None`` for a server's end until the relay connects to it."""
         self.is_client = self.is_connected = client is not None
@@ -100,7 +100,7 @@ class End:
         self.has_received = True
         """Whether this end has received something since it last sent something."""
         self.lateness = 0.0
-        """Seconds by which the last chunk to this end was late; 0 if an answer made up for it."""
+        """Seconds by which the last chunk to this end was late; 0 after an early answer to it."""
         self.events = 0
 
     def wanted_events(self) -> int:

@@ -141,5 +141,5 @@ class Relay:
         if "error" in answer:
             target = arguments[0]
             name = target if isinstance(target, str) else f"{target[0]}:{target[1]}"
-            raise RelayError(f"{name}: the relay cannot replace it: {answer['error']}")
+            raise RelayError(f"{name}: the relay cannot replace this server: {answer['error']}")
         return answer["answer"]

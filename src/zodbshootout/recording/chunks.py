@@ -19,7 +19,7 @@ from operator import add, floordiv, sub
 from typing import Any, BinaryIO, NamedTuple
 
 VERSION = 1
-"""The format's version that is written, and the latest that can be read."""
+"""The version of the format in which files are written; later versions cannot be read."""
 MAGIC = b"zodb-workload "
 """The beginning of the first line, which ends with the version."""
 NONE = bytes(8)
@@ -72,7 +72,7 @@ class Kind(IntEnum):
     CONFLICT = 16
     """A call of kind *number* raised a conflict; this event replaces the call's own event."""
     FAILURE = 17
-    """A call of kind *number* raised another exception; this event replaces the call's own."""
+    """A call of kind *number* raised another exception; this event replaces the call's event."""
 
 
 BEGINS = frozenset({int(Kind.BEGIN), int(Kind.BEGIN_ALL)})
@@ -137,7 +137,7 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # A key is OID + serial, because the garbage collector would visit millions of tuples.
+    # A key is OID + serial: as tuples, millions of keys would keep the garbage collector busy.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0
@@ -229,7 +229,7 @@ def read_chunks(file: BinaryIO) -> Iterator[list[Segment]]:
 
 
 def first_and_last(file: BinaryIO) -> Iterator[list[Segment]]:
-    """Yield the first and the last chunk after a file's header, or twice the only chunk.
+    """Yield the first and then the last chunk after a file's header, even if they are the same.
 
     :raises FormatError: if the file ends inside a chunk, or one of these chunks is damaged
     """

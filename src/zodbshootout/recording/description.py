@@ -94,7 +94,7 @@ class Description:
         return self.numbers[kind].total()
 
     def raised(self, kind: Kind) -> dict[str, int]:
-        """Return, by name of call, how often the call raised *kind*: a conflict or a failure."""
+        """Return how often calls failed, by name of call; *kind* is ``CONFLICT`` or ``FAILURE``."""
         calls = sorted(self.numbers[kind].items())
         return {Kind(call).name.lower(): count for call, count in calls}
 
@@ -116,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return, for each of *shares*, which fraction of all loads the hottest objects got.
+        """Return the fractions of all loads that the hottest objects got: one for each of *shares*.
 
         A share of 0.01 means the hottest 1 % of the loaded objects.
         """

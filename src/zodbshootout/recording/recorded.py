@@ -25,7 +25,7 @@ _END = int(Kind.END)
 
 @dataclass
 class Transaction:
-    """The events of a transaction on one connection, and of the polls just before it."""
+    """The events of a connection's transaction, including the polls just before it."""
 
     process: int
     """The index of the process's file in :attr:`Workload.files`."""
@@ -73,7 +73,7 @@ class Workload:
         return sum(file.stat().st_size for file in self.files)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Yield transactions, process by process, and in order for each connection.
+        """Yield transactions, process by process; those of one connection are in order.
 
         Transactions that only polled are left out.
 

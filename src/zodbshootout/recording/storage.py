@@ -50,7 +50,7 @@ class RecordedStorage:
 
 
 class AdaptedStorage(RecordedStorage):
-    """Wraps a storage without its own MVCC, using the adapter that ZODB would use.
+    """A wrapper for a storage that lacks MVCC.  It uses the adapter that ZODB would use.
 
     IMVCCStorage requires the methods below.  ZODB calls them only on results of new_instance().
     """

@@ -130,7 +130,7 @@ class MetricCharts:
 
 
 def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
-    """Return the interval of the rate, with no upper limit if the interval of the time holds 0."""
+    """Return the interval of the rate; its upper end is infinite if the time may be 0."""
     if result.interval is None:
         return None, None
     shortest, longest = result.interval
@@ -168,7 +168,7 @@ def _upside_down(point: Point) -> Point:
 
 
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
-    """Return the knee, after which a curve rises less or falls; ``None`` without a knee.
+    """Return a curve's knee, beyond which it rises more slowly or falls; ``None`` if it has none.
 
     The knee is the point farthest above the straight line from the first point to the last one
     (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant

@@ -196,8 +196,8 @@ def _obstacle(pair: Pair, base: str, new: str) -> str:
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    Two kinds of pairs are left out.  If a side takes longer with time, more runs would not help.
-    If runs share clients (``--for``), no run can be added, because the clients have ended.
+    Leave out pairs with a side that takes longer with time: more runs would not help.  Leave out
+    pairs whose runs share clients (``--for``), too: the clients have ended, so no run can be added.
     """
     needed = [
         pair

@@ -54,7 +54,7 @@ def write_json(report: Report, console: Console) -> None:
 
 
 class Records(Sequence[dict[str, Any]]):
-    """Records of the parameters, figures and state of each cell, and of the reason for the state.
+    """Records of cells: the parameters, the figures, the state, and the reason for the state.
 
     The first access computes all records.  Times are in seconds, sizes in bytes; a cell's missing
     values are ``None``.

@@ -197,7 +197,7 @@ def trips_of(result: CellResult) -> float | None:
 
 
 def _counted(result: CellResult) -> list[float]:
-    """Return the round trips of each counted iteration, empty if they are unknown."""
+    """Return the round trips of every iteration whose traffic was counted; empty if none was."""
     figures = [figure.values for figure in map(result.with_cost, _TRIPS) if figure is not None]
     return [math.fsum(trips) for trips in zip(*figures, strict=True)]
 

@@ -37,7 +37,7 @@ ROOM = 1.3
 MARGIN = 1.3
 """The factor by which a logarithmic axis extends beyond the figures."""
 SHORTEST = 1e-9
-"""The seconds in the middle of a logarithmic axis if all times are 0."""
+"""The time in the middle of a logarithmic axis, in seconds, if all times are 0."""
 WIDE = 1000.0
 """If the longest time is at least this multiple of the shortest, only powers of ten have ticks."""
 NEARLY_EQUAL = (0.97, 1.03)
@@ -325,7 +325,7 @@ def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 
 
 def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
-    """Return the layers of a history's chart; a line joins only the ratios to the anchor."""
+    """Return the layers of a history: points for all ratios, lines for the ratios to the anchor."""
     ends = [end for point in chart.points for end in (point.low, point.y, point.high) if end]
     limits = [min(*ends, NEARLY_EQUAL[0]), min(max(*ends, NEARLY_EQUAL[1]), _limit(chart))]
     across = alt.X(

@@ -36,7 +36,7 @@ class Entry:
     note: int = 0
     """The number of the entry's note; 0 without a note."""
     ratio: Entry | None = None
-    """The ratio to the baseline's speed; for a time measured at a distance, the estimate."""
+    """The ratio to the baseline's speed or, for a time at a distance, the estimate of this time."""
 
     @property
     def noted(self) -> str:
@@ -254,7 +254,7 @@ class Report:
     verdicts: Sequence[str] = ()
     """The conclusions, at most three sentences."""
     promises: Sequence[str] = ()
-    """The notes on durability, sharing and servers, which no figure shows."""
+    """The notes on what numbers cannot show: durability, sharing and servers."""
     matrix: Table | None = None
     """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""

@@ -167,7 +167,7 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 
 
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
-    """Return the results in the first *rows* rows, counted through all tables.
+    """Return the results in rows 1 to *rows*, numbered through all tables.
 
     No figures are computed for the results in later rows.
     """

@@ -45,7 +45,7 @@ def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
     views = [report, *report.alternatives]
     results = replace(report, title=_RESULTS, parts=())
-    # Other parts keep their order, because the sort is stable.
+    # The parts in _FIRST move to the front; otherwise, a stable sort keeps the order.
     parts = sorted([results, *report.parts], key=lambda part: part.title not in _FIRST)
     compared = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
     charts = [chart for part in parts for chart in part.all_charts()]

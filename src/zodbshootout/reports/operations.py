@@ -15,7 +15,7 @@ from zodbshootout.results.result import CellResult
 
 _TRANSACTIONS = {"first_transaction_s": "first", "hundredth_transaction_s": "hundredth"}
 NOTEWORTHY = 0.05
-"""A note mentions unobserved time, between slices, if it is at least this fraction of all time."""
+"""If at least this fraction of the time passed unobserved between slices, a note says so."""
 
 
 def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:

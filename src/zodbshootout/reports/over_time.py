@@ -45,7 +45,7 @@ NOTEWORTHY_LOAD = 0.05
 """If other programs used at least this fraction of the processors' time, a note says so."""
 LISTED_STALLS = 3
 TELLING = 2.0
-"""A cell is not called steady if only trends above this ratio could be detected."""
+"""If a rise to this multiple would not be seen, a note says that the cell changes too much."""
 MINUTES_FROM = 180.0
 """Times of at least this many seconds are given in minutes."""
 ROWS = 10

@@ -1,4 +1,4 @@
-"""Notes on durability, sharing and places of servers, which no figure shows."""
+"""Notes on what numbers cannot show: durability, sharing and places of servers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ NO_STEP = "no difference between consecutive releases is significant"
 
 @dataclass(frozen=True)
 class Releases:
-    """Series, each a contender in several releases, and the changes from release to release."""
+    """Series (contenders in several releases), and the changes from release to release."""
 
     series: Sequence[tuple[ResultSet, Series]]
     changes: Sequence[Step]
@@ -89,7 +89,7 @@ class Releases:
         return replace(table, columns=titles, rows=rows, title="Release")
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step of a time or a count; if *all_costs*, for other costs too."""
+        """Yield a line for each step; without *all_costs*, leave out costs that are not counts."""
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.series and not steps:

@@ -214,7 +214,10 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
 
 
 def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return *first*, then a sentence on every mean ratio, or only on the best and the worst."""
+    """Return at most three sentences: *first*, then one on each mean ratio.
+
+    If there are more than three mean ratios, only the greatest and the least have a sentence.
+    """
     known = [
         (mean.value, f"{there.sentence}.")
         for columns in comparisons

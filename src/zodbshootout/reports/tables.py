@@ -59,7 +59,7 @@ _MEANS = {"objects", "seconds"}
 SLOW_HOST = 1.2
 """A note names a host if its clients take at least this many times as long as the average."""
 WARMING_UP = 1.2
-"""A note mentions runs whose first value is at least this many times the later values."""
+"""If first values take at least this many times as long as later ones, a note says so."""
 
 
 def tables_with_comparisons(
@@ -107,7 +107,8 @@ def tables_and_notes(
 
     The cells of a table have the same clients, the same kind of objects, and the same unit of work,
     such as transactions.  Figures of the metric :data:`OBJECTS` show their ratio to the column
-    *baseline*, by default the first.  Reports that share *footnotes* number them alike.
+    *baseline*, by default the first.  Reports made with the same *footnotes* give a note the same
+    number.
 
     :raises UserError: if no column has the title *baseline*
     """
@@ -149,7 +150,7 @@ def tables_and_notes(
 def check_columns(columns: Sequence[str], *titles: str | None) -> None:
     """Check that each title that the user gave is the title of a column.
 
-    :raises UserError: if a title is not
+    :raises UserError: if a title is not that of a column
     """
     for title in filter(None, titles):
         if title not in columns:
@@ -194,7 +195,7 @@ def _table(group: Group, scale: _Scale) -> Table:
     columns, rows = group.columns, []
     for title, row in group.rows.items():
         first = next(iter(row.values()))
-        # A rate may have several rows; only the first names it.
+        # A cell at a rate may have several rows; only the first row has the full title.
         shown = title if first.measure in {"", REACHED} else f"  {first.measure}"
         entries = [scale.entry(row, column) for column in columns]
         if any(entry.text != DASH for entry in entries):

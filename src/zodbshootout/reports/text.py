@@ -146,7 +146,7 @@ def _rich(table: Table, detail: int, console: Console) -> RichTable:
     columns = []
     for number, column in enumerate(table.columns):
         texts = _texts([row.entries[number] for row in table.rows], detail, console)
-        # Pad on the left: rich strips trailing blanks, and would put numbers out of line.
+        # Pad here: to align at the right, rich would strip blanks that stand for missing parts.
         width = 0 if column in table.words else max(len(column), *map(len, texts))
         is_number = column not in table.words
         laid_out.add_column(Text(column.rjust(width)), no_wrap=is_number, overflow="fold")

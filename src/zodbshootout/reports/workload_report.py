@@ -17,7 +17,7 @@ from zodbshootout.reports.metrics import three_digits
 PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
 HEAT = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""The points of the chart of loads: fractions of the loaded objects, from the hottest on."""
+"""The points of the chart of loads: 0.01 means the hottest 1 % of the loaded objects."""
 _MICROSECOND = 1e-6
 PROCESSOR_TIME = "processor time of a transaction"
 """The only quantity that is in microseconds."""

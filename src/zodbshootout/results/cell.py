@@ -28,7 +28,7 @@ class Cell:
         return replace(self, parameters=replace(self.parameters, during=""))
 
     def metadata(self) -> dict[str, Plain]:
-        """Return the metadata from which :func:`cell_of` makes the cell; leave out empty texts."""
+        """Return metadata that :func:`cell_of` turns into this cell; leave out empty ``words``."""
         words = {key: " ".join(getattr(self.words, name).split()) for key, name in WORDS.items()}
         return {
             "benchmark": self.benchmark,

@@ -12,8 +12,8 @@ from zodbshootout.results.result import CellResult
 def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
     """Move round-trip times from contenders' names to the parameters of their cells.
 
-    A contender without a server is measured once.  Its result holds for every time, and is repeated
-    for each.  If no names contain times, the results are unchanged.
+    A contender without a server is measured once.  Its result does not depend on round-trip times,
+    so it is repeated for each of them.  If no names contain times, the results are unchanged.
     """
     split = [(result, *without_rtt(result.cell.contender)) for result in results]
     rtts: list[float | None] = [*sorted({rtt for _, _, rtt in split if rtt is not None})]

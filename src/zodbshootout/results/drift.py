@@ -53,7 +53,7 @@ def drift_of(series: Sequence[float], scanned: int = 1) -> Drift | None:
 
 
 def _statistics(numbers: Any) -> Any:
-    """Compare the numbers on both sides of each place in each row; return Student's t."""
+    """Split each row at each place, and return Student's t of the two parts."""
     import numpy as np
 
     count = numbers.shape[1]

@@ -2,8 +2,8 @@
 
 ``out.json`` holds the figures of all cells, with a unique name for each.  ``out.d/`` holds one file
 for each contender.  Cells have short names there, so that pyperf can compare two contenders.
-``out.cells.jsonl`` has a line of JSON for each cell and its state, also if the cell has no figure.
-pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
+Each line of ``out.cells.jsonl`` describes one cell and its state in JSON, even if the cell has no
+figure.  pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ResultFiles:
         return self.directory if self.directory.exists() else None
 
     def appending(self) -> ResultFiles:
-        """Return the same files with their results, to which :meth:`write` will append.
+        """Read the results in the files; return a copy whose :meth:`write` appends to them.
 
         :raises UserError: if one of the files was not written by zodbshootout
         """
@@ -309,7 +309,7 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # Without facts on the environment's Python, pyperf would add facts on this Python.
+    # pyperf adds facts on this Python, unless it is given facts on the environment's Python.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})

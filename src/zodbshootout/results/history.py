@@ -99,7 +99,7 @@ class PointCell:
     def differing_counts(self, base: str) -> Iterator[tuple[str, float, float]]:
         """Yield the counted costs that differ between the candidate and *base*, with their amounts.
 
-        Counts are exact, so two counts differ if their ranges over all runs do not overlap.
+        Counts have no measuring error.  Two differ if their ranges over all runs do not overlap.
         """
         for name, amounts in self.costs.items():
             is_count = name in BY_NAME and BY_NAME[name].unit == NUMBER
@@ -141,8 +141,8 @@ class Point:
 def machine_facts() -> dict[str, Plain]:
     """Return facts about this machine, including a name.
 
-    Machines of one kind share a name, because every run in CI may be on another host.  A shared
-    name does no harm: ratios compare contenders on the same host at the same time.
+    Machines of one kind share a name.  So runs in CI belong to one history, even on different
+    hosts.  A shared name does no harm: ratios compare contenders on the same host at the same time.
     """
     facts = pyperf.Run([1.0], collect_metadata=True).get_metadata()
     known = {

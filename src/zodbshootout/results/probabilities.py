@@ -13,7 +13,8 @@ from statistics import NormalDist
 
 _PRECISION = 1e-14
 _LAST_STEP = 1e-8
-"""Newton's method stops after a step of at most this size; the error is about the size squared."""
+"""Newton's method stops after a step of at most this size.  The remaining error is about the square
+of the step."""
 _GAMMA_LIMIT = 300
 """The largest df for which :func:`math.gamma` is used; above it, a series is exact.  From a df of
 343 on, :func:`math.gamma` would overflow."""

@@ -32,8 +32,8 @@ class Series:
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release counts under two conditions: runs recorded its version, and at least one
-    of the other releases is a version, not a commit.
+    The installed release is counted if its version is in the metadata of runs, and at least one
+    other release is a version, not a commit.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
@@ -59,7 +59,7 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Return, by measured contender, the name of the base; empty for contenders without a base.
+    """Map each measured contender to the name of its base, or to an empty name if it has no base.
 
     The base of a variant is its original or, in a series, the oldest release that was measured.
     """

@@ -82,8 +82,8 @@ class OverTime:
     """The metadata key and the bytes per hour of each memory that grows steadily."""
     stalls: tuple[Stall, ...] = ()
     load: float = 0.0
-    """The part of the processors' time that other programs and virtual machines used.  Runs are
-    joined into ten batches; of the batches' medians, this is the largest."""
+    """The part of the processors' time that other programs and virtual machines used: the largest
+    of ten medians, each over a tenth of the runs."""
     loaded: bool = False
     """Whether a change of this load may explain why the cell's times rise or fall."""
 
@@ -108,7 +108,7 @@ class CellResult:
     figures: tuple[tuple[float, ...], ...] = ()
     """The values of a measure or a cost in each run, instead of the runs' own values."""
     trend: Trend | None = None
-    """The trend by which the cell takes longer with time, if a trend was found."""
+    """The rise of the cell's times; ``None`` if no rise was found."""
     over_time: OverTime | None = None
     """Further findings, if runs share their clients, servers and databases."""
 
@@ -121,7 +121,7 @@ class CellResult:
     def failed(self, failure: Failure) -> CellResult:
         """Return the result after a *failure*, which ends the runs of a cell.
 
-        The result keeps its runs after a ``FAILED`` failure that does not invalidate them.
+        The result keeps its runs only if the failure's state is ``FAILED`` and the runs stay valid.
         """
         keeps_runs = failure.state is State.FAILED and not failure.invalidates_results
         return replace(
@@ -389,7 +389,7 @@ class CellResult:
 
     @property
     def is_imprecise(self) -> bool:
-        """Whether the mean misses the requested precision, or 10 % if none was requested.
+        """Whether the half width is unknown or above the requested precision, by default 10 %.
 
         A measure that is not in :data:`WATCHED` does not have to be precise, so it is never
         imprecise.  Results of runs that share clients are never imprecise either.
@@ -436,7 +436,7 @@ class CellResult:
         return self._latencies_of("")
 
     def _latencies_of(self, kind: str) -> Any:
-        """Return the HdrHistogram of iterations of a *kind*, in nanoseconds, if there is one."""
+        """Return an HdrHistogram of latencies in nanoseconds, if any; an empty *kind* means all."""
         key = f"{kind}_latency_histogram" if kind else "latency_histogram"
         encoded = [one[key] for one in self.facts if key in one]
         if not encoded or (not kind and len(encoded) < len(self.runs)):

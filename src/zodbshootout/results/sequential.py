@@ -56,6 +56,6 @@ class Rule:
 
 
 def boundary_for(ratio: Ratio) -> float:
-    """Return the logarithm of the ratio halfway between 1 and *ratio*."""
+    """Return half of the logarithm of *ratio*; make an infinite half finite, with the same sign."""
     half = ratio.log.mean / 2
     return math.copysign(_BOUNDARY_OF_NONE, half) if math.isinf(half) else half

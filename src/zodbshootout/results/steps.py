@@ -47,7 +47,7 @@ class Step:
 def steps_of(results: Sequence[CellResult]) -> list[Step]:
     """Return the changes of times between consecutive releases, significant or not.
 
-    False discoveries are limited over all releases, benchmarks and contenders together.
+    One false discovery rate holds for all releases, benchmarks and contenders together.
     """
     return _steps(results, figures_of)
 

@@ -3,16 +3,16 @@
 The values of one run are not independent, so two tests take each run as one number.  One tests the
 means of runs, in the order of time.  The other tests changes within runs, because some effects
 start again with the processes of each run.  The contenders of a row have the same benchmark and
-parameters.  A change of the machine affects them all, so the values of each are divided by those of
-the others.
+parameters.  A change of the machine affects all of them.  So each contender's values are divided by
+the values of the other contenders.
 
 Runs that share their clients are not independent: what was slow in one run may still be slow in the
-next.  So these runs are joined into batches, each so long that such noise rarely spans two batches.
-A batch counts as the median of its runs, which a single slow run does not change.  A trend may be
-straight, bent or a step.  So noise is estimated from the differences between successive batches;
-the largest difference is left out, because it may be the step.  The first and the last difference
-always count, because a single batch at an end may be a disturbance.  A contender is compared with
-the contender whose times follow its own times most closely.
+next.  So these runs are joined into batches.  A batch is so long that few slow periods extend into
+the next batch.  A batch counts as the median of its runs, which a single slow run does not change.
+A trend may be straight, bent or a step.  So noise is estimated from the differences between
+successive batches; the largest difference is left out, because it may be the step.  The first and
+the last difference always count, because a single batch at an end may be a disturbance.  A
+contender is compared with the contender whose times follow its own times most closely.
 
 If the ratio of two contenders changes, either one contender takes longer or the other takes less.
 The times of each contender show which is true, unless the machine has changed too much.  Then it is
@@ -49,7 +49,7 @@ largest difference.
 This number, :data:`BATCHES` and :data:`DF` are from simulations; :mod:`benchmarks.trends` has the
 error rates."""
 DRIFT = 3.0
-"""The largest change to expect of the machine, in standard deviations of a random walk.  A
+"""The largest expected change of the machine's speed, in standard deviations of a random walk.  A
 change of this size may hide which contender has changed."""
 STEPS_OF_LEVELS = 1.5
 """A factor that corrects the variance of the mean step between batches in a random walk.  The
@@ -58,8 +58,8 @@ FEWEST_SHARED = 2 * BATCHES
 """The minimum number of runs for a trend if they share clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""The exponent of the factor that load can explain.  It is a margin, because noise may have
-enlarged the factor that was measured."""
+"""The factor that load explains is raised to this power before it is compared with the measured
+factor, which noise may have enlarged."""
 GROWTH = 0.01
 """The minimum growth of memory in all runs together, as a fraction; less is not reported."""
 SETTLING = 4
@@ -175,8 +175,8 @@ class Change:
     smallest: float
     """The smallest trend that would have been detected, as a multiple of the time at the start."""
     factor: float
-    """The smallest factor by which times grew or fell, with 95 % confidence; at most 1 if times
-    perhaps did not change."""
+    """The factor by which times grew, or the inverse if they fell: the lower end of the 95 %
+    confidence interval.  If it is at most 1, times may not have changed."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _course(cell: Rounds, others: Sequence[Rounds]) -> _Course | None:
 
 
 def _relative_course(cell: Rounds, relative: Mapping[str, _Run]) -> _Course | None:
-    """Return the course of a cell *relative* to another, ``None`` if there are too few runs."""
+    """Return the course of a cell's ratios to another cell, ``None`` if there are too few runs."""
     names = [name for name in cell if name in relative][1:]
     if len(names) < FEWEST_SHARED:
         return None
@@ -414,9 +414,10 @@ def _tested(cell: Rounds, others: Sequence[Rounds]) -> Trend | None:
 def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
     """Return the runs of a cell relative to the runs of other contenders, by round.
 
-    Each run is a median over those contenders that have the most rounds; the others are left out.
-    Only rounds with runs of all these contenders count: otherwise, what the machine did in some
-    rounds would look like a change.  The result is empty if there are too few rounds.
+    Only the contenders that share the most rounds with the cell are used.  The result of a round
+    is the median over these contenders.  Only rounds with runs of all of them count: otherwise,
+    what the machine did in some rounds would look like a change.  The result is empty if there are
+    too few rounds.
     """
     ratios = [_ratios(cell, other) for other in others]
     most = max(map(len, ratios), default=0)

@@ -237,7 +237,8 @@ def _by_key(
         known = by_key.get(key)
         if known is not None and known.measured and result.measured:
             raise UserError(
-                f"--ignore: which of these is meant: {long_name(known.cell)}, {long_name(cell)}?"
+                f"--ignore: only ignored options distinguish {long_name(known.cell)} and "
+                f"{long_name(cell)}; ignore fewer options"
             )
         if known is None or result.measured:
             by_key[key] = result
@@ -301,7 +302,7 @@ def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
 
 
 def ratio_of(base: CellResult, new: CellResult) -> Ratio:
-    """Return the speed of *new* as a multiple of the speed of *base*; both are measured.
+    """Return the speed of *new* as a multiple of the speed of *base*; both must have runs.
 
     The speed is work per second, as in the table, or the inverse amount of a cost.  A pair is one
     value of each cell, both from the same slice of the same round.  The two values were measured

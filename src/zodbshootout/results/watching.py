@@ -91,7 +91,7 @@ def findings_of(
 ) -> list[Finding]:
     """Return the significant changes at a point; accepted changes have the reason for acceptance.
 
-    False discoveries are limited over all ratios of the point together.  A point has no findings
+    One false discovery rate holds for all ratios of the point together.  A point has no findings
     if :func:`canary_differs`.
     """
     if canary_differs(point):
@@ -124,8 +124,8 @@ def _counts(point: Point) -> Iterator[Finding]:
 def _reason(finding: Finding, accepted: Sequence[Accepted], points: Mapping[str, Point]) -> str:
     """Return the reason why a finding is not to be reported; empty if it is to be reported.
 
-    An accepted change is not reported at its own point.  At later points, the difference from the
-    same anchor is reported only if it has grown.
+    An accepted change is not reported at its own point.  At later points with the same anchor,
+    the cell's difference from the anchor is reported only if the difference has grown.
     """
     for change in accepted:
         if not change.covers(finding.cell) or change.point > finding.point:
@@ -291,7 +291,7 @@ class MachineHistory:
 
     @cached_property
     def hints(self) -> list[Hint]:
-        """Slow drift of the newest point's cells since each cell's last significant change."""
+        """Slow drifts since the last significant step, at most one per cell of the newest point."""
         stretches = {
             name: stretch
             for name, series in self.series.items()

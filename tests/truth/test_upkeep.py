@@ -382,7 +382,7 @@ def test_open_fails_if_closing_a_filestorage_leaves_no_index(tmp_path: Path) -> 
         storage._save_index = lambda: Path(f"{storage.getName()}.index").unlink(missing_ok=True)
 
     assert failure_on_files(tmp_path, "open", lose_index) == (
-        "Data.fs.index is missing, although the DB was closed"
+        "closing the DB left no Data.fs.index"
     )
 
 

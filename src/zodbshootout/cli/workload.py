@@ -35,7 +35,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def _report(workloads: list[Workload]) -> Report:
-    """Return the report of a workload, or a report with a part for each of several workloads."""
+    """Return a report on the workloads; if there are several, it has a part for each."""
     paths = [workload.path for workload in workloads]
     names = [path.name for path in paths] if len(paths) == 1 else labels(paths)
     reports = []

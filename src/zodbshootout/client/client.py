@@ -24,7 +24,10 @@ class Neighbours:
     """
 
     def __init__(self, size: int, first: int) -> None:
-        """Create a barrier for *size* clients; client number *first* counts the cache's use."""
+        """Create a barrier for *size* clients.
+
+        *first* is the number of the client that counts the hits and misses of their cache.
+        """
         self.first = first
         self._barrier = threading.Barrier(size, self._act)
         self._numbers: list[int] = []

@@ -55,7 +55,7 @@ class CommitLog:
     def look_for(self, connection: Any, newest: int | None = None) -> None:
         """Look for all commits through a new *connection*.
 
-        *newest* limits the search to that many latest commits.
+        If *newest* is given, it is the number of latest commits to look for.
         """
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}

@@ -52,7 +52,8 @@ class Add(Benchmark):
 
     def supply(self, iterations: int) -> int:
         parameters = self.client.parameters
-        # A later call must not commit while other clients are measured, so it reuses mappings.
+        # Only the first call of a stretch commits new mappings.  Later calls reuse these, because a
+        # commit would disturb clients that are still measured.
         mappings = self.mappings[-iterations:] or self._new_mappings(iterations)
         self.supplies[:0] = [
             (mapping, [datasets.new_item(self.dataset, parameters, data) for data in self.contents])
@@ -103,8 +104,8 @@ class Add(Benchmark):
                 try:
                     mapping = connection.get(oid)
                 except POSKeyError:
-                    # Some in-memory storages remove unreachable objects at once, as packing does.
-                    # If a mapping is missing for another reason, its commit was lost.
+                    # Packing removes unreachable objects; some in-memory storages do so
+                    # immediately.  If a mapping is missing for another reason, its commit was lost.
                     if oid in referred_to or not collected:
                         raise
                     continue

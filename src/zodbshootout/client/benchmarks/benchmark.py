@@ -76,15 +76,15 @@ class Benchmark:
     obstructs: ClassVar[bool] = False
     """Whether a running client can keep the others from finishing their iterations.
 
-    If so, a client that has done its counted iterations does at most the same number of uncounted
-    ones to keep up the load.
+    After its counted iterations, a client does uncounted ones to keep up the load.  If it can
+    obstruct others, it does at most as many uncounted iterations as counted ones.
     """
 
     alone: ClassVar[str] = ""
     """The reason why the database can serve only a single client; empty if it can serve several.
 
-    ``all`` does not include a benchmark with such a reason.  If contenders share a database, such a
-    benchmark measures them one after the other.
+    ``all`` does not include a benchmark with such a reason.  If contenders share a database, they
+    run such a benchmark one after the other.
     """
 
     empties: ClassVar[bool] = False
@@ -110,7 +110,7 @@ class Benchmark:
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number; see :attr:`first`.
 
-    If so, slices with the same number contain the same iterations for all contenders.
+    If so, slice 5, for example, contains the same iterations for every contender.
     """
 
     between: Callable[[], None] | None = None
@@ -191,7 +191,7 @@ class Benchmark:
 
     @classmethod
     def work(cls, parameters: Parameters) -> int:
-        """Return the number of objects, or of what :attr:`counted` names, in an iteration."""
+        """Return the size of an iteration, in the units that :attr:`counted` names."""
         return parameters.objects
 
     @classmethod
@@ -248,7 +248,8 @@ class Benchmark:
     def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
         """Return when this client should begin iterations, in seconds after the start.
 
-        *rate* is the rate of all clients; see :func:`~zodbshootout.model.arrivals.instants`.
+        *rate* is the number of iterations that all clients together should begin in a second; see
+        :func:`~zodbshootout.model.arrivals.instants`.
         """
         own = range(self.client.index, self.client.index + 1)
         return instants(self.client.parameters, own, rate, name, continues=continues)
@@ -261,7 +262,9 @@ class Benchmark:
         raise NotImplementedError
 
     def check(self, done: int) -> None:
-        """Check the *done* iterations of the latest stretch, and count what they did.
+        """Check the iterations of the latest stretch, and count what they did.
+
+        *done* is the number of these iterations.
 
         :raises CheckFailed: if the iterations did not do what they should have
         """
@@ -283,7 +286,7 @@ class Benchmark:
         """
 
     def tear_down(self) -> None:
-        """Return the connection to its pool, and close the DB unless clients share it."""
+        """Give the connection back to its pool, and close the DB unless clients share it."""
         self.client.disconnect()
         if not self.client.parameters.crew.shared:
             self.client.database.close()
@@ -310,7 +313,7 @@ class Benchmark:
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        # A connection loads its mapping twice, but only one load counts; see Reading.find_mapping.
+        # A connection loads its mapping twice, so leave out one hit; see Reading.find_mapping.
         uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
         hits = max(0, use.hits - uncounted)
         if self.client.index == self.client.neighbours.first:

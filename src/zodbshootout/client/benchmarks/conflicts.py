@@ -132,7 +132,7 @@ class Conflicting(Benchmark):
                 discrepancy = f"{missing} updates were lost"
                 discrepancy = discrepancy if missing > 0 else f"{-missing} updates too many"
                 raise CheckFailed(
-                    f"object {number}: {discrepancy}, of {commits} transactions that were committed"
+                    f"object {number}: {discrepancy}; {commits} transactions were committed"
                 )
         written = datasets.contents(
             self.dataset, self.client.parameters, self.own_number, revision=0

@@ -146,7 +146,7 @@ class Copy(Benchmark):
         self.client.database.zap()
 
     def _compare(self, chosen: Collection[int]) -> None:
-        """Check the copied records of the transactions whose numbers are *chosen*."""
+        """Check the copied records of some transactions, whose numbers are in *chosen*."""
         with self.client.fresh_connection() as connection:
             records = self._records(chosen)
             while batch := list(itertools.islice(records, BATCH)):

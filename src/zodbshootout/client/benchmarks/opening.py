@@ -53,7 +53,7 @@ class Open(Reading):
         database.close()
         missing = [path for path in self.start_files if not path.exists()]
         if missing:
-            raise CheckFailed(f"{missing[0].name} is missing, although the DB was closed")
+            raise CheckFailed(f"closing the DB left no {missing[0].name}")
         self.cleared = (PICKLE_CACHE,)
 
     def run(self) -> None:
@@ -75,7 +75,7 @@ class Open(Reading):
         self.client.disconnect()
 
     def check_hits(self, hits: int) -> None:
-        """Count the loads that a persistent cache may serve; count the opening if *hits* is 0."""
+        """Count the loads that a persistent cache may serve, and the openings without a hit."""
         self.count(cacheable_loads=self.sets[0].records - 1, openings_without_hits=int(not hits))
 
 
@@ -88,7 +88,8 @@ class OpenCold(Open):
     writes = True  # it removes files
 
     def prepare(self) -> None:
-        # Empty the cache: otherwise, a client that closes its DB later would write the file again.
+        # Empty the cache: otherwise, a client that closes its DB later would write the contents of
+        # the cache to a file again.
         cleared = self.client.database.empty_caches()
         if not self.client.database.start_files():
             raise Unsupported(NOTHING_KEPT)

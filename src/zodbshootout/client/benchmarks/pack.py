@@ -26,8 +26,8 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import StorageInfo
 
 KEY = "garbage"
-"""The key, in zodbshootout's BTree, of the garbage's OIDs.  They are stored as numbers, which are
-not references."""
+"""The key under which zodbshootout's BTree lists the OIDs of the garbage.  The OIDs are stored as
+numbers, so that packing does not take them for references."""
 GARBAGE_REVISION = -1
 """The revision number that only garbage has."""
 
@@ -191,7 +191,7 @@ class Pack(Benchmark):
     def _check_garbage(self, places: Sequence[int]) -> None:
         """Check that the garbage at these places is gone, or is there if packing keeps it.
 
-        If zodbshootout does not know whether packing keeps garbage, all or none may be there.
+        If zodbshootout does not know what packing does, the garbage may be all gone or all there.
         """
         self.client.database.empty_caches()
         oids = _at(self.garbage, places)
@@ -212,7 +212,7 @@ class Pack(Benchmark):
             self.count(freed_objects=garbage_objects(self.client.parameters))
 
     def _check_objects(self, chosen: Container[int], *, every: bool) -> None:
-        """Check the objects of the *chosen* chunks, whose former revisions must be gone.
+        """Check the objects of the chunks with these numbers; their former revisions must be gone.
 
         If *every* is false, look for one former revision per chunk: that of its first object.
         """

@@ -59,7 +59,7 @@ class IterationSample:
         self._seen = 0
 
     def note(self, iterations: Sequence[Any]) -> None:
-        """Add *iterations*: for each, the OID or the list of OIDs that it wrote."""
+        """Add iterations, each given as the OID or the list of OIDs that it wrote."""
         for iteration in iterations:
             self._seen += 1
             if len(self._sample) < self._max_sampled:
@@ -137,7 +137,7 @@ class Reading(Benchmark):
         self.contents = read(self.mapping)
 
     def check_loads(self, expected: int) -> None:
-        """Raise :class:`CheckFailed` unless *expected* objects were loaded since the last count."""
+        """Raise :class:`CheckFailed` unless this many objects were loaded since the last count."""
         loads, _ = self.client.transfers()
         self.count(loads=loads)
         if loads != expected:

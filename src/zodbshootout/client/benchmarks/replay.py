@@ -51,8 +51,8 @@ SETTLED = 0.02
 MAX_WARMING = 5
 """The maximum number of times that a client loads the same objects to fill caches."""
 KEPT_RECORDS = 1000
-"""A client checks at most this many written records at the end, and about as many loaded
-ones per stretch."""
+"""The maximum number of written records that a client checks at the end.  After each stretch, it
+checks about as many loaded records."""
 
 (
     _LOAD, _PREFETCH, _LOAD_BLOB, _NEW_OID, _TPC_BEGIN, _STORE, _RESOLVABLE, _STORE_BLOB,
@@ -486,7 +486,11 @@ class Replay(Benchmark):
     def _requirements(
         self, transactions: Sequence[Dealt]
     ) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, int]]:
-        """Return missing objects' kinds and sizes, and existing objects' required sizes, by OID."""
+        """Return what the transactions need, as two dictionaries with OIDs as keys.
+
+        The first has the kind and the size of each missing object.  The second has the size that
+        an existing object must have.
+        """
         missing: dict[bytes, tuple[int, int]] = {}
         sizes: dict[bytes, int] = {}
         done = set(self.settled)
@@ -529,7 +533,7 @@ class Replay(Benchmark):
             served = hits / len(oids)
 
     def _recent(self) -> list[int]:
-        """Return the numbers of the objects that this client's connections used, latest first."""
+        """Return the numbers of objects in the client's preceding transactions, latest first."""
         recent: dict[int, None] = {}
         for transaction in self.dealer.before(self.trace, self.next, WARMED):
             for kind, number, _ in reversed(transaction.operations):

@@ -73,7 +73,7 @@ class Dataset(enum.Enum):
         return Tally if self in {Dataset.CONFLICTS, Dataset.NEIGHBOURS} else Item
 
     def mappings(self, clients: int) -> int:
-        """Return the number of clients to make mappings for, if the crew has *clients* clients."""
+        """Return the number of clients to make mappings for; *clients* is the size of the crew."""
         if self is Dataset.CONFLICTS:
             return 1
         return max(clients, 2) if self is Dataset.NEIGHBOURS else clients
@@ -115,14 +115,14 @@ def sets_to_time(parameters: Parameters) -> int:
 def contents(
     dataset: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
 ) -> list[bytes]:
-    """Return the contents of the objects in a client's set *number*, in revision *revision*."""
+    """Return the contents of the objects in a client's set with this number, in this revision."""
     objects = parameters.objects
     first = number * -(-objects // BLOCK) * BLOCK
     return payload(parameters, client, dataset.kind).contents(objects, revision, first)
 
 
 def name(dataset: Dataset, parameters: Parameters, client: int, number: int = 0) -> str:
-    """Return the key of a client's set *number*."""
+    """Return the key of a client's set with this number."""
     mapping = mapping_name(parameters)
     parts = (
         dataset.value,
@@ -150,7 +150,7 @@ def mapping_name(parameters: Parameters) -> str:
 def find_objects(
     root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0
 ) -> Any:
-    """Return the mapping that holds a client's set *number*.
+    """Return the mapping that holds a client's set with this number.
 
     :raises CheckFailed: if the mapping is missing
     """

@@ -65,7 +65,8 @@ def fill_up(
     Call *note* repeatedly with the number of objects so far.
 
     This ends the transaction of *connection*.  Objects and chunks are stored as records, which is
-    faster than pickling each object.  Another transaction adds several stored chunks to the filler.
+    faster than pickling each object.  Once several chunks are stored, a transaction of
+    *connection* adds them to the filler.
     """
     if parameters.grown:
         return _grow(connection, parameters, note)

@@ -107,7 +107,7 @@ def in_repository(subdirectory: str) -> str:
 
 def git(directory: str | os.PathLike[str], *words: str) -> str | None:
     """Return git's output about a checkout, or ``None`` if git fails."""
-    # In a git hook, these variables name the hook's repository.
+    # In a git hook, GIT_DIR and similar variables name the hook's repository.
     variables = {key: text for key, text in os.environ.items() if not key.startswith("GIT_")}
     try:
         command = ["git", "-C", os.fspath(directory), *words]

@@ -33,7 +33,8 @@ START_TIMEOUT = 60.0
 PREPARATION_TIMEOUT = 120.0
 """Seconds to wait for a program that prepares a server, such as ``initdb``."""
 CONNECTIONS_PER_CLIENT = 3
-"""Two that RelStorage may open, and a closed one that the server has not dropped yet."""
+"""Connections to allow for each client: two that RelStorage may open, and a closed one that the
+server has not dropped yet."""
 _DATA = "data"
 """The subdirectory with the server's data, in the server's directory."""
 _UNFINISHED = f"{_DATA}.unfinished"
@@ -58,7 +59,7 @@ class ServerContext:
     clients: int = 1
     """The number of clients in the run's largest crew."""
     pythons: Mapping[str, Interpreter] = field(default_factory=dict)
-    """The Pythons of servers whose sections name an environment, by the servers' names."""
+    """Pythons by the names of servers; only for servers whose sections name an environment."""
 
 
 class Server(ABC):
@@ -115,7 +116,7 @@ class Server(ABC):
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
         for name in section.settings:
-            # Programs accept abbreviated names, so a section must not contain these either.
+            # Programs accept abbreviations of settings, so refuse abbreviated own_settings, too.
             if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
                 flaw = f"the run sets {name}; leave it out of <settings>"
                 raise self.mistake(flaw, name)
@@ -182,7 +183,7 @@ class Server(ABC):
 
     def halt(self) -> None:
         """Stop the server and wait for its end; :meth:`resume` restarts it."""
-        # Never abruptly: the restarted server would recover data, and read them into its caches.
+        # After an abrupt stop, the restarted server would recover data, and so fill its caches.
         self._stop(self.orderly)
 
     def kill(self) -> None:
@@ -213,7 +214,7 @@ class Server(ABC):
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return its output."""
         self._log_start = self.directory.log_size
-        # Not a pipe, which an interrupted run could leave open: the program would wait forever.
+        # A program that reads from a pipe would never end if an interrupted run left the pipe open.
         with TemporaryFile(dir=self.context.directory) as file:
             file.write(standard_input.encode())
             file.seek(0)

@@ -17,7 +17,8 @@ from zodbshootout.versions import installed_versions
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
-"""The import of client sections; ``runzeo`` has another <ssl> section, and must not get it."""
+"""The import that client sections need.  The server's file omits it, because it would redefine the
+<ssl> section of ``runzeo``."""
 _OURS = Interpreter("", sys.executable, "", sees_ours=True)
 _PACKAGES = ("ZEO", "ZODB", "uvloop")
 """Packages that affect a server; ZEO uses uvloop's event loop if it is installed."""

@@ -136,7 +136,7 @@ def hosts_crew(
     """Start a crew on a Dask cluster's workers; end the crew with the context.
 
     *variables* are added to the environment that clients inherit from their host.  *calibrations*
-    has, by host, the calibrations of the host's relay.
+    maps the name of each host to the calibrations of its relay.
 
     :raises Failed: if a client fails, or a host is lost
     """

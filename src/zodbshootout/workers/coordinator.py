@@ -261,7 +261,7 @@ class ForkServer:
             yield worker
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
-        """Send an order; wait for a message with a field *answer*; return the field."""
+        """Send an order; wait for a message that has the key *answer*; return the key's value."""
         if not self._answers:  # a late answer would be mistaken for this order's
             raise Failed(self.failure())
         message = None
@@ -320,7 +320,7 @@ class ForkServer:
         return message
 
     def limit_outputs(self) -> None:
-        """Empty output files of the process and of its workers if they are too large."""
+        """Empty each output file of the process and its workers that is too large."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
             output.limit()
 

@@ -35,7 +35,7 @@ class DiskGrowth:
         """Add the growth during the slice that *sample* measures."""
         self._sliced += sample.on_clock
         stored = sample.counts["stores"]
-        # If iterations are done in several parts, clients may also store objects between parts.
+        # Ignore slices of several stretches: clients may store uncounted objects between stretches.
         whole = sample.iterations <= self._crew.most_at_once * sample.clients
         if self._before is not None and stored and whole:
             self._grown += self.size() - self._before

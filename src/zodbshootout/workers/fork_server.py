@@ -77,7 +77,7 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork a worker for each message with a pipe; other messages name modules to import."""
+        """Fork a worker for each message that brings a pipe; import what other messages name."""
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:

@@ -302,7 +302,7 @@ class Measuring(Operation):
         self.disk_growth.before()
 
     def size_after_slice(self) -> None:
-        """Ask for the size right after the slice, if :meth:`size_before_slice` has asked for it."""
+        """Ask again right after the slice, if :meth:`size_before_slice` has asked for the size."""
         assert self._latest is not None
         self.disk_growth.after(self._latest)
 

@@ -3,9 +3,9 @@
 A slice at a rate keeps the limit or breaks it.  If the storage stalls, even a slice at a low rate
 breaks the limit.  Therefore the highest rate is estimated like a threshold in psychophysics.  Each
 candidate for the highest rate has a probability.  After a slice, each candidate's probability is
-multiplied by the chance of the outcome, supposing that the candidate is the highest rate.  The next
-slice is taken at the median of the candidates.  See QUEST in A. B. Watson and D. G. Pelli,
-Perception & Psychophysics 33 (1983), 113-120.
+multiplied by the chance that the slice would have this outcome if the candidate were the highest
+rate.  The next slice is taken at the median of the candidates.  See QUEST in A. B. Watson and
+D. G. Pelli, Perception & Psychophysics 33 (1983), 113-120.
 """
 
 from __future__ import annotations
@@ -34,14 +34,18 @@ LOWEST, HIGHEST = 1 / 64, 4
 STEP = 1.005
 """The ratio of neighbouring candidates."""
 DOUBT = 0.1
-"""A candidate is half as probable as the expected rate if their logarithms differ by this."""
+"""The spread of the first probabilities.  A candidate is half as probable as the expected rate if
+it is a factor of exp(DOUBT), about 1.1, above or below that rate."""
 
 
 class RateSearch:
     """Estimates the highest rate that keeps the limit, in iterations a second."""
 
     def __init__(self, throughput: float = 0.0, expected: float = 0.0) -> None:
-        """Begin at an *expected* rate, or well below a *throughput*, which few storages sustain."""
+        """Begin at an *expected* rate, or well below a *throughput*.
+
+        Few storages keep the limit at their full throughput.
+        """
         begin = throughput or expected
         ratios = [LOWEST]
         while ratios[-1] < HIGHEST:

@@ -154,8 +154,8 @@ def traffic_metadata(counts: Counts) -> Metadata:
 def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
     """Return requested and delivered round-trip times of a run, in seconds.
 
-    The keys are ``rtt_s`` and ``rtt_delivered_s``.  If the configuration of a server sets the time,
-    they are ``rtt_of_NAME_s`` and ``rtt_delivered_of_NAME_s``.
+    The keys are ``rtt_s`` and ``rtt_delivered_s``.  For a server whose section sets ``rtt``, the
+    keys are ``rtt_of_NAME_s`` and ``rtt_delivered_of_NAME_s``.
     """
     metadata = {}
     for distance, delivered in distances.items():

@@ -24,7 +24,7 @@ RUN_TIME = 1.8
 AFFORDABLE = 3
 """A slice may last up to this multiple of ``--min-time`` to make counts of iterations equal."""
 AFFORDABLE_IF_NUMBERED = 20
-"""The same as :data:`AFFORDABLE` for iterations whose work depends on their number."""
+"""The same as :data:`AFFORDABLE`, if the work of an iteration depends on the iteration's number."""
 EQUAL_WITHIN = 1.5
 """Contenders whose times differ by at most this factor count as equally fast, because calibration
 cannot tell them apart."""
@@ -39,7 +39,8 @@ MIN_BEYOND = 10
 SECONDS_OF_PHASE = 12.0
 """Seconds that are usually enough for a phase of an operation."""
 SEARCH_TIME = 240.0
-"""Seconds for several runs, if each searches for the highest rate that keeps a latency limit."""
+"""Seconds of slices that a cell needs in all, if its runs search for the highest rate that keeps a
+latency limit."""
 USUAL_RUNS = 40
 SHORTEST_RUN, LONGEST_RUN = 0.75, 60.0
 """Minimum and maximum seconds of a run with ``--for``, for all contenders together."""
@@ -76,7 +77,8 @@ class Effort:
     """A row ends when the half width of each confidence interval is at most this fraction of the
     figure; 0 for a fixed number of runs."""
     limit: float = 0.0
-    """With a :attr:`precision`, maximum seconds of all rows together; 0 for :attr:`cell_limit`."""
+    """With a :attr:`precision`, maximum seconds of all rows together.  If it is 0,
+    :attr:`cell_limit` applies."""
     cell_limit: float = 0.0
     """With a :attr:`precision`, the maximum average seconds per cell."""
     duration: float = 0.0
@@ -180,10 +182,10 @@ def choose_loops(
     """Return the loops for each contender, given the *seconds* of an iteration.
 
     The common count is the smallest power of two with which the fastest contender takes *min_time*
-    seconds.  If *fewest* is more than 1, these seconds do not include the first iteration.  The
-    limit for each contender is :data:`AFFORDABLE` times *min_time*: a contender that would exceed
-    it does fewer iterations, but enough to take *min_time*.  No contender does fewer than *fewest*.
-    The loops in *before* belong to contenders of the row that were calibrated earlier.
+    seconds.  If *fewest* is more than 1, the time of the first iteration does not count.  A
+    contender that would take more than :data:`AFFORDABLE` times *min_time* does fewer iterations,
+    but enough to take *min_time*.  No contender does fewer than *fewest*.  The loops in *before*
+    belong to contenders of the row that were calibrated earlier.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)

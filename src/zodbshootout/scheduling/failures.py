@@ -78,7 +78,7 @@ class Failures:
         return self.store.unsettled(phases)
 
     def _explained(self, contender: str, cause: str) -> str:
-        """Add to *cause* how a server of the contender ended, unless *cause* quotes the log."""
+        """Add to *cause* how a contender's server ended, unless *cause* quotes the server's log."""
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause

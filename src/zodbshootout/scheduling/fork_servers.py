@@ -10,7 +10,7 @@ from zodbshootout.scheduling.protocols import ForkServer, Launcher
 
 
 class ForkServers:
-    """The fork servers of a round, which end when the next round begins, or with the context."""
+    """The fork servers of a round.  They end when the next round begins or the context ends."""
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher

@@ -171,7 +171,7 @@ class InterleavedRun(Generic[C]):
 
     def _share_out(self, calibration: RowCalibration[C], timings: dict[C, Timing]) -> None:
         """Choose the turns in which each contender takes a slice, and the number of turns."""
-        # If there are several clients, each goes on until all are done: about one iteration more.
+        # Each of several clients goes on until all are done, which takes about one more iteration.
         uncounted = 1 if calibration.fewest_loops > 1 else 0
         costs = {
             key: timing.iteration * (calibration.loops[key] + uncounted) + timing.off_clock

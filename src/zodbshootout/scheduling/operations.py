@@ -36,7 +36,7 @@ many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
 SLICE_NUMBERS = 100
-"""The number of slice numbers per run: run 0 begins with slice 0, run 1 with slice 100."""
+"""The number of the first slice of run 1; run 0 begins with slice 0, run 2 with slice 200."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 
@@ -110,7 +110,7 @@ class RestartableServers(Protocol):
     """Servers that can be stopped and started again."""
 
     def halt_for(self, contender: str, *, by_force: bool) -> None:
-        """Stop the servers of a contender, or kill them *by_force*."""
+        """Stop the servers of a contender; kill them if *by_force* is true."""
 
     def resume_for(self, contender: str) -> None:
         """Start the servers of a contender again.
@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices; return, as metadata, how long after *ended* the p99 was above *usual*."""
+        """Take slices; return as metadata the seconds from *ended* until the p99 fell to *usual*."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

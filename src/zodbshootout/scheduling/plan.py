@@ -145,8 +145,8 @@ class Plan:
     def assured_runs(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that each cell of a row gets in any case: its assured runs.
 
-        The limit does not include assured runs.  Without a precision, or if the user has set a
-        limit, no runs are assured.
+        The limit does not include the time of assured runs.  Without a precision, or if the user
+        has set a limit, no runs are assured.
         """
         has_limit = self.effort.limit or not self.effort.precision
         is_assured = benchmarks()[cells[0].benchmark].assured and not has_limit
@@ -172,7 +172,7 @@ class Plan:
         return 1.0 + (slices if effort.values else effort.run_time)
 
     def estimated_seconds(self) -> float:
-        """Return roughly how many seconds the run takes; with a precision, at least the limit."""
+        """Return roughly how many seconds the run takes or, with a precision, may take."""
         effort = self.effort
         if effort.precision:
             return self.limit + self.assured_seconds

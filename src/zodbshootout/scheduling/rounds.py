@@ -42,9 +42,9 @@ class Rounds(Generic[R]):
     """The number of rounds of each row so far, including rounds before the run was resumed."""
     assured: Callable[[R], int] = lambda _: 0
     """A function that returns the number of assured rounds of a row, which the row gets however
-    long they take.  The limit does not include assured rounds."""
+    long they take.  The limit does not include this time."""
     took: dict[R, float] = field(init=False, default_factory=dict)
-    """Seconds that each row's latest round took, without work that later rounds do not repeat."""
+    """Seconds that each row's latest round took, not counting work that a row does only once."""
     _began: float = field(init=False)
     _once: dict[R, float] = field(init=False, default_factory=dict)
     """Seconds that each row has spent on work that its later rounds do not repeat."""
@@ -84,9 +84,9 @@ class Rounds(Generic[R]):
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
         Call this in the first round of the row.  A row that had a round is assumed to need the same
-        time for each further round.  The rest is for the rows that had no round: first for the work
-        that each of them does only once, then in equal shares for their rounds.  Assured rounds are
-        not counted.
+        time for each further round.  The time that is left is for the rows that had no round: first
+        for the work that each of them does only once, then in equal shares for their rounds.
+        Assured rounds are not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]

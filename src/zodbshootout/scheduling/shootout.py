@@ -175,7 +175,7 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return how many rounds a row needs for the precision, if any, or else the fixed number.
+        """Return how many rounds a row needs for the precision; without one, the fixed number.
 
         Cells that get slower with time are ignored, because their figures never become precise.
         Since each round tests for trends again, the test is ten times as strict as in reports.

@@ -123,7 +123,7 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
 
 
 def _listen(server: Section) -> str:
-    """Return the host that a server listens on, which must not depend on names of the run."""
+    """Return the host in a server's key ``listen``, which must not use names defined by the run."""
     key = server.key("listen")
     if key is None:
         return HOST

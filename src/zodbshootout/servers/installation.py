@@ -1,6 +1,6 @@
 """The programs and the directory of a server, and the user that runs the server.
 
-Database servers refuse to run as root, or are less safe if they do.  Therefore, if root starts a
+Database servers refuse to run as root, or are less safe as root.  Therefore, if root starts a
 server, it runs as another user; otherwise it runs as the user who starts it.
 """
 
@@ -33,7 +33,7 @@ class Installation:
     """The names of the Debian packages, for ``apt-get install``."""
 
     def program(self, *names: str, given: str | None) -> str:
-        """Return the path of the first of the programs *names* that is installed.
+        """Return the path of the first installed program among *names*.
 
         If a directory is *given*, only this directory and its siblings are searched; otherwise the
         directories in ``PATH`` and then :attr:`places`, the highest version first.
@@ -45,10 +45,10 @@ class Installation:
                     return path
         wanted = " or ".join(names)
         if given:
-            raise ServerFailed(f"has no program {wanted} in {given}; see its key programs")
+            raise ServerFailed(f"has no program {wanted} in {given}; see its programs key")
         raise ServerFailed(
             f"has no program {wanted} in PATH or in {', '.join(self.places)}; install it (on "
-            f"Debian: apt-get install {self.packages}), or set the key programs to its directory"
+            f"Debian: apt-get install {self.packages}), or set the programs key to its directory"
         )
 
     def _default_directories(self) -> Iterator[str | Path]:

@@ -221,7 +221,7 @@ class Phases:
         return began, ended
 
     def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices; return as metadata the seconds from *ended* until the p99 fell to *usual*."""
+        """Take slices; return as metadata the seconds from *ended* until p99 fell to *usual*."""
         recovered: float | None = None
         while len(self._slices) < MOST_AFTER:
             taken = self._take(AFTER)

@@ -160,7 +160,7 @@ def test_the_page_of_checks_quotes_messages_of_clients() -> None:
     unknown = [
         part
         for message in quoted
-        for part in re.split(r"\b[NM]\b|…|, of", message)
+        for part in re.split(r"\b[NM]\b|…|; ", message)
         if not any(part.strip() in text for text in printed)
     ]
     assert unknown == []

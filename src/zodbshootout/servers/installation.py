@@ -150,7 +150,7 @@ def _account(name: str) -> Account:
         user = pwd.getpwnam(name)
     except KeyError:
         raise ServerFailed(
-            f"cannot run as {name}: there is no such user; see its key run-as"
+            f"cannot run as {name}: there is no such user; see its run-as key"
         ) from None
     return Account(name, user.pw_uid, user.pw_gid)
 

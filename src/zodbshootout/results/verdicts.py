@@ -310,10 +310,10 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     ratios.  Runs without a counterpart, such as those after the other cell failed, are left out,
     because the machine may have been faster or slower meanwhile.
 
-    Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  They are also used if the cells
-    have fewer than :data:`MIN_RUNS` rounds in common.  Without pairs, a run counts as the mean of
-    the logarithms of its values.  If one command measured both cells but no round has both, the
-    interval is unknown.
+    Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  If the cells have fewer rounds
+    than that in common, a single round with pairs is enough.  Without pairs, a run counts as the
+    mean of the logarithms of its values.  If one command measured both cells but no round has both,
+    the interval is unknown.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):

@@ -89,7 +89,7 @@ class Position:
 def findings_of(
     point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
 ) -> list[Finding]:
-    """Return the significant changes at a point; accepted changes have the reason for acceptance.
+    """Return the significant changes at a point; mark accepted ones with the reason for acceptance.
 
     One false discovery rate holds for all ratios of the point together.  A point has no findings
     if :func:`canary_differs`.

@@ -180,7 +180,7 @@ def others(root: Mapping[Any, Any]) -> list[str]:
 def is_missing(
     root: Root, dataset: Dataset, parameters: Parameters, client: int, number: int = 0
 ) -> bool:
-    """Return whether :func:`make` would write a client's set *number*."""
+    """Return whether :func:`make` would write a client's set with this number."""
     ours = root.get(TOP, {})
     key = name(dataset, parameters, client, number)
     if dataset is Dataset.ADD:

@@ -44,7 +44,7 @@ class Dealer:
         """An offset that is added to the numbers of passes; :meth:`go_to` changes it."""
 
     def go_to(self, former: int, first: int) -> None:
-        """Begin a new pass: the next iteration is *first* instead of *former*."""
+        """Jump to iteration *first*, in a new pass; iteration *former* would have been next."""
         self._turn += self._place(former) // self.total + 1 - self._place(first) // self.total
 
     def _place(self, iteration: int) -> int:
@@ -74,11 +74,11 @@ class Dealer:
         first = self.copy * self._connections
         clients = range(first, first + self.members)
         of_all = instants(self._parameters, clients, rate, name, continues=continues)
-        # Make a list, to skip the arrivals of the other clients now, off the clock.
+        # Make a list: this skips the other clients' arrivals now, before the clock starts.
         return iter(list(compress(of_all, self._is_own)))
 
     def schedule(self, of_all: Sequence[Dealt], own: Sequence[Dealt]) -> list[float]:
-        """Return when the *own* transactions begin, in seconds after the first of *of_all*.
+        """Return when the transactions in *own* begin, in seconds after the earliest in *of_all*.
 
         An empty list means as fast as possible.
         """

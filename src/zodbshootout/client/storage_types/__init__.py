@@ -177,7 +177,7 @@ class StorageType:
 
         For example, ``section.config.server = route(section.config.server)``.  An address is a pair
         of host and port, or the path of a socket.  The replacements let ``--rtt`` simulate a
-        distance.  The run can also count round trips if the storage connects to no other addresses.
+        distance.  The run also counts round trips, but only those to the replaced addresses.
         For a cache server such as memcached, call ``route(address, is_cache=True)``: the run counts
         its traffic separately.
         """
@@ -246,7 +246,8 @@ class StorageType:
     def empty_caches(self) -> None:
         """Empty the caches of :meth:`own_caches`; keep persistent files from filling them again.
 
-        If any storage of a stack has no type, benchmarks also close the DB and open it again.
+        If no StorageType fits a storage of the stack, benchmarks such as ``cold`` also close the
+        DB and open it again.
         """
 
     def caches_left(self) -> tuple[str, ...]:

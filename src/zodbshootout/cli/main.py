@@ -96,7 +96,7 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _is_of_run(arguments: Sequence[str]) -> bool:
-    """Return whether ``history`` or ``sample`` is an argument of a run here, not a command."""
+    """Return whether *arguments* begin with ``history`` or ``sample`` but are those of a run."""
     name, following = arguments[0], next(iter(arguments[1:]), "")
     if name not in {"history", "sample"} or following in {"-h", "--help"}:
         return False

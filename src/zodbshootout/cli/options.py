@@ -76,8 +76,8 @@ _NEEDS = (
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
-"""Tuples ``(options, needed, message)``: each of *options* needs at least one of *needed*.  An
-error is the name of the option and the message."""
+"""Tuples ``(options, needed, message)``: each of *options* needs at least one of *needed*.
+The text of an error consists of the given option and *message*."""
 _CONTRADICTIONS = (
     ("--blobs", "--grown", "cannot be combined with --blobs"),
     ("--rate", f"--loops {_MEMORY}",
@@ -101,8 +101,8 @@ _CONTRADICTIONS = (
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
 )  # fmt: skip
-"""Tuples ``(option, others, message)``: *option* excludes each of *others*.  An error is the name
-of the other option and the message."""
+"""Tuples ``(option, others, message)``: *option* excludes each of *others*.  The text of an
+error consists of the excluded option and *message*."""
 T = TypeVar("T", "Options", RunOptions)
 N = TypeVar("N", int, float)
 

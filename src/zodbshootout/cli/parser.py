@@ -498,7 +498,10 @@ def completion_parser() -> Parser:
 
 
 def run_parser(**words: Any) -> Parser:
-    """Return a run's parser; *words*, such as ``help``, set up its positional arguments."""
+    """Return a run's parser.
+
+    For the positional arguments, ``add_argument`` gets *words* as keyword arguments.
+    """
     parser = Parser(
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"

@@ -283,7 +283,7 @@ def _reason(results: Sequence[CellResult]) -> str:
 
 
 def _packages(planned: PlannedPoint, role: str, results: Sequence[CellResult]) -> Packages:
-    """Return the packages of a role: the candidate's, except those that the role replaces."""
+    """Return the packages of a role: the candidate's, some of them in other versions."""
     packages = dict(planned.packages[CANDIDATE])
     for text in planned.environments[role].requirements:
         name = _name(text)

@@ -155,7 +155,8 @@ class LiveTable(_Printed):
                 left=f"{minutes}:{rest:02} left",
             )
         else:
-            # A full bar would stop the elapsed time.  Without a total, the bar moves to and fro.
+            # If the bar were full, the displayed elapsed time would stop.  Without a total, the bar
+            # moves to and fro.
             self._progress.update(self._step, total=None, completed=0, left="")
 
     def note(self, step: str) -> None:
@@ -169,8 +170,8 @@ class LiveTable(_Printed):
         """Render changed results, unless the last rendering was a moment ago.
 
         :meth:`note` calls this before the clients of a step start, so that rendering does not
-        disturb measuring.  But a change within :data:`PAUSE` after a rendering waits for a later
-        refresh.
+        disturb measuring.  But if results change less than :data:`PAUSE` seconds after a rendering,
+        only a later refresh of the screen renders them.
         """
         with self._lock:
             if self._is_current or self._clock() < self._next:

@@ -87,7 +87,8 @@ def _of_percent(text: str) -> float:
 def _duration(unit: float) -> Callable[[str], float]:
     """Return a function that reads ``90``, ``30s`` or ``2min``.
 
-    The unit of the result is *unit* seconds.  A number without a letter is in this unit, too.
+    *unit* is the unit of the result, in seconds: 60 if the result is in minutes.  A number without
+    a letter is in this unit, too.
     """
 
     def read(text: str) -> float:

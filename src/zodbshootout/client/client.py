@@ -26,7 +26,7 @@ class Neighbours:
     def __init__(self, size: int, first: int) -> None:
         """Create a barrier for *size* clients.
 
-        *first* is the number of the client that counts the hits and misses of their cache.
+        *first* is the number of the client that counts the hits and misses of the DB's cache.
         """
         self.first = first
         self._barrier = threading.Barrier(size, self._act)

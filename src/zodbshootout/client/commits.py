@@ -53,9 +53,9 @@ class CommitLog:
             storage.storeBlob = noted_store_blob
 
     def look_for(self, connection: Any, newest: int | None = None) -> None:
-        """Look for all commits through a new *connection*.
+        """Look for commits in the database, through *connection*, which must be new.
 
-        If *newest* is given, it is the number of latest commits to look for.
+        If *newest* is given, look for only that number of latest commits, otherwise for all.
         """
         commits = self.acknowledged[-newest:] if newest else self.acknowledged
         serials = {oid: _serial(connection, oid) for oid in dict(commits)}

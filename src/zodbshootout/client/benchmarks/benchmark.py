@@ -48,8 +48,8 @@ class Benchmark:
     stretches measure what pyperf calls a value.  For each stretch, the session calls
     :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, and finally
     :meth:`check`.  Between two iterations, it calls :attr:`between`.  At the end, it calls
-    :meth:`verify` and :meth:`account`, then :meth:`audit` of one client only, and finally
-    :meth:`tear_down`.
+    :meth:`verify` and :meth:`account`.  Then only the session of the first client calls
+    :meth:`audit`.  Finally, each session calls :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -103,14 +103,15 @@ class Benchmark:
     assured: ClassVar[bool] = False
     """Whether each cell gets the runs that a confidence interval needs, however long they take.
 
-    Without a precision, or if the user sets a limit, this has no effect.  It is for upkeep, whose
-    duration nobody knows in advance.
+    If the number of runs is fixed, for example by ``-p``, or if the user sets a time limit with
+    ``--at-most``, this has no effect.  It is for upkeep, whose duration nobody knows in advance.
     """
 
     numbered: ClassVar[bool] = False
     """Whether the work of an iteration depends on its number; see :attr:`first`.
 
-    If so, slice 5, for example, contains the same iterations for every contender.
+    If so, all contenders do the same iterations in slices with the same number.  A slice is the
+    time in which one value of one contender is measured.
     """
 
     between: Callable[[], None] | None = None
@@ -313,7 +314,8 @@ class Benchmark:
         if now is None or self.use_before is None:
             return None
         use: CacheUse = now.since(self.use_before)
-        # A connection loads its mapping twice, so leave out one hit; see Reading.find_mapping.
+        # A new connection loads its mapping twice; see Reading.find_mapping.  So leave out one hit
+        # for each opening, and also the hits that the opening may cause by itself.
         uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
         hits = max(0, use.hits - uncounted)
         if self.client.index == self.client.neighbours.first:

@@ -12,7 +12,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
 
 CHANGED = 3
-"""3 to have ``open_stale`` change every third object."""
+"""The interval at which ``open_stale`` changes objects: it changes every third object."""
 NOTHING_KEPT = "it has neither an index nor a persistent cache in a file; measure open instead"
 
 

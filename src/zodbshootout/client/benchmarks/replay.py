@@ -47,7 +47,8 @@ POLL_INTERVAL = 0.0002
 WARMED = 20_000
 """The maximum number of objects to load, and of transactions to search, when filling caches."""
 SETTLED = 0.02
-"""The caches are full if repeating the loads changes the fraction of hits by at most this."""
+"""The maximum difference between two fractions of hits that count as equal.  The caches are full if
+loading the same objects again gives an equal fraction of hits."""
 MAX_WARMING = 5
 """The maximum number of times that a client loads the same objects to fill caches."""
 KEPT_RECORDS = 1000

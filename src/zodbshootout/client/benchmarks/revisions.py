@@ -64,7 +64,7 @@ class Revised(Benchmark):
         return self.client.parameters.revisions
 
     def contents(self, revision: int) -> list[bytes]:
-        """Return what this client wrote into the objects in *revision*; the first revision is 0."""
+        """Return the contents of *revision*, which this client wrote; the first revision is 0."""
         # The payload's revision 0 is the content with which the objects were created.
         return self.client.payload.contents(self.client.parameters.objects, revision + 1)
 

@@ -115,7 +115,10 @@ def sets_to_time(parameters: Parameters) -> int:
 def contents(
     dataset: Dataset, parameters: Parameters, client: int, revision: int, number: int = 0
 ) -> list[bytes]:
-    """Return the contents of the objects in a client's set with this number, in this revision."""
+    """Return the contents that the objects of a client's set have in *revision*.
+
+    *number* is the number of the set.
+    """
     objects = parameters.objects
     first = number * -(-objects // BLOCK) * BLOCK
     return payload(parameters, client, dataset.kind).contents(objects, revision, first)

@@ -31,7 +31,8 @@ CHUNK = 1000
 CHUNK_BYTES = 16 * 1024**2
 """The maximum number of bytes that one transaction writes, unless a single object is larger."""
 CHUNKS_AT_ONCE = 20
-"""The maximum number of stored chunks that one transaction adds to the filler."""
+"""The maximum number of chunks that are stored before a further transaction adds them all to the
+filler."""
 _EMPTY_LIST = b"]q\x03s."
 _END = b"s."
 _OID = b"C\x08"

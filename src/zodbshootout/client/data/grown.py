@@ -20,7 +20,8 @@ from persistent import Persistent
 Key = Union[int, str]
 
 LAYERS = 32
-"""The number of times that a tree can grow; each growth has even keys of its own."""
+"""The maximum number of times that a tree can grow.  For each of these times, a separate 32nd of
+the even keys is reserved."""
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29

@@ -28,7 +28,8 @@ class Recovered(NamedTuple):
     lost: int
     """The number of acknowledged commits that no longer exist."""
     ends: list[float]
-    """The first :data:`HUNDRED` ends of iterations after the server was gone."""
+    """The times at which iterations ended after the server was gone: the first :data:`HUNDRED`
+    times, or all times if there are fewer."""
     connected: Mapping[Socket, float]
     """The time at which the client first saw each connection of its process."""
 

@@ -30,8 +30,8 @@ from zodbshootout.model.usage import Period
 POLL_INTERVAL = 0.0005
 """Seconds between checks for orders during uncounted iterations; a check interrupts the load."""
 MAX_NOTED = 2**17
-"""The maximum number of end times that a timer keeps for uncounted iterations.  If it has more, it
-drops every other one."""
+"""The maximum number of end times that a timer keeps for uncounted iterations.  If the timer
+has more end times, it drops every second end time."""
 CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
 """The methods of a :class:`Session` that its crew may call."""
 
@@ -398,9 +398,9 @@ class StretchTimer:
 class PacedStretchTimer(StretchTimer):
     """Times iterations that are due at the instants of a schedule.
 
-    An iteration begins when it is due or, if that is later, when the previous one has ended.  Its
-    latency counts from when it was due or, if it waited for another client, from the end of this
-    wait.
+    An iteration begins when it is due or, if that is later, when the previous one has ended.  If
+    the iteration waits for another client, its latency counts from the end of this wait.  Otherwise
+    its latency counts from the instant at which the iteration was due.
     """
 
     def __init__(

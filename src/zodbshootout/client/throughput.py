@@ -125,16 +125,18 @@ class Throughput:
 def throughput(clients: Sequence[Progress], counted: int) -> Throughput:
     """Return the throughput of all *clients* together.
 
-    *counted* is the number of iterations that each had to do.  A single client's throughput is the
-    number of its counted iterations, divided by the time from its start to the end of the last one.
+    *counted* is the number of iterations that each had to do.  If there is only one client, the
+    throughput is the number of counted iterations, divided by the time from the client's start to
+    the end of the last counted iteration.
 
     If there are several clients, each has a span: from the end of its first iteration to the end of
     its last counted one.  An iteration of any client counts in every span in which it ends; the
     throughput is the sum of these counts, divided by the sum of the spans.  If the storage does one
     thing at a time and the clients wait for each other, this quotient is the storage's throughput,
-    however unfair the storage is to some clients.  The quotient is also right if the clients do
-    not wait for each other: a span counts other clients' iterations that began before it, but
-    leaves out about as many that began in it and end after it.
+    however unfair the storage is to some clients.  If the clients do not wait for each other, the
+    quotient is right, too.  A span counts other clients' iterations that began before the span and
+    ended in the span.  It leaves out about as many iterations that began in the span and ended
+    after the span.
 
     Spans exclude first iterations, which would distort the throughput: all clients begin at once,
     and the first to be served do not wait.  If each client does only one iteration, the throughput

@@ -303,7 +303,11 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
 
     @contextmanager
     def _placed(self, place: Position) -> Iterator[None]:
-        """If a ZConfig error has no place, add the place of its section or, if unknown, *place*."""
+        """Add a place to a ZConfig error that has no place.
+
+        If the error has a section as its value, add the place of this section.  Otherwise, add
+        *place*.
+        """
         try:
             yield
         except ZConfig.ConfigurationError as error:

@@ -68,9 +68,10 @@ def of_configuration(
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
-    """Yield the secrets in a setting, and each part of a secret that is the value of a reference.
+    """Yield the secrets in a setting.
 
-    Marks show where these parts begin and end; see :func:`marked`.
+    If a secret contains the values of references, yield each of these values, too.  Marks show
+    where these values begin and end; see :func:`marked`.
     """
     secrets = set(_of_setting(key, unmarked(value), follow=follow))
     yield from secrets
@@ -123,7 +124,10 @@ def of_argument(word: str) -> Iterator[str]:
 
 
 def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
-    """Yield every possible password between *start*, a match of ``://``, and the host."""
+    """Yield every possible password between ``://`` and the host.
+
+    *start* is the match of ``://`` in *uri*.
+    """
     rest = uri[start.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:

@@ -94,7 +94,8 @@ class Section:
     end: list[Position] = field(default_factory=list)
     """A list with the place of the section's end; empty if the section has no end."""
     imports: tuple[Import, ...] = ()
-    """Imports that the section needs, perhaps without those that are inside of it."""
+    """The imports that the section needs.  An import that is inside of the section may be missing
+    here, but is in :attr:`all_imports`."""
     environment: str = ""
     """The environment whose Python reads the section; empty for the command's own Python."""
     sql: tuple[str, ...] = ()

@@ -432,7 +432,8 @@ def _settings_of_parsed(
     kind = section.config.getSectionMatcher().type
     keys = configuration.text_of(section).keys
     written = grouped((_attribute(kind, key.name), key.value) for key in keys)
-    # A URI's parts contain values, not names.  Skip the parts if the URI uses the run's names.
+    # In the parts of a URI, the run's names are already replaced by their values.  Skip the parts
+    # if the URI uses the run's names.
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
@@ -467,7 +468,10 @@ def _attribute(section_type: Any, key: str) -> str:
 
 
 def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int = 0) -> str | None:
-    """Return a value's text, with ``$name`` for each name of the run; ``None`` if it has none."""
+    """Return the text of a value, with each reference to one of the run's names as ``$name``.
+
+    Return ``None`` if the value does not refer to any of the run's names.
+    """
     texts = written.get(attribute, ())
     text = texts[number] if number < len(texts) else ""
     return with_names(text) if references(text) else None

@@ -22,7 +22,7 @@ _URI = re.compile(r"zeo://(?P<server>[^/?#]*)[^?#)]*(\?(?P<query>[^#)]*))?")
 
 @dataclass(frozen=True)
 class ServedStorage:
-    """A storage, on a private ZEO server, that a contender uses."""
+    """A storage that a contender uses through a private ZEO server."""
 
     server: ServerSection
     section: Any

@@ -119,8 +119,9 @@ class Environments:
     def interpreter_for(self, contender: Contender, crew: CrewShape) -> Interpreter | None:
         """Return the Python that opens a contender; ``None`` if the command's process opens it.
 
-        A process that gevent patches opens a contender for a *crew* of greenlets.  With hosts, this
-        is not the command's own process, but another process of the same Python.
+        If the clients of *crew* are greenlets, gevent has to patch the process that opens the
+        contender.  If such a crew has hosts, gevent cannot patch the command's process.  Another
+        process of the command's own Python then opens a contender that has no environment.
         """
         gevent = crew.client_kind is ClientKind.GREENLET
         if contender.environment is not None:
@@ -317,7 +318,10 @@ def read_variants(
 
 
 def _short_names(sources: Sequence[Source]) -> list[str]:
-    """Return distinct names for files, the shortest ends of their paths; "" for a single file."""
+    """Return a distinct name for each file: the end of its path, no longer than necessary.
+
+    A single file has the name "".
+    """
     if len(sources) == 1:
         return [""]
     parts = [source.path.absolute().parts for source in sources]

@@ -29,7 +29,7 @@ NOTICE_PER_CLIENT = 0.0002
 MAX_LATENESS = 0.25
 """The maximum number of seconds to add because clients were late."""
 LATENESS_KEPT = 0.95
-"""The factor by which each start multiplies the seconds added for lateness."""
+"""The factor by which the seconds added for lateness are multiplied after each start."""
 EMPTY_ITERATIONS = 5000
 """The number of iterations that each client does for :meth:`Crew.sendable_rate`."""
 

@@ -27,8 +27,8 @@ LAYER = 2**31 // (2 * LAYERS)
 ODD_KEYS = 2**29
 """Half the number of odd keys: :meth:`GrownTree.place` uses one half, ``vacant`` the other."""
 SCATTER = 0x1E3779B1
-"""A factor whose products with consecutive numbers are far apart, modulo :data:`ODD_KEYS`.  It is
-odd, so that no product occurs twice."""
+"""A factor that scatters keys.  It multiplies consecutive numbers, and the products modulo
+:data:`ODD_KEYS` are far apart.  It is odd, so that no product occurs twice."""
 
 
 class GrownTree(Persistent):

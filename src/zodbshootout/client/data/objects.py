@@ -36,7 +36,10 @@ class Item(Persistent):
 
 
 class Tally(Persistent):
-    """An item that counts its changes, including those of two transactions that conflict."""
+    """An item that counts its changes.
+
+    If two transactions conflict, the count includes the changes of both transactions.
+    """
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -158,7 +158,11 @@ def make_trace(workload: Workload, path: Path) -> ReplayedWorkload:
 
 
 def _instant(events: Sequence[tuple[int, bytes, int, bytes, int, int]]) -> int:
-    """Return when a transaction was committed or, if never, when its connection last polled."""
+    """Return when a transaction was committed.
+
+    If the transaction was not committed, return when its connection last polled.  If the connection
+    did not poll either, return when the transaction's first event started.
+    """
     finishes = [event[5] for event in events if event[0] == _FINISH]
     begins = [event[5] for event in events if event[0] in BEGINS]
     return max(finishes or begins or [events[0][4]])

@@ -39,7 +39,8 @@ from zodbshootout.recording.chunks import Kind
 PASSES = 1024
 """The number of passes for which a run reserves OIDs; later passes reuse these OIDs."""
 _MARGIN = 2**20
-"""The number of OIDs left free below a reservation: clients may allocate some while it is made."""
+"""The number of OIDs to leave free below the reserved OIDs.  While a run reserves OIDs, clients may
+allocate OIDs from this margin."""
 _ATTEMPTS = 20
 """The maximum number of attempts to reserve OIDs."""
 _COMMIT_SIZE = 16 * 1024**2

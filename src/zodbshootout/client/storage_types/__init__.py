@@ -58,11 +58,12 @@ PRIVATE_DSN = (
 
 @dataclass(frozen=True)
 class PrivateSection:
-    """A rule by which ``--private`` makes sections open new data with otherwise unchanged settings.
+    """A rule by which ``--private`` changes sections so that they open new data.
 
-    Keys are spelled as in the configuration.  Every key whose value contains a slash must be listed
-    here, except ``driver``.  Otherwise ``--private`` refuses the section, because the value may be
-    the path of the original data.
+    Settings that do not determine which data a section opens stay unchanged.  Keys are spelled as
+    in the configuration.  Every key whose value contains a slash must be listed here, except
+    ``driver``.  Otherwise ``--private`` refuses the section, because the value may be the path of
+    the original data.
     """
 
     types: tuple[str, ...]
@@ -115,8 +116,9 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    If not, :meth:`limits` must return a limit with ``sharers=2``.  A type with its own MVCC needs
-    no such limit, because each connection has its own storage object.
+    If threads cannot share a storage object, :meth:`limits` must return a limit with ``sharers=2``,
+    which forbids that two or more clients share a DB.  A type with its own MVCC needs no such
+    limit, because each connection has its own storage object.
     """
     copies_blobs: ClassVar[bool] = True
     """Whether ``copyTransactionsFrom`` copies the files of blobs."""
@@ -231,7 +233,8 @@ class StorageType:
     def persistent_cache(self) -> str:
         """Return the setting that makes the cache outlive the process, or ``""``.
 
-        If the setting takes effect only later, a colon, a space and the reason follow its name.
+        If the setting takes effect only later, return the name of the setting, then a colon, a
+        space and the reason.
         """
         return ""
 
@@ -264,7 +267,10 @@ class StorageType:
         return ()
 
     def existing(self, oids: Sequence[bytes]) -> int | None:
-        """Return how many of these objects exist; ``None`` if only loading them would tell."""
+        """Return how many of these objects exist.
+
+        Return ``None`` if the caller has to load the objects to find out.
+        """
         if not (self.transparent and self.inner):
             return None
         (wrapped,) = self.inner

@@ -74,7 +74,8 @@ def driver_of(adapter: Any) -> Any:
     """Return the driver of an open RelStorage adapter, or ``None`` if it has none.
 
     Before RelStorage 3, adapters have no attribute for the driver.  With PostgreSQL, the
-    connection manager has a method of the driver, by which the driver is found.
+    connection manager then has an attribute that is a bound method of the driver.  The driver is
+    taken from this bound method.
     """
     open_connection = getattr(adapter.connmanager, "_db_connect_with_isolation", None)
     return getattr(adapter, "driver", None) or getattr(open_connection, "__self__", None)

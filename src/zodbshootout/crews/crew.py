@@ -201,7 +201,8 @@ class Sample:
     iterations: int = 0
     """Iterations that were timed, one by one or in batches."""
     uncounted: int = 0
-    """The number of uncounted iterations: after the counted ones and, with a rate, also before."""
+    """The number of uncounted iterations.  Clients do uncounted iterations after the counted ones.
+    If the iterations have a rate, clients also do some before the counted ones."""
     start_spread: float = 0.0
     """The largest number of seconds by which a client was late for a start."""
     start_delay: float = 0.0

@@ -29,13 +29,15 @@ ROUND_TRIPS = 10
 LOW_UNCERTAINTY = 0.001
 """An uncertainty, in seconds, that is low enough to send no further request."""
 UNCERTAINTY_RATIO = 1.5
-"""The multiple of a host's previous uncertainty that is also low enough to stop."""
+"""A multiple of a host's previous uncertainty.  An uncertainty up to this multiple is also low
+enough to send no further request."""
 MAX_UNCERTAIN = 0.1
 """The limit for a clock's uncertainty and for a client's lateness, as a fraction of a stretch."""
 ATTEMPTS = 3
 """The maximum number of times to measure a stretch until it meets :data:`MAX_UNCERTAIN`."""
 START_TIMEOUT = 60.0
-"""Seconds to wait for a Dask worker to start a process for clients; a lost worker never does."""
+"""Seconds to wait for a Dask worker to start a process for clients.  If the worker is lost, the
+process never starts."""
 LEADING_CALLS = frozenset({"start_crew", "ask", "delivered", "leave"})
 """The methods of :class:`Leading` that the crew may call."""
 

@@ -155,7 +155,11 @@ def _delivered(
 
 @dataclass(frozen=True)
 class Counts:
-    """The traffic of two successive iterations if it is the same, otherwise of three iterations."""
+    """The traffic of each counted iteration.
+
+    If two successive iterations had the same traffic, only these two are counted.  Otherwise, three
+    iterations are counted.
+    """
 
     iterations: Mapping[bool, Sequence[Traffic]]
     """The traffic with databases (key ``False``) and with cache servers (key ``True``)."""

@@ -114,4 +114,5 @@ OVER_TIME = (
     BY_NAME["server_memory"],
     Cost("database", "database_bytes", "size of the database", BYTES, ""),
 )
-"""The costs shown over time if runs share clients; memory is measured at the end of each run."""
+"""The costs that are shown over time if runs share clients (``--for``).  Memory is measured at the
+end of each run."""

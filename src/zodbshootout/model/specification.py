@@ -402,8 +402,8 @@ class Storage:
     distances: tuple[Distance, ...] = ()
     """The distances to servers; each address gets the first distance that applies to it."""
     in_memory: bool = False
-    """Whether closing the contender is known to lose its data.  If not, the ``sharing`` of its
-    storage types decides."""
+    """Whether closing the contender is known to lose its data.  If this is not known, the
+    ``sharing`` of the contender's storage types says whether its data are lost."""
 
 
 @dataclass(frozen=True)

@@ -141,12 +141,12 @@ class Limit:
     client_kinds: frozenset[ClientKind] = frozenset(ClientKind)
     """The kinds of clients to which the limit applies."""
     databases: int = 1
-    """The smallest forbidden number of DBs on one machine."""
+    """The limit applies only to crews with at least this many DBs on one machine."""
     of_process: bool = False
     """Whether :attr:`databases` counts DBs per process, not per machine.  The clients of each host
     count as one process."""
     sharers: int = 1
-    """The smallest forbidden number of clients that share one DB."""
+    """The limit applies only to crews in which at least this many clients share one DB."""
 
     def applies_to(self, shape: CrewShape, hosts_together: int = 1) -> bool:
         """Return whether the limit rules out a crew of that *shape*.

@@ -30,7 +30,8 @@ TRIES = 3
 CLOSE_ENOUGH = LEAST_TOLERANCE / 2
 """The error in seconds below which a correction is not improved further."""
 MOST_EARLY = 200e-6
-"""The maximum correction in seconds; if more seems needed, the relay is not to blame."""
+"""The maximum correction in seconds.  If a larger correction seems necessary, something other than
+the relay makes round trips longer."""
 SECONDS = 0.6
 """The intended duration of a try, in seconds."""
 LEAST_ECHOES, MOST_ECHOES = 60, 300

@@ -87,7 +87,8 @@ class End:
     def __init__(self, route: Route, opened: float, client: socket.socket | None = None) -> None:
         self.route = route
         self.opened = opened
-        """The earliest instant at which this end could send if connecting took a round trip."""
+        """The earliest instant at which a chunk from this end counts as arrived.  For a client's
+        end, it is one round trip after the client connected to the relay."""
         self.socket: Any = client
         """The socket; ``None`` for a server's end until the relay connects to it."""
         self.is_client = self.is_connected = client is not None
@@ -100,7 +101,8 @@ class End:
         self.has_received = True
         """Whether this end has received something since it last sent something."""
         self.lateness = 0.0
-        """Seconds by which the last chunk to this end was late; 0 after an early answer to it."""
+        """Seconds by which the relay sent the last chunk to this end late.  When the relay makes up
+        for this lateness by sending an answer early, the attribute becomes 0."""
         self.events = 0
 
     def wanted_events(self) -> int:

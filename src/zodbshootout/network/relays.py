@@ -94,8 +94,9 @@ class Relay:
         :param target: the address of the server
         :param rtt: the round-trip time between clients and the server, in seconds
         :param early: the correction that :func:`~zodbshootout.network.calibration.calibrate` found
-        :param directory: where to create the relay's socket if *target* is a Unix socket; it gets
-            the file name of *target*, which must not exist in *directory* yet
+        :param directory: where to create the relay's socket if *target* is a Unix socket.  The
+            relay's socket gets the file name of *target*, so *directory* must not contain a file
+            with this name yet
         """
         answer = self._ask("add_route", target, rtt, early, directory)
         address = answer if isinstance(answer, str) else (answer[0], answer[1])

@@ -137,7 +137,8 @@ def encode(segments: Iterable[Segment]) -> bytes:
     # Instants are rounded before they are subtracted, so that errors do not add up.
     starts = list(map(floordiv, starts, repeat(_TICK)))
     ends = list(map(floordiv, ends, repeat(_TICK)))
-    # A key is OID + serial: as tuples, millions of keys would keep the garbage collector busy.
+    # A key is OID + serial.  If keys were tuples, millions of them would keep the garbage collector
+    # busy.
     table: dict[bytes, int] = defaultdict(count().__next__)
     entries = array("I", map(table.__getitem__, map(add, oids, serials)))
     heads, gaps, stop = [], [], 0

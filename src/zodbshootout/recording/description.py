@@ -116,7 +116,7 @@ class Description:
         return [value * _TICK / 1e9 for value in self.ticks[step].percentiles(percentages)]
 
     def heat(self, shares: Iterable[float]) -> list[float]:
-        """Return the fractions of all loads that the hottest objects got: one for each of *shares*.
+        """Return, for each of *shares*, the fraction of all loads that were of the hottest objects.
 
         A share of 0.01 means the hottest 1 % of the loaded objects.
         """

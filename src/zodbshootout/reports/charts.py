@@ -168,7 +168,9 @@ def _upside_down(point: Point) -> Point:
 
 
 def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
-    """Return a curve's knee, beyond which it rises more slowly or falls; ``None`` if it has none.
+    """Return a curve's knee: the point beyond which the curve rises more slowly or falls.
+
+    If the curve has no knee, return ``None``.
 
     The knee is the point farthest above the straight line from the first point to the last one
     (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant
@@ -196,7 +198,8 @@ def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
     A circle marks the smallest number that suffices: greater ones bring no significant gain.  A
-    curve joins several columns, and has the colour of the first of them.
+    curve joins the columns that differ only in the number.  The curve has the colour of the first
+    of these columns.
     """
     names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}

@@ -384,7 +384,10 @@ def _measured(chart: Chart) -> alt.Y:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Return powers of ten that span *low* to *high*; in a short range also 2 and 5 times these."""
+    """Return powers of ten that span *low* to *high*.
+
+    If the range is short, also return 2 and 5 times each power.
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < WIDE else (1,)
     return [step * 10.0**power for power in powers for step in steps]

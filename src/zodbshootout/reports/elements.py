@@ -36,7 +36,8 @@ class Entry:
     note: int = 0
     """The number of the entry's note; 0 without a note."""
     ratio: Entry | None = None
-    """The ratio to the baseline's speed or, for a time at a distance, the estimate of this time."""
+    """The ratio to the baseline's speed.  In a table of times at a distance, the estimate of the
+    time takes the place of the ratio."""
 
     @property
     def noted(self) -> str:

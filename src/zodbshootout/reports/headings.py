@@ -77,9 +77,10 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
 
 
 def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results; a result at a rate becomes several, one for each measure such as ``p99``.
+    """Yield the results, with each result at a rate divided into its measures, such as ``p99``.
 
-    An unmeasured cell at a rate has only the measure ``reached``.
+    Each measure is yielded as a separate result.  An unmeasured cell at a rate has only the measure
+    ``reached``.
     """
     for column, result in cells:
         lacks_measures = result.cell.parameters.rate and not result.measured
@@ -167,7 +168,7 @@ def group_of(result: CellResult) -> tuple[object, ...]:
 
 
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
-    """Return the results in rows 1 to *rows*, numbered through all tables.
+    """Return the results in the first *rows* rows of all tables taken together.
 
     No figures are computed for the results in later rows.
     """

@@ -45,7 +45,8 @@ NOTEWORTHY_LOAD = 0.05
 """If other programs used at least this fraction of the processors' time, a note says so."""
 LISTED_STALLS = 3
 TELLING = 2.0
-"""If a rise to this multiple would not be seen, a note says that the cell changes too much."""
+"""A multiple of the time at the start.  If only a rise to more than this multiple would have been
+detected, a note says that the cell changes too much to tell whether it gets slower."""
 MINUTES_FROM = 180.0
 """Times of at least this many seconds are given in minutes."""
 ROWS = 10
@@ -177,7 +178,10 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
 
 
 def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield a point for each run: the time and the value, both averaged, in seconds."""
+    """Yield a point for each run: the mean start of the run's values, and the mean of these values.
+
+    Both are in seconds.  The starts count from the start of the first run.
+    """
     runs = result.starts
     for run, starts in zip(result.runs, runs, strict=True):
         yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)

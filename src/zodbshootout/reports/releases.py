@@ -210,7 +210,11 @@ def _is_exact(step: Step) -> bool:
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
-    """Describe steps; leave out the contender, or the table, if all steps share it."""
+    """Describe each step in a sentence.
+
+    The sentences contain the contender only if the steps are of several contenders.  They describe
+    the table only if the steps are in several tables.
+    """
     bases = [step.pair.base for step in steps]
     several_contenders = len({step.series.contender for step in steps}) > 1
     several_groups = len({group_of(base) for base in bases}) > 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FALSE_HINTS = 0.01
-"""The probability of any hint from a scan of several series, if none of them changes."""
+"""The probability that a scan of several series gives a hint although no series changes."""
 FEWEST_POINTS = 8
 LATEST = 100
 """A scan covers the latest points, at most this many."""

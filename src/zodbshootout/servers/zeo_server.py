@@ -17,8 +17,8 @@ from zodbshootout.versions import installed_versions
 
 _FILE = "zeo.conf"
 _CLIENT_IMPORT = "%import ZEO"
-"""The import that client sections need.  The server's file omits it, because it would redefine the
-<ssl> section of ``runzeo``."""
+"""The import that client sections need.  The server's file omits this import, because the import
+would redefine the <ssl> section of ``runzeo``."""
 _OURS = Interpreter("", sys.executable, "", sees_ours=True)
 _PACKAGES = ("ZEO", "ZODB", "uvloop")
 """Packages that affect a server; ZEO uses uvloop's event loop if it is installed."""

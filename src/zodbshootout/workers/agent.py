@@ -37,7 +37,8 @@ class Equipment:
 
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents of the run's files.  A key is the configuration's name for the file's path."""
+    """Contents of the run's files.  Each key is the name that stands for the file's path in the
+    configuration."""
     directories: Sequence[str] = ()
     """The configuration's names for paths of directories; the host gets empty directories."""
 

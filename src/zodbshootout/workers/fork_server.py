@@ -77,7 +77,10 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Fork a worker for each message that brings a pipe; import what other messages name."""
+        """Fork a worker for each message that brings a pipe.
+
+        Any other message is a list of modules, which this process imports.
+        """
         while True:
             ready, _, _ = select.select([self._orders.fileno(), self._woken], [], [])
             if self._woken in ready:

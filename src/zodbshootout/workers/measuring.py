@@ -71,7 +71,10 @@ class Measure:
 
     @property
     def interpreter(self) -> Interpreter | None:
-        """The worker's Python; ``None`` for the command's Python, which a cluster requires."""
+        """The worker's Python; ``None`` for the command's Python.
+
+        If a cluster runs the clients, the worker always has the command's Python.
+        """
         return None if self.cluster is not None else self.specification.storage.interpreter
 
 

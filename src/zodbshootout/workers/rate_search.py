@@ -34,8 +34,8 @@ LOWEST, HIGHEST = 1 / 64, 4
 STEP = 1.005
 """The ratio of neighbouring candidates."""
 DOUBT = 0.1
-"""The spread of the first probabilities.  A candidate is half as probable as the expected rate if
-it is a factor of exp(DOUBT), about 1.1, above or below that rate."""
+"""The spread of the probabilities before the first slice.  A candidate is half as probable as the
+expected rate if it is a factor of exp(DOUBT), about 1.1, above or below that rate."""
 
 
 class RateSearch:

@@ -56,9 +56,9 @@ def summarize(
     Times are in seconds.  ``part_of_schedule`` is the duration of the schedule divided by the
     duration of the iterations; ``schedule_lag`` is the delay with which iterations began.
     ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices`` has a
-    number for each value.  ``slice_starts_s``, ``slice_longest_s`` (the longest iteration),
-    ``lag_growth_s`` and all costs but memory (see :mod:`~zodbshootout.model.costs`) have a number
-    for each sample.
+    number for each value.  The following have a number for each sample: ``slice_starts_s``,
+    ``slice_longest_s`` (the longest iteration), ``lag_growth_s``, and all costs except memory (see
+    :mod:`~zodbshootout.model.costs`).
 
     *hosts* maps the names of a cluster's hosts to the indices of their clients; ``host_1_s`` and so
     on are the seconds per iteration of a host's average client.  The hosts' clocks are known to

@@ -111,7 +111,10 @@ def lead(connection: Connection) -> None:
 def operate(
     connection: Connection, storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> None:
-    """Answer calls to an :class:`Operation` whose round trips take as long as the clients'."""
+    """Answer calls to an :class:`Operation`.
+
+    The operation's round trips take as long as the clients' round trips.
+    """
     with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 

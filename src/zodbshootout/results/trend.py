@@ -33,7 +33,7 @@ from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
 FALSE_TRENDS = 0.01
 """The false discovery rate: the share of chance findings among reported trends.  If no cell has a
-trend, this is the probability of any report."""
+trend, this is the probability that one is reported nevertheless."""
 FEWEST_RUNS = 4
 """The minimum number of runs in which a trend can be found."""
 NOTEWORTHY = 1.05

@@ -111,7 +111,8 @@ def received(connection: Connection) -> Call:
 class Measuring(Operation):
     """Takes slices with a crew, whenever the coordinator requests one.
 
-    If the clients share a DB that no other process can open, this process also does operations.
+    If the clients share a DB that no other process can open, this process also carries out packs and
+    the other operations of ``--during``.
     """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:

@@ -344,7 +344,7 @@ def _is_movable(
 
 
 def _check_distances(contenders: Sequence[Contender], configuration: Configuration) -> None:
-    """Check that each server that has a key ``rtt`` has a contender that connects to it directly."""
+    """Check that a contender connects directly to each server that has a key ``rtt``."""
     kept = {distance.server for one in contenders for distance in one.storage.distances}
     needed = {name for contender in contenders for name in contender.servers}
     for server in configuration.servers:

@@ -111,8 +111,8 @@ def received(connection: Connection) -> Call:
 class Measuring(Operation):
     """Takes slices with a crew, whenever the coordinator requests one.
 
-    If the clients share a DB that no other process can open, this process also carries out packs and
-    the other operations of ``--during``.
+    If the clients share a DB that no other process can open, this process also carries out the
+    operation of ``--during``, such as a pack.
     """
 
     def __init__(self, task: Measure, crew: Crew, connection: Connection) -> None:

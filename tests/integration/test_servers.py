@@ -387,7 +387,7 @@ FAILING = (
     (
         "postgresqlserver",
         "programs /nowhere\n",
-        "has no program initdb in /nowhere; see its programs key",
+        "has no program initdb in /nowhere; see the server's programs key",
     ),
     ("mysqlserver", "programs /nowhere\n", "has no program mariadbd or mysqld in /nowhere"),
     ("memcachedserver", "programs /nowhere\n", "has no program memcached in /nowhere"),

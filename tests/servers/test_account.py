@@ -44,7 +44,7 @@ def test_root_runs_servers_as_the_user_named_in_the_section() -> None:
     account = account_for(["root"], NOBODY, None)
     assert account is not None
     assert account.name == NOBODY
-    with pytest.raises(ServerFailed, match="there is no such user; see its run-as key"):
+    with pytest.raises(ServerFailed, match="there is no such user; see the server's run-as key"):
         account_for([NOBODY], "no-such-user", None)
 
 

@@ -69,7 +69,9 @@ def test_only_a_given_directory_and_its_siblings_are_searched(
     given = str(tmp_path / "opt" / "bin")
     with pytest.raises(ServerFailed) as caught:
         product.program("served", "server", given=given)
-    assert str(caught.value) == f"has no program served or server in {given}; see its programs key"
+    assert str(caught.value) == (
+        f"has no program served or server in {given}; see the server's programs key"
+    )
     sibling = install("opt/sbin")
     assert product.program("served", given=given) == str(sibling)
     within = install("opt/bin")

@@ -309,7 +309,8 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     ]
     if differing:
         return ", ".join(differing)
-    # pyperf adds facts on this Python, unless it is given facts on the environment's Python.
+    # pyperf adds facts about this Python to every run that has no facts about a Python.  So the run
+    # gets the facts about the environment's Python, if the cell was measured in an environment.
     others = metadata if metadata.get("environment") else {}
     python = {key: text for key, text in others.items() if key.startswith("python_")}
     here = pyperf.Run([1.0], metadata={**python, "name": "cell", "unit": unit})

@@ -29,7 +29,7 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Ratio, compare
 
 FORMAT = 1
-"""The number of the format; it increases with a change that older versions cannot read."""
+"""The number of the format.  A new format gets a higher number if older versions cannot read it."""
 FORMAT_KEY = "zodbshootout_history"
 CANDIDATE, ANCHOR, PREVIOUS, FORMER, TWIN = "candidate", "anchor", "previous", "former", "twin"
 """The roles of contenders in a point.  The candidate is watched; the anchor stays the same from

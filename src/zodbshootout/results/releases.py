@@ -32,8 +32,8 @@ class Series:
 def series_of(results: Iterable[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
-    The installed release is counted if its version is in the metadata of runs, and at least one
-    other release is a version, not a commit.
+    The installed release counts on two conditions: the metadata of runs contain its version, and at
+    least one of the other releases is a version, not a commit.
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:

@@ -52,7 +52,8 @@ class Trend:
     within_runs: bool = False
     """Whether times rise within each run, and are low again at the start of the next."""
     alone: bool = False
-    """Whether no other contender was compared; then the machine may be the cause."""
+    """Whether the cell was tested without another contender.  If so, the rise may be due to the
+    machine."""
     interval: tuple[float, float] | None = None
     """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
 
@@ -436,7 +437,10 @@ class CellResult:
         return self._latencies_of("")
 
     def _latencies_of(self, kind: str) -> Any:
-        """Return an HdrHistogram of latencies in nanoseconds, if any; an empty *kind* means all."""
+        """Return the HdrHistogram of the latencies of a *kind*, in nanoseconds, if there is one.
+
+        If *kind* is empty, the histogram contains the latencies of all kinds.
+        """
         key = f"{kind}_latency_histogram" if kind else "latency_histogram"
         encoded = [one[key] for one in self.facts if key in one]
         if not encoded or (not kind and len(encoded) < len(self.runs)):

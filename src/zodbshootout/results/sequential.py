@@ -56,6 +56,9 @@ class Rule:
 
 
 def boundary_for(ratio: Ratio) -> float:
-    """Return half of the logarithm of *ratio*; make an infinite half finite, with the same sign."""
+    """Return half of the logarithm of *ratio*.
+
+    If the logarithm is infinite, the result is 1 or -1, with the sign of the logarithm.
+    """
     half = ratio.log.mean / 2
     return math.copysign(_BOUNDARY_OF_NONE, half) if math.isinf(half) else half

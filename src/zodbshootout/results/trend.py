@@ -10,9 +10,9 @@ Runs that share their clients are not independent: what was slow in one run may 
 next.  So these runs are joined into batches.  A batch is so long that few slow periods extend into
 the next batch.  A batch counts as the median of its runs, which a single slow run does not change.
 A trend may be straight, bent or a step.  So noise is estimated from the differences between
-successive batches; the largest difference is left out, because it may be the step.  The first and
-the last difference always count, because a single batch at an end may be a disturbance.  A
-contender is compared with the contender whose times follow its own times most closely.
+successive batches.  The first and the last difference always count, because a single batch at an
+end may be a disturbance.  Of the other differences, the largest is left out, because it may be the
+step.  A contender is compared with the contender whose times follow its own times most closely.
 
 If the ratio of two contenders changes, either one contender takes longer or the other takes less.
 The times of each contender show which is true, unless the machine has changed too much.  Then it is
@@ -58,8 +58,8 @@ FEWEST_SHARED = 2 * BATCHES
 """The minimum number of runs for a trend if they share clients; the first run does not count."""
 NOTEWORTHY_SHARED = 1.02
 LOAD_MARGIN = 1.25
-"""The factor that load explains is raised to this power before it is compared with the measured
-factor, which noise may have enlarged."""
+"""An exponent that enlarges the factor by which load alone may change times.  The enlarged factor
+is compared with the measured factor, which noise may have enlarged too."""
 GROWTH = 0.01
 """The minimum growth of memory in all runs together, as a fraction; less is not reported."""
 SETTLING = 4
@@ -176,7 +176,7 @@ class Change:
     """The smallest trend that would have been detected, as a multiple of the time at the start."""
     factor: float
     """The factor by which times grew, or the inverse if they fell: the lower end of the 95 %
-    confidence interval.  If it is at most 1, times may not have changed."""
+    confidence interval.  If this lower end is at most 1, times may not have changed."""
 
 
 @dataclass(frozen=True)
@@ -415,9 +415,9 @@ def _relative(cell: Rounds, others: Sequence[Rounds]) -> dict[str, _Run]:
     """Return the runs of a cell relative to the runs of other contenders, by round.
 
     Only the contenders that share the most rounds with the cell are used.  The result of a round
-    is the median over these contenders.  Only rounds with runs of all of them count: otherwise,
-    what the machine did in some rounds would look like a change.  The result is empty if there are
-    too few rounds.
+    is the median over these contenders.  A round counts only if it has a run of each of these
+    contenders.  Otherwise, a disturbance of the machine in some rounds would look like a change.
+    The result is empty if there are too few rounds.
     """
     ratios = [_ratios(cell, other) for other in others]
     most = max(map(len, ratios), default=0)

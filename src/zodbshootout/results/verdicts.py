@@ -312,8 +312,8 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
 
     Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  If the cells have fewer rounds
     than that in common, a single round with pairs is enough.  Without pairs, a run counts as the
-    mean of the logarithms of its values.  If one command measured both cells but no round has both,
-    the interval is unknown.
+    mean of the logarithms of its values.  If one command measured both cells, but never both cells
+    in the same round, the interval is unknown.
     """
     of_base, of_new = _by_round(base), _by_round(new)
     if base.cost and (exact := _exact_ratio(base, new)):

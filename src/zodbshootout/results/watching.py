@@ -89,10 +89,11 @@ class Position:
 def findings_of(
     point: Point, accepted: Sequence[Accepted] = (), earlier: Mapping[str, Point] | None = None
 ) -> list[Finding]:
-    """Return the significant changes at a point; mark accepted ones with the reason for acceptance.
+    """Return the significant changes at a point, including accepted changes.
 
-    One false discovery rate holds for all ratios of the point together.  A point has no findings
-    if :func:`canary_differs`.
+    The finding of an accepted change contains the reason why the change was accepted.  One false
+    discovery rate holds for all ratios of the point together.  If the anchor and its twin differ
+    significantly (see :func:`canary_differs`), the point has no findings.
     """
     if canary_differs(point):
         return []
@@ -242,7 +243,9 @@ class MachineHistory:
 
     @cached_property
     def open_chains(self) -> dict[str, dict[str, tuple[Ratio, Ratio]]]:
-        """The cells whose chain of anchors does not close, by point, with the two differing ratios.
+        """The chains of anchors that do not close, each with the two ratios that differ.
+
+        The keys are the names of points; the keys of their values are the names of cells.
 
         The ratio of a candidate to an anchor is measured at the candidate's point.  If the next
         point replaces the anchor, it measures the ratio of the same candidate to the former anchor

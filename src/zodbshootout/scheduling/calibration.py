@@ -86,7 +86,7 @@ class Effort:
     each run has new processes."""
 
     def lasting(self, contenders: int) -> Effort:
-        """Return this effort with a :attr:`run_time` and :attr:`min_time` for :attr:`duration`.
+        """Return a copy with a :attr:`run_time` and a :attr:`min_time` that suit :attr:`duration`.
 
         *contenders* is the number of contenders in a row.  Slices are long, so that little time is
         off the clock.
@@ -184,8 +184,8 @@ def choose_loops(
     The common count is the smallest power of two with which the fastest contender takes *min_time*
     seconds.  If *fewest* is more than 1, the time of the first iteration does not count.  A
     contender that would take more than :data:`AFFORDABLE` times *min_time* does fewer iterations,
-    but enough to take *min_time*.  No contender does fewer than *fewest*.  The loops in *before*
-    belong to contenders of the row that were calibrated earlier.
+    but enough to take *min_time*.  Every contender does at least *fewest* iterations.  The loops in
+    *before* belong to contenders of the row that were calibrated earlier.
     """
     uncounted = 1 if fewest > 1 else 0
     rounded = _rounded(seconds)

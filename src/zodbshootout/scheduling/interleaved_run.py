@@ -73,7 +73,8 @@ class InterleavedRun(Generic[C]):
     """A function that handles the failure of a worker; the run goes on without this worker."""
     clock: Callable[[], float] = time.monotonic
     take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """A function that is called to take each slice; calls its second argument once."""
+    """A function that is called for each slice.  To take the slice, the function calls its second
+    argument once."""
     is_last: Callable[[], bool] = lambda: True
     """A function that returns whether a run is the last one; called after the run's slices."""
     run_time: Callable[[], float] | None = None

@@ -36,7 +36,8 @@ many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
 SLICE_NUMBERS = 100
-"""The number of the first slice of run 1; run 0 begins with slice 0, run 2 with slice 200."""
+"""The difference between the numbers of the first slices of two successive runs.  Run 0 begins with
+slice 0, run 1 with slice 100, and run 2 with slice 200."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 
@@ -179,7 +180,8 @@ class Phases:
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
     take: Callable[[str, Callable[[], Slice]], Slice]
-    """A function that is called to take each slice; calls its second argument once."""
+    """A function that is called for each slice.  To take the slice, the function calls its second
+    argument once."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)

@@ -35,7 +35,8 @@ class ServerMeter:
 
     servers: MeteredServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
-    """For each value of a cell, what the servers used, and how many iterations were made."""
+    """For each value of a cell: the usage of each server, by server name, and the number of
+    iterations."""
     _unfinished: set[Cell] = field(default_factory=set)
     """The cells whose latest value needs another slice."""
 

@@ -175,7 +175,10 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return how many rounds a row needs for the precision; without one, the fixed number.
+        """Return how many rounds a row needs in all.
+
+        If the options have a function ``rounds``, this function decides.  Otherwise, the number is
+        fixed if no precision was requested, and depends on the results if there is a precision.
 
         Cells that get slower with time are ignored, because their figures never become precise.
         Since each round tests for trends again, the test is ten times as strict as in reports.

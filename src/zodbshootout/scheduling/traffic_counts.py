@@ -18,7 +18,10 @@ from zodbshootout.workers.summary import storable, traffic_metadata
 
 @dataclass
 class TrafficCounts:
-    """The traffic of one client of each cell, counted once for crews of all sizes."""
+    """The traffic of one client of each cell.
+
+    Cells that differ only in the number of clients share a count.
+    """
 
     tasks: Tasks
     observer: Observer

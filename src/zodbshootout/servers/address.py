@@ -123,7 +123,10 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
 
 
 def _listen(server: Section) -> str:
-    """Return the host in a server's key ``listen``, which must not use names defined by the run."""
+    """Return the host in a server's key ``listen``.
+
+    :raises UserError: if the value of the key uses a name that the run defines
+    """
     key = server.key("listen")
     if key is None:
         return HOST

@@ -1,7 +1,8 @@
 """The programs and the directory of a server, and the user that runs the server.
 
 Database servers refuse to run as root, or are less safe as root.  Therefore, if root starts a
-server, it runs as another user; otherwise it runs as the user who starts it.
+server, the server runs as another user.  If any other user starts a server, the server runs as this
+user.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Installation:
                     return path
         wanted = " or ".join(names)
         if given:
-            raise ServerFailed(f"has no program {wanted} in {given}; see its programs key")
+            raise ServerFailed(f"has no program {wanted} in {given}; see the server's programs key")
         raise ServerFailed(
             f"has no program {wanted} in PATH or in {', '.join(self.places)}; install it (on "
             f"Debian: apt-get install {self.packages}), or set the programs key to its directory"
@@ -150,7 +151,7 @@ def _account(name: str) -> Account:
         user = pwd.getpwnam(name)
     except KeyError:
         raise ServerFailed(
-            f"cannot run as {name}: there is no such user; see its run-as key"
+            f"cannot run as {name}: there is no such user; see the server's run-as key"
         ) from None
     return Account(name, user.pw_uid, user.pw_gid)
 

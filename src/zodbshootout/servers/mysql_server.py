@@ -14,7 +14,8 @@ from zodbshootout.servers.server import DatabaseServer
 
 _ACCOUNTS_FILE = "accounts.sql"
 _REFUSED = re.compile(r"^ERROR: (?!1290 )\d+\s+(?P<reason>.*)$", re.MULTILINE)
-"""The log line of a failed statement, but not error 1290, which ``skip-grant-tables`` causes."""
+"""A pattern for the log line of a failed statement.  Lines about error 1290 do not match, because
+``skip-grant-tables`` causes this error."""
 
 
 class MySQLServer(DatabaseServer):

@@ -25,7 +25,8 @@ _SERVERS: Mapping[str, type[Server]] = {
     "zeoserver": ZEOServer,
 }
 ENTRY_POINTS = "zodbshootout.servers"
-"""The group of entry points for other packages' servers.  Each has the name of a section type."""
+"""The group of entry points for other packages' servers.  The name of each entry point is the name
+of a section type."""
 
 
 def server_of(section: ServerSection, context: ServerContext) -> Server:

@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A line with a key, a definition or a directive; the name of a directive is empty."""
+    """A line with a key, a definition or a directive; :attr:`name` is empty for a directive."""
 
     name: str
     written: str

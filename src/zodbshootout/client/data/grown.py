@@ -25,7 +25,7 @@ the even keys is reserved."""
 LAYER = 2**31 // (2 * LAYERS)
 """The maximum number of objects by which a tree can grow at a time."""
 ODD_KEYS = 2**29
-"""Half the number of odd keys: :meth:`GrownTree.place` uses one half, ``vacant`` the other."""
+"""The number of odd keys that :meth:`GrownTree.place` can use; ``vacant`` has as many others."""
 SCATTER = 0x1E3779B1
 """A factor that scatters keys.  It multiplies consecutive numbers, and the products modulo
 :data:`ODD_KEYS` are far apart.  It is odd, so that no product occurs twice."""

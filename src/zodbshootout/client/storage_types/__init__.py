@@ -376,8 +376,8 @@ class StorageType:
     def zap(self, db: Any) -> bool:  # noqa: ARG002
         """Close *db*, destroy all data except for files of blobs, and return ``True``.
 
-        By default, do nothing and return ``False``: ``--zap`` then removes everything from the root
-        and packs.  In both cases, ``--zap`` afterwards removes the files in the blob directory.
+        By default, do nothing and return ``False``.  In that case, ``--zap`` empties the root and
+        then packs the database.  In both cases, it finally removes the files of blobs.
         """
         return False
 

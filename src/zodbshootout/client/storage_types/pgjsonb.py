@@ -165,7 +165,7 @@ class PGJsonbStorageType(StorageType):
 
 
 class PGJsonbInstanceType(StorageType):
-    """zodb-pgjsonb's storage of a connection, with a cache in front of the DB's cache."""
+    """The instance of zodb-pgjsonb's storage that one connection uses; it has its own cache."""
 
     storage_class = "zodb_pgjsonb.instance.PGJsonbStorageInstance"
     of_connection = True

@@ -142,7 +142,8 @@ class Point:
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
-    """Whether a circle marks the point: a knee, a value that suffices, or a significant change."""
+    """Whether a circle marks the point, because it is a knee, the smallest value that suffices, or
+    a significant change."""
     part: str = ""
     """The name of a group, of a release, of a point of a history, or of a part of a bar."""
     line: int = 0

@@ -40,7 +40,7 @@ class ResultSet:
 
     @cached_property
     def at_distances(self) -> Sequence[CellResult]:
-        """The results; their round-trip times are in parameters, not in contenders' names."""
+        """The results with round-trip times in their parameters instead of contenders' names."""
         return at_distances(self.results)
 
     @cached_property

@@ -59,6 +59,11 @@ VARIABLES = {
 """The environment variables of the configurations, with the values that images have by default."""
 SECRET = "t0psecret"
 """The beginning of every password in the configurations."""
+AROUND_SECRETS = (
+    "{}$x", "{}${{x", "{}$", "{} # no", "{}'", "{}\\", "{}@", "{}$(X)", "${}", "'{}", "= {}",
+    '"{}', "$x{}", "{} {}",
+)  # fmt: skip
+"""The text around a value that holds a password."""
 _DIRECTORIES = (
     "app/var/filestorage", "data/filestorage", "opt/zenoss", "srv/plone/export",
     "srv/plone/instance/var", "srv/plone/var/changes", "srv/plone/var/filestorage",

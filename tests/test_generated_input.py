@@ -7,19 +7,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import instances
 from tests.commands import outcome
 from tests.generated import examples
+from tests.instances import AROUND_SECRETS, SECRET, VARIABLES, placed
 from tests.reports.at_a_rate import result as rated
 from tests.reports.replayed import result as replayed
 from tests.reports.results import EVERYTHING, with_worker_metadata
+from tests.watching import watched
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.sample_files import samples
@@ -115,12 +122,21 @@ def test_any_report_command_line_is_answered_or_refused_in_one_line(
     check_outcome([command, *words])
 
 
-CONFIGURATIONS = [path.read_text() for path in samples().values()] + [
+OURS = [
+    *(path.read_text() for path in samples().values()),
     "<zodb a>\n<filestorage>\npath $scratch/a.fs\n</filestorage>\n</zodb>\n",
     "%define x 1\n<zodb a>\ncache-size $x\n<mappingstorage/>\n</zodb>\n",
     "<zodburi a>\nuri file:///tmp/a.fs?quota=5\n</zodburi>\n",
 ]
-ALL_CONFIGURATION_LINES = sorted({line for text in CONFIGURATIONS for line in text.splitlines()})
+"""Configurations without a secret of their own."""
+LINES_ELSEWHERE = sorted({line for text in OURS for line in text.splitlines()})
+MISPLACED = st.sampled_from(
+    ["$", "$x", "${a:b}", "$(HOME)", "$(NOWHERE)", "%", "%define x $y", "%import os",
+     "%import nowhere.at.all", "%include .", "%include x.conf", "<", "</", "<a/>", "<a b c>",
+     "<zodb>", "</zodb>", "<zodb main", "<mappingstorage/>", "</filestorage>", "<settings>", "key",
+     "[main]", "{", "<?xml?>", "- a: b", "1 # comment", "\ufeff", "\u2028x", "\x1b[31m",
+     *LINES_ELSEWHERE]
+)  # fmt: skip
 
 
 def change(text: str, edit: tuple[str, int, int, str]) -> str:
@@ -138,35 +154,102 @@ def change(text: str, edit: tuple[str, int, int, str]) -> str:
         lines.insert(at, noise)
     elif kind == "value":
         lines[at] = " ".join([*lines[at].split()[:1], noise])
-    elif kind == "foreign":
-        lines.insert(at, ALL_CONFIGURATION_LINES[second % len(ALL_CONFIGURATION_LINES)])
+    elif kind == "secret":
+        around = AROUND_SECRETS[second % len(AROUND_SECRETS)]
+        lines = [with_value(line, around) if SECRET in line else line for line in lines]
     else:
         return text[: first % (len(text) + 1)]
     return "\n".join(lines) + "\n"
 
 
+def with_value(line: str, around: str) -> str:
+    """Return a line with some text around its value."""
+    *key, value = line.split(None, 2 if line.startswith("%define") else 1)
+    return " ".join([*key, around.format(value, value)])
+
+
 CHANGES = st.tuples(
-    st.sampled_from(["delete", "repeat", "swap", "noise", "value", "foreign", "cut"]),
+    st.sampled_from(["delete", "repeat", "swap", "noise", "value", "secret", "cut"]),
     st.integers(0, 10_000),
     st.integers(0, 10_000),
-    NOISE
-    | NUMBERS
-    | st.sampled_from(
-        ["$", "$x", "$(HOME)", "%include x.conf", "%import os", "<", "</", "<a/>", "%"]
-    ),
+    NOISE | NUMBERS | MISPLACED,
 )
 
 
+SECONDS = 5
+"""The longest processor time for one listing, which takes a fraction of a second."""
+PART_OF_SECRET = SECRET[:4]
+"""As much of a password as may be left in a line that is cut off within it."""
+ASKS_A_PYTHON = "platform.python_implementation"
+"""A part of the program with which an environment's Python is asked about itself."""
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """Raise :exc:`TimeoutError` in the main thread after *seconds* of this process's CPU time."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a directory with the configurations that people have and ours."""
+    directory = tmp_path / "site"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    for name, value in {**VARIABLES, "SHOOTOUT_PASSWORD": f"{SECRET}-sample"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("zodbshootout.cli.run.Guardian", mock.MagicMock())  # a process for each
+    for name in instances.names():
+        placed(name, directory)
+    for number, text in enumerate(OURS):
+        Path(f"ours{number}.conf").write_text(text)
+    return directory
+
+
+FILES = [
+    *instances.names(), "zenoss/databases/main.conf", "zenoss/databases/session.conf",
+    *(f"ours{number}.conf" for number in range(len(OURS))),
+]  # fmt: skip
+
+
 @pytest.mark.slow
-@examples(40, 2_000)
-@given(st.sampled_from(CONFIGURATIONS), st.lists(CHANGES, min_size=1, max_size=4))
-def test_any_configuration_is_listed_or_refused_in_one_line(
-    text: str, changes: list[tuple[str, int, int, str]]
+@examples(150, 2_000)
+@given(name=st.sampled_from(FILES), changes=st.lists(CHANGES, min_size=1, max_size=4))
+def test_any_configuration_is_listed_or_refused_with_a_line(
+    name: str, changes: list[tuple[str, int, int, str]], site: Path
 ) -> None:
+    """No part of a password is shown, and nothing is opened, changed or started."""
+    damaged = Path(name)
+    original = text = damaged.read_text(encoding="utf-8")
     for edit in changes:
         text = change(text, edit)
-    Path("generated.conf").write_text(text, encoding="utf-8")
-    check_outcome(["generated.conf", "--list"])
+    damaged.write_text(text, encoding="utf-8")
+    listed = "zenoss/zope.conf" if "databases" in name else name
+    with watched(site) as done, within(SECONDS):
+        status, out, err = outcome(listed, "add", "--list", "-c", "1")
+    files = Path(listed).parent.rglob("*.conf")
+    lines = {str(path): path.read_text("utf-8").count("\n") + 1 for path in files}
+    damaged.write_text(original, encoding="utf-8")
+    assert [event for event in done if ASKS_A_PYTHON not in event] == []
+    assert PART_OF_SECRET not in out + err
+    assert status in {ALL_MEASURED, BAD_USAGE}, err
+    if status == BAD_USAGE:
+        *notes, complaint = err.splitlines()
+        assert all(any(note in line for note in NOTES) for line in notes)
+        place = re.match(r"zodbshootout: (\S+?):(\d+): .", complaint)
+        assert place or "no contender" in complaint, complaint
+        if place and "***" not in place[1]:  # a word of the file's name may be a password
+            assert 1 <= int(place[2]) <= lines[place[1]], complaint
 
 
 JSON = st.recursive(

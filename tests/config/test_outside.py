@@ -10,7 +10,6 @@ from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.source import Source, read_source
 from zodbshootout.config.tree import Section
 from zodbshootout.contenders.contender import contenders_of
-from zodbshootout.errors import UserError
 
 ENVIRONMENT = "<environment old>\nrequirements RelStorage<3\nrequirements ZODB<6\n</environment>\n"
 SECTION = (
@@ -146,37 +145,3 @@ def test_an_environment_can_have_the_name_of_a_contender() -> None:
         f"<zodb old>\nenvironment old\n<mappingstorage/>\n</zodb>\n{HERE}{ENVIRONMENT}"
     )
     assert [contender.name for contender in contenders_of(configuration)] == ["old", "near"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            f"{ENVIRONMENT}<zodb a>\nenvironment old\n<x>\npath $typo/x\n</x>\n</zodb>\n",
-            "x.conf:9: $typo is not defined",
-        ),
-        (
-            f"{ENVIRONMENT}<zodburi a>\nenvironment old\nurl memory://x\n</zodburi>\n",
-            "x.conf:6: 'url' is not a known key of <zodburi>; write uri",
-        ),
-        (SECTION, "x.conf:3: no environment 'old'; no section defines one"),
-        (
-            f"{ENVIRONMENT}<zodb a>\nenvironment odl\n<mappingstorage/>\n</zodb>\n",
-            "x.conf:7: no environment 'odl'; did you mean old?",
-        ),
-        (
-            f"{ENVIRONMENT}{HERE}<zodb near>\nenvironment old\n</zodb>\n",
-            "x.conf:9: two sections are called 'near'; give each a different name",
-        ),
-        ("<environment a>\n</environment>\n", "an <environment> needs requirements or a python"),
-        (f"%import newt.db\n{HERE}", "package newt.db is not installed"),
-        (
-            f"%import newt.db\n{ENVIRONMENT}{SECTION}<newtdb near>\n</newtdb>\n",
-            "package newt.db is not installed",
-        ),
-    ],
-)
-def test_an_error_is_reported_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        read(text if "define" in text else f"%define base x\n{text}")
-    assert message in str(caught.value)

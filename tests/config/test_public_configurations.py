@@ -8,7 +8,7 @@ import pytest
 
 from tests import instances
 from tests.commands import outcome
-from tests.instances import SECRET, VARIABLES, placed
+from tests.instances import AROUND_SECRETS, SECRET, VARIABLES, placed
 from tests.watching import watched
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
 
@@ -86,3 +86,13 @@ def test_another_file_is_refused_with_the_line_that_tells(name: str) -> None:
     (complaint,) = err.splitlines()
     line, reason = REFUSALS[name]
     assert f"{name}:{line}: {reason}" in complaint
+
+
+@pytest.mark.parametrize("form", [*AROUND_SECRETS, "postgresql://u:{}@[h/x", "{}=x"])
+@pytest.mark.parametrize("password", [f"{SECRET}-env", f"host=h password={SECRET}-env"])
+def test_a_variable_with_a_damaged_dsn_is_not_shown(
+    form: str, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELSTORAGE_DSN", form.format(password, password))
+    status, _, err = listed("plone-backend/relstorage.conf")
+    assert status in {ALL_MEASURED, BAD_USAGE}, err

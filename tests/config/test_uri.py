@@ -278,7 +278,7 @@ BAD = [
     ),
     (
         "sqlite://?cache_local_mb=300MB",
-        "sqlite://?cache_local_mb=300MB: cache_local_mb: '300MB' is not a whole number; write a nu",
+        "sqlite://?cache_local_mb=300MB: cache_local_mb: '300MB' is not a whole number",
     ),
     (
         "sqlite://?data_dir=x&keep_history=maybe",

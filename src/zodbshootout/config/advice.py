@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import ZConfig
 
 from zodbshootout.client.masking import Mask
-from zodbshootout.config.formats import KEY_AND_VALUE, flaw_of_line, other_kind
+from zodbshootout.config.formats import other_kind
 from zodbshootout.config.references import ENVIRONMENT_REFERENCE, replaced
 from zodbshootout.config.secrets import SECRET_KEY, of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
@@ -19,24 +19,18 @@ from zodbshootout.config.structure import flaw_of_section
 from zodbshootout.config.tree import Position, path_of
 from zodbshootout.errors import close_to, suggestion
 
+KEY_AND_VALUE = "a line is a key and a value, as in 'cache-size 5000'"
 _COMMENT = "a comment needs its own line"
+_DOLLAR = "invalid value; write a literal $ as $$"
 _RULES: Mapping[str, str] = {
     r"None is not an allowed name for '.*' sections": (
         "this section needs a name, as in <{section} NAME>"
     ),
-    r"malformed section start": (
-        "the first line of a section ends with >, as in <zodb NAME> or <mappingstorage/>"
-    ),
-    r"malformed section end": "the last line of a section ends with >, as in </zodb>",
-    r"malformed section header": (
-        "a section begins with its type, and perhaps a name without blanks, as in <zodb NAME>"
+    r"malformed section": (
+        "a section begins with a line such as <zodb NAME>, and ends with one such as </zodb>"
     ),
     r"malformed configuration data": KEY_AND_VALUE,
     r"'(?P<key>[^']+)' does not support multiple values": "{key} occurs twice; delete one",
-    r"fragment identifiers are not supported": f"# cannot be part of a file's name; {_COMMENT}",
-    r"(?P<flaw>missing or unrecognized directive|unknown directive.*)": (
-        "{flaw}; there are %define, %import and %include"
-    ),
     r"(import name does not refer to a package|error opening schema component|illegal schema comp)"
     "": "no section types are in {value!r}; %import takes a package with a component.xml",
     r"section names must not be re-used within the same container:'(?P<name>[^']+)'": (
@@ -44,14 +38,6 @@ _RULES: Mapping[str, str] = {
     ),
     r"error opening file (?P<path>.+?): \[Errno \d+\] (?P<reason>[^:]+)": (
         "cannot read {path}: {reason}"
-    ),
-    r"'\$\(\w*' not followed by ('\)'|name)": (
-        "$( begins the name of an environment variable, as in $(NAME); write $$ for a plain $"
-    ),
-    r"(illegal lone '\$'|'\$' not followed by )": "write $$ for a plain $, or a name after $",
-    r"'\$\{\w*' not followed by ('}'|name)": (
-        "${{ begins a name, as in ${{NAME}}; write $$ for a plain $, and replace buildout's "
-        "${{SECTION:OPTION}} by its value"
     ),
 }
 """Messages that replace ZConfig's; each key is a pattern of ZConfig's message."""
@@ -80,8 +66,8 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
 without the import.  For other packages, no ``pip install`` is suggested: the user may have misspelt
 the name, and somebody may have uploaded something under the misspelt name."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
+_KEY = re.compile(r"%.*|\w[\w.-]*")
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
-_WITH_UNIT = re.compile(r"\d+\s*[kmg]i?b?", re.IGNORECASE)
 
 
 def explained(
@@ -92,27 +78,29 @@ def explained(
     The *schema* includes the types that were imported before the error.  *names* has the value
     of each name that the run defines.
     """
+    if kind := other_kind(source):
+        return kind
     place = _place_of(error, source)
     line = _line_at(place, source)
     sections = source.tree.around(place)
-    if kind := other_kind(source) or (None if sections else flaw_of_line(line, place, source)):
-        return kind
     where = place if place.number > 0 else place.path
     key, value = _key_and_value(line)
-    if flaw := _flaw_of_secret(error, key, value, source, names):
-        return f"{where}: {key}: {flaw}"
+    if key and not key.startswith("%") and not any(source.tree.root.sections):
+        return f"{where}: this is not a ZConfig file with a section <zodb NAME> for each contender"
+    if key and not _KEY.fullmatch(key):  # do not repeat it: passwd=geheim
+        return f"{where}: {KEY_AND_VALUE}"
     message = " ".join(str(getattr(error, "message", None) or error).split())
-    if isinstance(error, ZConfig.SubstitutionReplacementError):
-        message = _undefined(error.name, source, schema, names)
+    if isinstance(error, SUBSTITUTION_ERRORS):
+        message = f"{key}: {_flaw_of_reference(error, value, source, schema, names)}"
     elif isinstance(error, ZConfig.DataConversionError):
-        message = _flaw_of_value(key, str(error.value), message)
-    elif sections and (of_section := flaw_of_section(message, sections, schema)):
+        message = _flaw_of_value(key, value, message)
+    elif sections and (of_section := flaw_of_section(message, sections)):
         where, message = sections[-1].place, of_section
     else:
-        comment = f"; {_COMMENT}" if message.startswith("malformed section") and "#" in line else ""
         section = sections[-1].type if sections else ""
-        message = f"{_with_advice(message, value, section, schema)}{comment}"
-    return f"{where}: {message}"
+        message = _with_advice(message, value, section, schema)
+    comment = f"; {_COMMENT}" if re.search(r"\s#", line) else ""
+    return f"{where}: {message}{comment}"
 
 
 def _line_at(place: Position, source: Source) -> str:
@@ -141,54 +129,39 @@ def _key_and_value(line: str) -> tuple[str, str]:
     return " ".join(words[:length]), "".join(line.split(None, length)[length:]).rstrip()
 
 
-def _flaw_of_secret(
+def _flaw_of_reference(
     error: ZConfig.ConfigurationError,
-    key: str,
     value: str,
     source: Source,
+    schema: Any,
     names: Mapping[str, str],
 ) -> str:
-    """If ZConfig's message shows a secret, return a message without the *value*; else, ""."""
-    unusable = "invalid value; write a literal $ as $$"
-    if isinstance(error, ZConfig.DataConversionError):
-        is_secret = SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value)
-        return unusable if is_secret else ""
-    if not isinstance(error, SUBSTITUTION_ERRORS):
-        return ""
-    secrets = of_configuration(source.tree.keys, names, {})
-    mask = Mask(secrets)
-    if all(mask(form) == form for form in (value, replaced(value, {}))):
-        return ""
+    """Return the flaw of a ``$`` in a *value*, without a part of the value that may be secret."""
     name = getattr(error, "name", "")
-    variable = f"$({name})"
-    if variable in value:
+    if not name:
+        return f"{_DOLLAR}; a reference is $name, ${{name}} or $(VARIABLE)"
+    secrets = of_configuration(source.tree.keys, names, {})
+    if (variable := f"$({name})") in value:
         is_part = any(variable in secret for secret in secrets - {variable})
-        return f"{unusable}, and set every environment variable in it" if is_part else ""
-    definitions = (key.name for key in source.tree.definitions)
-    close = close_to(name, [*names, *definitions]) if name else []
-    return f"{unusable}; did you mean the name {close[0]}?" if close else unusable
+        unset = _unset_variables(name, source, schema)
+        return f"{_DOLLAR}, and set every environment variable in it" if is_part else unset
+    mask = Mask(secrets)
+    hides = any(mask(form) != form for form in (value, replaced(value, {})))
+    flaw = _DOLLAR if hides else f"${name} is not defined"
+    if close := close_to(name, [*names, *(key.name for key in source.tree.definitions)]):
+        return f"{flaw}; did you mean ${close[0]}?"
+    return flaw if hides else f"{flaw}; write '%define {name} VALUE' above it"
 
 
 def _flaw_of_value(key: str, value: str, message: str) -> str:
-    if key and key == value:
-        return f"{key!r} cannot be the name of a key; {KEY_AND_VALUE}"
-    message = not_converted(key, value, message)
-    return f"{key}: {message}" if key else message
+    if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
+        return f"{key}: {_DOLLAR}"
+    return f"{key}: {not_converted(message)}" if key else message
 
 
-def not_converted(key: str, value: str, message: str) -> str:
-    """Return the *message* about the *value* of a *key*, with advice if the flaw is known."""
-    message = _NOT_AN_INT.sub(r"\1 is not a whole number", message)
-    if re.search(r"\s#", value):
-        return f"{message}; {_COMMENT}"
-    if value.startswith("="):
-        return f"{message}; write it without ="
-    if "boolean" in message:
-        return f"{message}; write true or false"
-    if _WITH_UNIT.fullmatch(value):
-        number = "a number of megabytes" if key.endswith(("-mb", "_mb")) else "a number"
-        return f"{message}; write {number} without a unit"
-    return message
+def not_converted(message: str) -> str:
+    """Return a *message* about a value that cannot be converted, in plain words."""
+    return _NOT_AN_INT.sub(r"\1 is not a whole number", message)
 
 
 def _with_advice(message: str, value: str, section: str, schema: Any) -> str:
@@ -230,23 +203,8 @@ def _not_installed(package: str) -> str:
     return f"package {package} is not installed{advice}"
 
 
-def _undefined(name: str, source: Source, schema: Any, names: Iterable[str]) -> str:
-    unset = _unset_variables(source, schema)
-    if name in unset and len(unset) > 1:
-        return (
-            f"these environment variables are not set: {', '.join(unset)}; set them: "
-            f"export {' '.join(f'{variable}=...' for variable in unset)}"
-        )
-    if name in source.environment_names:
-        return f"the environment variable {name} is not set; set it: export {name}=..."
-    defined = (key.name for key in source.tree.definitions)
-    if close := close_to(name, [*names, *defined]):
-        return f"${name} is not defined; did you mean ${close[0]}?"
-    return f"${name} is not defined; write '%define {name} VALUE' above it"
-
-
-def _unset_variables(source: Source, schema: Any) -> list[str]:
-    """Return the unset variables that a file refers to, except those that only Zope needs."""
+def _unset_variables(name: str, source: Source, schema: Any) -> str:
+    """Say which variables a file refers to are not set, except those that only Zope needs."""
     known = {ZOPE_DATABASE, *schema.gettypenames()}
     values = (
         key.value
@@ -255,5 +213,11 @@ def _unset_variables(source: Source, schema: Any) -> list[str]:
         for section in outermost.walk()
         for key in section.keys
     )
-    variables = (name for value in values for name in ENVIRONMENT_REFERENCE.findall(value))
-    return [name for name in dict.fromkeys(variables) if name not in os.environ]
+    variables = (variable for value in values for variable in ENVIRONMENT_REFERENCE.findall(value))
+    unset = [variable for variable in dict.fromkeys(variables) if variable not in os.environ]
+    if name not in unset or len(unset) == 1:
+        return f"the environment variable {name} is not set; set it: export {name}=..."
+    return (
+        f"these environment variables are not set: {', '.join(unset)}; set them: "
+        f"export {' '.join(f'{variable}=...' for variable in unset)}"
+    )

@@ -379,7 +379,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         earlier = {key.name: key.written for key in self.context.tree.definitions}
         self.context.define(name, text)
         if not isname(name):
-            self.error(f"{name!r} is not a name; begin with a letter, and use letters, digits, _")
+            self.error("a name begins with a letter, and has letters, digits and _")
         if earlier.get(name, text) != text:
             self.error(f"cannot redefine {name!r}")
 

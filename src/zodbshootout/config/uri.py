@@ -167,7 +167,7 @@ def _reason(error: Exception, uri: str) -> str:
                 value.lower()
             )
             advice = "" if switch is None else f"; write {key}={switch}"
-            return f"{key}: {not_converted(key, value, text)}{advice}"
+            return f"{key}: {not_converted(text)}{advice}"
     _, _, rest = text.rpartition(uri)
     return rest.strip(" :") or text or type(error).__name__
 

@@ -388,15 +388,15 @@ def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> Non
     assert "ImportError: broken" in done.stderr
 
 
-@pytest.mark.parametrize(("name", "line"), [("remote", 35), ("oracle", 21)])
+@pytest.mark.parametrize(("name", "where"), [("remote", "35: dsn"), ("oracle", "21: password")])
 def test_an_unset_environment_variable_is_named_with_its_line(
-    name: str, line: int, monkeypatch: pytest.MonkeyPatch
+    name: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOOTOUT_PASSWORD", raising=False)
     path = samples()[f"{name}-sample"]
     status, _, err = outcome(f"{name}-sample", "--list")
     assert status == 2
     assert err == (
-        f"zodbshootout: {path}:{line}: the environment variable SHOOTOUT_PASSWORD is not set; "
+        f"zodbshootout: {path}:{where}: the environment variable SHOOTOUT_PASSWORD is not set; "
         "set it: export SHOOTOUT_PASSWORD=...\n"
     )

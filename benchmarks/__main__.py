@@ -2,8 +2,6 @@
 
 It prints a line for each figure as soon as it is measured: its name, its value, its goal, and
 whether the goal is reached.  The exit status is 1 if a goal is missed or a figure not measured.
-
-``python -m benchmarks history DIR`` adds a point to a history of this package instead.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 
-from benchmarks import history
 from benchmarks.figure import Figure, NotMeasured
 
 NAMES = (
@@ -41,8 +38,6 @@ NAMES = (
 
 def main(arguments: Sequence[str]) -> int:
     """Measure the figures of the named modules, by default of all; return the exit status."""
-    if arguments[:1] == ["history"]:
-        return history.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="try each briefly; proves nothing")

@@ -21,8 +21,8 @@ separate slices, when the machine was faster or slower; and in every fifth row t
 fails after a random number of rounds.
 
 Equal contenders also have no trend; :mod:`benchmarks.trends` simulates others that have one,
-:mod:`benchmarks.steps` makes releases from the recorded rounds, :mod:`benchmarks.histories` makes
-the points of histories, and :mod:`benchmarks.bisections` searches for commits.
+:mod:`benchmarks.steps` makes releases from the recorded rounds, and :mod:`benchmarks.bisections`
+searches for commits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pathlib import Path
 
 import pyperf
 
-from benchmarks import bisections, histories, steps, trends
+from benchmarks import bisections, steps, trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
@@ -52,8 +52,6 @@ RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.js
 COMPARISONS = 2000
 SLOWER = 1.05
 """The time of the slower contender, as a multiple of the other's time."""
-FEWEST_HISTORIES = 20
-"""The number of histories of each kind in a quick try, so that one point is 0.1 %."""
 FEWEST = 4
 """The minimum number of rounds in a row, which is the command's default."""
 DRIFT = 0.01
@@ -200,7 +198,7 @@ def row_of_any_shape(chance: random.Random, slower: float) -> Row:
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the error rates of comparisons, of trends, of steps, of histories and of searches."""
+    """Yield the error rates of comparisons, of trends, of steps and of searches."""
     comparisons = COMPARISONS // 20 if quick else COMPARISONS
     for part in PARTS.values():
         yield from part(comparisons)
@@ -318,7 +316,6 @@ PARTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
     "releases": lambda comparisons: steps.figures(list(shapes().values()), comparisons // 4),
     "trends": lambda comparisons: trends.figures(comparisons, _most(comparisons)),
     "shared clients": lambda comparisons: trends.shared_figures(comparisons, _most(comparisons)),
-    "histories": lambda comparisons: histories.figures(max(comparisons // 20, FEWEST_HISTORIES)),
     "searches": lambda comparisons: bisections.figures(comparisons // 20, row_of_any_shape),
 }
 """The functions that measure error rates, given the number of simulated comparisons."""

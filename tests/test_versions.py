@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from zodbshootout import versions
-from zodbshootout.versions import Origin, installed_versions, origin_of
+from zodbshootout.versions import installed_versions
 
 
 class Installed:
@@ -77,21 +77,6 @@ def test_a_package_from_a_repository_has_its_commit(monkeypatch: pytest.MonkeyPa
     assert version(monkeypatch, origin) == "4.3.0 (git 012345678901)"
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [("ssh://git@example.org/x", "ssh://git@example.org/x"),
-     ("https://me:token@example.org/x", "https://example.org/x"),
-     ("https://token@example.org/x", "https://example.org/x"),
-     ("https://git:token@example.org/x", "https://example.org/x")],
-)  # fmt: skip
-def test_the_origin_of_a_package_has_no_credentials_but_the_user_of_ssh(
-    url: str, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = {"url": url, "vcs_info": {"vcs": "git", "commit_id": "0123456789" * 4}}
-    monkeypatch.setattr(versions, "distribution", lambda _: Installed(written))
-    assert origin_of("x") == Origin(shown, "0123456789" * 4)
-
-
 def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(
     monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
@@ -101,20 +86,6 @@ def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(
     assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit})"
     (checkout / "module.py").write_text("a = 2\n")
     assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit}, modified)"
-
-
-def test_a_package_in_a_subdirectory_of_a_repository_says_so_in_its_url(
-    monkeypatch: pytest.MonkeyPatch, checkout: Path
-) -> None:
-    (checkout / "sub dir").mkdir()
-    monkeypatch.setattr(
-        versions, "distribution", lambda _: Installed(editable(checkout / "sub dir"))
-    )
-    url, commit = f"{checkout.as_uri()}#subdirectory=sub%20dir", git(checkout, "rev-parse", "HEAD")
-    assert origin_of("x") == Origin(url, commit, editable=True)
-    built = {"url": checkout.as_uri(), "subdirectory": "sub dir", "vcs_info": {"commit_id": commit}}
-    monkeypatch.setattr(versions, "distribution", lambda _: Installed(built))
-    assert origin_of("x") == Origin(url, commit)
 
 
 def test_a_git_that_does_not_answer_is_not_waited_for(

@@ -22,7 +22,7 @@ from zodbshootout.client.benchmarks import benchmarks
 
 pytestmark = pytest.mark.xdist_group("the wheel")  # which each process would build again
 ASSUMED = re.compile(
-    r"/srv/|(my|remote|zodb)\.conf|(main|x)\.workload|(before|monday)\.json|Data\.fs|by_oid|history"
+    r"/srv/|(my|remote|zodb)\.conf|(main|x)\.workload|(before|monday)\.json|Data\.fs|by_oid"
     r"|FILE|zeo://|file://"
 )
 """Files and addresses that only the reader of a page has."""

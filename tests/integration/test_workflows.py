@@ -224,21 +224,6 @@ def test_a_comment_that_github_would_not_take_is_shortened(server: Path) -> None
     assert long.read("summary.md").count("update") == 10_000
 
 
-@pytest.mark.timeout(600)
-def test_each_night_adds_a_point_and_a_page_to_the_branch_of_pages(server: Path) -> None:
-    for number in (1, 2):
-        night = runner(server, f"night{number}")
-        night.job("history")
-        assert night.refused == [], night.output
-        pages = git(server / REPOSITORY, "ls-tree", "-r", "--name-only", "gh-pages").splitlines()
-        points = [name for name in pages if name.endswith(".json")]
-        assert len(points) == number
-        assert {*pages} - {*points} == {
-            ".nojekyll", "benchmarks/history.toml", "benchmarks/index.atom",
-            "benchmarks/index.html",
-        }  # fmt: skip
-
-
 @pytest.mark.parametrize("name", callers())
 def test_a_caller_gives_what_the_called_workflow_takes(name: str) -> None:
     called, caller = workflow("zodbshootout"), workflow(name)["jobs"]["benchmark"]

@@ -38,7 +38,7 @@ def started(place: Path, *words: str) -> Done:
 
 @pytest.mark.parametrize(
     "words",
-    [("--version",), ("no.conf",), ("show", "no.json"), ("history", "."), ("workload", "plone")],
+    [("--version",), ("no.conf",), ("show", "no.json"), ("workload", "plone")],
 )
 def test_a_forked_command_prints_and_returns_what_a_started_one_does(
     words: Sequence[str], tmp_path: Path

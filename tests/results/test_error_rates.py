@@ -33,11 +33,6 @@ GOALS = {
         "shared, 12 %, drifting, found",
         "shared, 12 %, drifting, others blamed",
     ],
-    "histories": [
-        "history, steady, points with a verdict",
-        "history, step of 5 %, found at its point",
-        "history, anchor changed by 5 %, said so",
-    ],
     "searches": [
         "10 % slower, right commit named",
         "10 % slower, others named",

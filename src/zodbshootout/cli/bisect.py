@@ -46,7 +46,7 @@ from zodbshootout.results.sequential import LOOKS, Rule, boundary_for
 from zodbshootout.scheduling.bisection import Decision, Search, name_of
 
 _LEFT_OUT = (
-    "--list", "--against", "--fail-above", "--confirm", "--no-confirm", "--history", "--append",
+    "--list", "--against", "--fail-above", "--confirm", "--no-confirm", "--append",
     "--resume", "--report", "--hosts", "--for", "--during", "--precision", "--at-most",
     "--rigorous", "--fast", "--debug-single-value", "-p", "--python", "--leaks", "--tracemalloc",
     "--track-memory", "--profile", "--profiler", "--baseline", "--label", "--fail-fast", "-o",

@@ -25,9 +25,7 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS = (
-    "show", "report", "compare", "history", "sample", "workload", "workload make", "bisect",
-)  # fmt: skip
+_COMMANDS = ("show", "report", "compare", "sample", "workload", "workload make", "bisect")
 
 
 def main(
@@ -96,13 +94,9 @@ def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _is_of_run(arguments: Sequence[str]) -> bool:
-    """Return whether *arguments* begin with ``history`` or ``sample`` but are those of a run."""
+    """Return whether *arguments* begin with ``sample`` but are those of a run."""
     name, following = arguments[0], next(iter(arguments[1:]), "")
-    if name not in {"history", "sample"} or following in {"-h", "--help"}:
-        return False
-    if not following:
-        return name == "history"
-    if name == "history" and Path(following).is_dir():
+    if name != "sample" or following in {"", "-h", "--help"}:
         return False
     from zodbshootout.client.benchmarks import benchmarks  # needs ZODB
 

@@ -23,7 +23,6 @@ from zodbshootout.cli.parser import (
     SHORT_RUN_TIME,
     run_parser,
 )
-from zodbshootout.cli.point import PlannedPoint, plan_point
 from zodbshootout.cli.requirement import Requirement
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
@@ -72,7 +71,7 @@ _NEEDS = (
     ("--arrivals", "--rate --latency-limit", "needs --rate or --latency-limit"),
     ("--during", "--rate",
      "needs --rate: latencies before, during and after an operation are compared at the same load"),
-    ("--fail-above", "--against --history", "needs --against"),
+    ("--fail-above", "--against", "needs --against"),
     ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
     ("--speed", "--workload", "needs --workload"),
 )  # fmt: skip
@@ -91,12 +90,7 @@ _CONTRADICTIONS = (
     ("--for", f"--latency-limit {_MEMORY}",
      "cannot be combined with --for, which measures a steady load over time"),
     ("--during", "--for --hosts --grown -n -w", "cannot be combined with --during"),
-    ("--history", "--fail-above",
-     "cannot be combined with --history; run zodbshootout history DIR --fail-above later"),
-    ("--history", "--append --resume --for --hosts",
-     "cannot be combined with --history: each point is one complete run"),
     ("--against", _OF_THIS_PYTHON, "applies to this Python only; leave it out with --against"),
-    ("--history", _OF_THIS_PYTHON, "applies to this Python only; leave it out with --history"),
     ("--require", _MEMORY, "cannot be combined with --require"),
     ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
      "applies to this host only; leave it out with --hosts"),
@@ -124,7 +118,6 @@ class Options:
     confirm: bool | None
     """Whether findings of ``--fail-above`` are measured again; ``None``, the default, means yes."""
     requirements: Sequence[Requirement]
-    point: PlannedPoint | None
     hosts: str | None
     """The value of ``--hosts``, which says where the clients run."""
     sweep: Sweep
@@ -201,20 +194,16 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
     has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
     sweep = _sweep(given, threads, clients=2 if has_file or threads else 1)
     _check_rates(names, sweep)
-    point = None if given.history is None else plan_point(given.history, given.against)
     return _make(
         Options,
         given,
         files=files,
         benchmarks=chosen,
         variants=VariantOptions(
-            list(point.environments.values())
-            if point
-            else environments_of_words(given.against, releases_and_commits),
+            environments_of_words(given.against, releases_and_commits),
             _definitions(given),
             _rtts(given),
         ),
-        point=point,
         sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),
@@ -448,17 +437,15 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
         if name in definitions:
             raise UserError(f"--define: {name} is given twice; separate its values by commas")
         definitions[name] = values
-    if (given.against or given.history) and any(len(values) > 1 for values in definitions.values()):
-        raise UserError(
-            "--define has several values; with --against or --history it can have only one"
-        )
+    if given.against and any(len(values) > 1 for values in definitions.values()):
+        raise UserError("--define has several values; with --against it can have only one")
     return definitions
 
 
 def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
-    if len(rtts) > 1 and (given.against or given.history):
-        raise UserError("--rtt has several values; with --against or --history, give only one")
+    if len(rtts) > 1 and given.against:
+        raise UserError("--rtt has several values; with --against, give only one")
     if rtts and any(name == RTT for name, _ in given.define):
         raise UserError("--define rtt cannot be combined with --rtt; rename the definition")
     return rtts

@@ -309,12 +309,6 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "'update p99 <= 50ms', 'update trips <= 12' or 'zeo: cold objects >= 10k' (repeatable)",
         ),
         option(
-            "--history DIR", type=Path,
-            help="add a point to the history in DIR: compare the installed packages with those of "
-            "the previous point, and with the anchor (packages that stay the same; --against names "
-            "them); see zodbshootout history --help",
-        ),
-        option(
             "--baseline NAME",
             help="compare the other contenders with NAME (default: with the first)",
         ),
@@ -489,7 +483,7 @@ def _description() -> str:
 
 
 COMMANDS = ("show", "compare", "report", "bisect", "sample", "workload", "help")
-"""Words that name a command if they come first; not ``history``, which is a benchmark, too."""
+"""Words that name a command if they come first."""
 
 
 def completion_parser() -> Parser:
@@ -506,7 +500,6 @@ def run_parser(**words: Any) -> Parser:
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
-        "       zodbshootout history DIR [option ...]\n"
         "       zodbshootout sample [NAME]\n"
         "       zodbshootout bisect [FILE|URI ...] [BENCHMARK ...] --good A --checkout DIR",
         description=_description(),

@@ -15,7 +15,6 @@ from zodbshootout.cli.gate import findings, status_of
 from zodbshootout.cli.launcher import launcher_for
 from zodbshootout.cli.options import COPY, Options
 from zodbshootout.cli.output import Streams, print_line
-from zodbshootout.cli.point import add_point
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import name_output, write_report
 from zodbshootout.cli.requirement import status_of as status_of_requirements
@@ -122,8 +121,6 @@ def run(options: Options, streams: Streams) -> int:
         if message and not is_step:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
-        if options.point is not None and status != INTERRUPTED:
-            add_point(options.point, plan.contenders, shootout.store.results, streams)
         status = _gate(status, [shootout.store.results, again], plan, options, streams)
     return streams.status_after(status, files.combined)
 

@@ -22,11 +22,12 @@ from packaging.utils import canonicalize_name
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import State
 from zodbshootout.model.specification import INSTALLED
-from zodbshootout.versions import LOGIN
 
 MAX_NAME = 100
 """The maximum length of an environment's name, which also becomes part of file names."""
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
+_LOGIN = re.compile(r"(?<=://)(?!git@)[^/\s]*@")
+"""Credentials in a URL, except ``git``, the usual user name of repositories reached by SSH."""
 _URL = re.compile(r"[\w.+-]+://")
 """The beginning of a URL."""
 _LOCAL_URL = re.compile(r"([\w.-]+\s*(?P<extras>\[.*\])?\s*@\s*)?file://(?P<path>/[^;#\s]*)")
@@ -54,7 +55,7 @@ class Environment:
         """The Python and the packages, in one line without credentials."""
         with_python = [self.python] if self.python else []
         parts = ", ".join([*with_python, *self.contents]) or "as installed"
-        shown = LOGIN.sub("", parts)
+        shown = _LOGIN.sub("", parts)
         return f"{shown}, all else as installed" if self.keeps_installed else shown
 
     @property
@@ -202,7 +203,7 @@ def _is_requirement(text: str) -> bool:
 def _not_requirements(word: str) -> UserError:
     if os.sep in word and "://" not in word:
         return UserError(f"--against: no such file or directory: {word}")
-    shown = LOGIN.sub("", word)
+    shown = _LOGIN.sub("", word)
     return UserError(
         f"--against: {shown!r} is neither a list of requirements such as 'ZEO==5.4.1 ZODB<6' nor "
         "an existing file"

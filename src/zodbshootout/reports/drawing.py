@@ -40,8 +40,6 @@ SHORTEST = 1e-9
 """The time in the middle of a logarithmic axis, in seconds, if all times are 0."""
 WIDE = 1000.0
 """If the longest time is at least this multiple of the shortest, only powers of ten have ticks."""
-NEARLY_EQUAL = (0.97, 1.03)
-"""The axis of a history shows at least the range between these two ratios."""
 _SECONDS = "format(datum.value, '~s') + 's'"
 _NUMBER = "format(datum.value, ',~r')"
 _PERCENTILE = "format(1 - 1 / datum.value, '.5~%')"
@@ -64,7 +62,6 @@ def draw(chart: Chart, *, in_picture: bool = False) -> alt.LayerChart | alt.Face
         ChartKind.RELEASES: _distances,
         ChartKind.PERCENTILES: _percentiles,
         ChartKind.TIMES: _times,
-        ChartKind.POINTS: _points,
     }
     limit = _limit(chart)
     data = alt.InlineData(values=[_row(chart, point, limit) for point in chart.points])
@@ -92,9 +89,7 @@ def _height(chart: Chart) -> int:
 
 
 def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
-    row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y)}
-    if chart.kind is not ChartKind.POINTS:  # a history's tooltips show y
-        row["text"] = point.text
+    row: dict[str, Any] = {"column": point.column, "y": _rounded(point.y), "text": point.text}
     if point.part:
         row["part"] = point.part
     if chart.kind is not ChartKind.STACKS and chart.kind is not ChartKind.BARS:
@@ -105,8 +100,6 @@ def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
             row["beyond"] = True
     if point.knee:
         row["knee"] = True
-    if point.line:
-        row["line"] = point.line
     return row
 
 
@@ -322,46 +315,6 @@ def _percentiles(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
 def _times(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
     across = alt.X("x:Q", title=chart.x_title, axis=alt.Axis(tickCount=6, labelExpr=_NUMBER))
     return _lines(base, chart, across)
-
-
-def _points(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
-    """Return the layers of a history: points for all ratios, lines for the ratios to the anchor."""
-    ends = [end for point in chart.points for end in (point.low, point.y, point.high) if end]
-    limits = [min(*ends, NEARLY_EQUAL[0]), min(max(*ends, NEARLY_EQUAL[1]), _limit(chart))]
-    across = alt.X(
-        "x:Q",
-        scale=alt.Scale(nice=False, padding=8),
-        title=chart.x_title,
-        axis=alt.Axis(tickMinStep=1, format="d", grid=False),
-    )
-    scale = alt.Scale(domain=limits, nice=False, zero=False)
-    figure = alt.Y("y:Q", scale=scale, title=None, axis=_axis(chart, 5))
-    points = base.encode(x=across, y=figure, color=_colour(chart))
-    line = points.transform_filter(alt.datum.column == chart.columns[0])
-    low = alt.Y("low:Q", scale=scale, title=None)
-    interval = base.transform_filter(alt.datum.column == chart.columns[0])
-    marks = points.mark_point(filled=True, size=14, opacity=1).encode(
-        shape=alt.Shape("column:N", scale=alt.Scale(domain=list(chart.columns))),
-        tooltip=[
-            alt.Tooltip("part:N", title=chart.x_title),
-            alt.Tooltip("column:N", title="speed"),
-            alt.Tooltip("y:Q", title="ratio", format=".3f"),
-            alt.Tooltip("low:Q", title="from", format=".3f"),
-            alt.Tooltip("high:Q", title="to", format=".3f"),
-        ],
-    )
-    layers = [
-        interval.mark_area(opacity=0.18, clip=True).encode(
-            x=across, y=low, y2="high:Q", color=_colour(chart), detail="line:N"
-        ),
-        line.mark_line(strokeWidth=1.5).encode(detail="line:N"),
-        marks,
-    ]
-    # Vega warns on the console about an empty layer.
-    if any(point.knee for point in chart.points):
-        rings = points.transform_filter("datum.knee")
-        layers.append(rings.mark_point(size=160, strokeWidth=1.5, filled=False))
-    return layers
 
 
 def _measured(chart: Chart) -> alt.Y:

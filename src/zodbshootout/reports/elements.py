@@ -120,8 +120,6 @@ class ChartKind(Enum):
     """A line for each column, over the time of measurement."""
     RELEASES = "releases"
     """A line for each column, over the releases of a package."""
-    POINTS = "points"
-    """Two ratios for each point of a history: to the anchor, and to the previous point."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +131,7 @@ class Point:
     x: float
     """The value of the parameter; 0 for bars.  For percentiles, 1 divided by the share of slower
     iterations: 100 for the 99th percentile.  For groups, the length of the bar as a fraction of the
-    longest bar.  For releases, the release's index, from 0 on.  For a history, the point's number,
-    from 1 on."""
+    longest bar.  For releases, the release's index, from 0 on."""
     y: float
     """The figure: a rate, seconds, a ratio or a cost."""
     text: str
@@ -142,12 +139,9 @@ class Point:
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
     knee: bool = False
-    """Whether a circle marks the point, because it is a knee, the smallest value that suffices, or
-    a significant change."""
+    """Whether a circle marks the point: it is a knee, or the smallest value that suffices."""
     part: str = ""
-    """The name of a group, of a release, of a point of a history, or of a part of a bar."""
-    line: int = 0
-    """The number of the line that joins this point with others of the same column."""
+    """The name of a group, of a release or of a part of a bar."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from zodbshootout.reports.comparison import NOT_SIGNIFICANT
 from zodbshootout.reports.costs import COSTS_TITLE
 from zodbshootout.reports.distance import DISTANCE
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Report, Row, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.releases import RELEASES
@@ -28,8 +28,6 @@ from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
 _RESULTS = "Results"
 _FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
 """The parts before the results."""
-LATEST = 10
-"""The table of a history's chart lists this many latest points, and older significant ones."""
 SHADES = (0.5, 2.0)
 """The binary logarithms of the ratios at which the second and the third shade begin."""
 
@@ -133,9 +131,7 @@ def _shade(entry: Entry) -> str:
 
 def figures_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
-    of_parts = {
-        ChartKind.STACKS: "step", ChartKind.GROUPS: "benchmark", ChartKind.POINTS: "point"
-    }  # fmt: skip
+    of_parts = {ChartKind.STACKS: "step", ChartKind.GROUPS: "benchmark"}
     is_stack = chart.kind in of_parts
     columns = [of_parts.get(chart.kind, chart.x_title), "figure"]
     rows = [
@@ -144,20 +140,12 @@ def figures_of(chart: Chart) -> Table:
             [Entry(point.part or _position(chart, point.x)), Entry(point.text)],
         )
         for column in chart.drawn()
-        for point in _listed(chart, chart.of(column))
+        for point in chart.of(column)
     ]
     if chart.kind is ChartKind.BARS:
         columns = columns[1:]
         rows = [Row(row.title, row.entries[1:]) for row in rows]
-    title = "Speed" if chart.kind is ChartKind.POINTS else "Contender"
-    return Table("", columns, rows, title=title, words=frozenset(columns[:is_stack]))
-
-
-def _listed(chart: Chart, points: Sequence[Point]) -> Sequence[Point]:
-    """Return the points that a table lists: all, or a history's latest and significant ones."""
-    if chart.kind is not ChartKind.POINTS:
-        return points
-    return [point for point in points[:-LATEST] if point.knee] + list(points[-LATEST:])
+    return Table("", columns, rows, title="Contender", words=frozenset(columns[:is_stack]))
 
 
 def _position(chart: Chart, x: float) -> str:

@@ -19,7 +19,6 @@ from zodbshootout.model.specification import Interpreter, Parameters, Specificat
 from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.names import file_name, varied_parameters
-from zodbshootout.scheduling.benchmark_code import code_hash
 from zodbshootout.scheduling.operations import operation_parameters
 from zodbshootout.scheduling.plan import Plan, RunOptions
 from zodbshootout.versions import installed_versions
@@ -151,7 +150,6 @@ class Tasks:
             | storable(
                 {
                     "work_per_iteration": benchmark.work(cell.parameters),
-                    "benchmark_code": code_hash(benchmark),
                     **({"for_s": duration} if duration else {}),
                     "record_size_bytes": _record_size(cell, benchmark),
                     "profiler": "cprofile" if options.profiles else "none",

@@ -36,9 +36,7 @@
   async function draw(place) {
     views.get(place)?.finalize();
     const style = getComputedStyle(document.documentElement);
-    // A chart over points of a history has hundreds of marks.
-    const renderer = place.closest("figure").classList.contains("points") ? "canvas" : "svg";
-    const options = { actions: false, renderer, config: config(style) };
+    const options = { actions: false, renderer: "svg", config: config(style) };
     const { view } = await vegaEmbed(place, charts[Number(place.dataset.chart)], options);
     views.set(place, view);
     await view.signal("shown", shown()).runAsync();

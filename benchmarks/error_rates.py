@@ -21,8 +21,7 @@ separate slices, when the machine was faster or slower; and in every fifth row t
 fails after a random number of rounds.
 
 Equal contenders also have no trend; :mod:`benchmarks.trends` simulates others that have one,
-:mod:`benchmarks.steps` makes releases from the recorded rounds, and :mod:`benchmarks.bisections`
-searches for commits.
+and :mod:`benchmarks.steps` makes releases from the recorded rounds.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from pathlib import Path
 
 import pyperf
 
-from benchmarks import bisections, steps, trends
+from benchmarks import steps, trends
 from benchmarks.figure import Figure, at_least, at_most, between, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
@@ -191,14 +190,8 @@ def shapes() -> dict[str, list[Shape]]:
     return by_storage
 
 
-def row_of_any_shape(chance: random.Random, slower: float) -> Row:
-    """Return rounds of a randomly drawn benchmark and storage."""
-    every = [shape for storage in shapes().values() for shape in storage]
-    return Row(chance.choice(every), chance, slower)
-
-
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Yield the error rates of comparisons, of trends, of steps and of searches."""
+    """Yield the error rates of comparisons, of trends and of steps."""
     comparisons = COMPARISONS // 20 if quick else COMPARISONS
     for part in PARTS.values():
         yield from part(comparisons)
@@ -316,6 +309,5 @@ PARTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
     "releases": lambda comparisons: steps.figures(list(shapes().values()), comparisons // 4),
     "trends": lambda comparisons: trends.figures(comparisons, _most(comparisons)),
     "shared clients": lambda comparisons: trends.shared_figures(comparisons, _most(comparisons)),
-    "searches": lambda comparisons: bisections.figures(comparisons // 20, row_of_any_shape),
 }
 """The functions that measure error rates, given the number of simulated comparisons."""

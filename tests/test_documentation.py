@@ -140,12 +140,6 @@ def options_on(page: str) -> set[str]:
     return {name for synopsis in described for name in re.findall(r"(?<![\w-])-[\w-]+", synopsis)}
 
 
-def test_the_page_about_commits_documents_what_bisect_has_beside_the_options_of_a_run() -> None:
-    own, of_run = (set(parser_of(command).option_names) for command in ("bisect", "run"))
-    documented = options_on("bisect.rst")
-    assert own - of_run <= documented <= own
-
-
 def test_the_page_of_benchmarks_says_how_many_there_are() -> None:
     text = (DOCS / "benchmarks.rst").read_text(encoding="utf-8")
     assert f"There are {len(benchmarks())} benchmarks." in text

@@ -26,7 +26,7 @@ ASSUMED = re.compile(
     r"|FILE|zeo://|file://"
 )
 """Files and addresses that only the reader of a page has."""
-FETCHED = re.compile(r"--against|bisect|newt-sample|pgjsonb-sample")
+FETCHED = re.compile(r"--against|newt-sample|pgjsonb-sample")
 """Commands that ask an index for packages."""
 LONG = re.compile(r"website-sample|\ball\b|\bpack\b|--rate|--latency-limit|--define")
 """Commands that take long even if they are brief."""

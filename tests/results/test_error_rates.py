@@ -33,11 +33,6 @@ GOALS = {
         "shared, 12 %, drifting, found",
         "shared, 12 %, drifting, others blamed",
     ],
-    "searches": [
-        "10 % slower, right commit named",
-        "10 % slower, others named",
-        "good and bad equal, a commit named",
-    ],
 }
 
 

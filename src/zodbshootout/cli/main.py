@@ -25,7 +25,7 @@ from zodbshootout.errors import (
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
 
-_COMMANDS = ("show", "report", "compare", "sample", "workload", "workload make", "bisect")
+_COMMANDS = ("show", "report", "compare", "sample", "workload", "workload make")
 
 
 def main(
@@ -59,20 +59,18 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
     name, words = command_in(arguments)
-    if name in _COMMANDS and name != "bisect":
+    if name in _COMMANDS:
         with errors_of_files():
             status = _module_of(name).run(parser_of(name).parse_intermixed_args(words), streams)
         return streams.status_after(status)
-    # Only commands that measure need ZODB.
-    from zodbshootout.cli import bisect, options, run
+    # Only a run needs ZODB.
+    from zodbshootout.cli import options, run
     from zodbshootout.config.secrets import of_argument
 
     with errors_of_files():
         for word in arguments:
             streams.mask.hide(of_argument(word))
     with _termination_as_interrupt():
-        if name == "bisect":
-            return bisect.run(parser_of(name), words, streams)
         with errors_of_files():
             parsed = options.parse(arguments)
         return run.run(parsed, streams)

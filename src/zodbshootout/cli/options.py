@@ -207,7 +207,7 @@ def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
         sweep=sweep,
         default_concurrency=not given.concurrency,
         effort=_effort(given),
-        run=_make(RunOptions, given, arguments=arguments, zapped=(), rounds=None),
+        run=_make(RunOptions, given, arguments=arguments, zapped=()),
         verbose=given.verbose and not given.quiet,
         show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(given, name)],
         include_mapping=given.include_mapping in {"true", "yes", "on"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -482,7 +482,7 @@ def _description() -> str:
     )
 
 
-COMMANDS = ("show", "compare", "report", "bisect", "sample", "workload", "help")
+COMMANDS = ("show", "compare", "report", "sample", "workload", "help")
 """Words that name a command if they come first."""
 
 
@@ -500,8 +500,7 @@ def run_parser(**words: Any) -> Parser:
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
-        "       zodbshootout sample [NAME]\n"
-        "       zodbshootout bisect [FILE|URI ...] [BENCHMARK ...] --good A --checkout DIR",
+        "       zodbshootout sample [NAME]",
         description=_description(),
         epilog="Exit status: 0 everything supported was measured, 1 --fail-above found a\n"
         "slowdown or a limit of --require was broken, 2 bad usage or configuration,\n"
@@ -514,16 +513,10 @@ def run_parser(**words: Any) -> Parser:
         add_help=False,
         allow_abbrev=False,
     )
-    add_run_arguments(parser, **words)
-    return parser
-
-
-def add_run_arguments(parser: Parser, left_out: Collection[str] = (), **words: Any) -> None:
-    """Add the arguments of a run to a parser, except the options that are *left_out*."""
     parser.add_argument("words", nargs="*", **{"help": argparse.SUPPRESS, **words})
     parser.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
     for title, options in OPTIONS.items():
         group = parser.add_argument_group(title)
         for names, how in options:
-            if not {*names}.intersection(left_out):
-                group.add_argument(*names, **how)
+            group.add_argument(*names, **how)
+    return parser

@@ -117,8 +117,7 @@ def run(options: Options, streams: Streams) -> int:
                 _show_log(cluster, options, observer, streams)
         if options.list_only:
             return _show_plan(plan, streams)
-        is_step = options.run.rounds is not None  # a search prints its own messages
-        if message and not is_step:
+        if message:
             streams.complain(message)
         status = _report(shootout.store.results, files, options, streams) or status
         status = _gate(status, [shootout.store.results, again], plan, options, streams)

@@ -144,7 +144,7 @@ def _commits(word: str, directory: Path, revisions: str) -> list[Environment]:
     repository, subdirectory = place
     first, dots, last = revisions.partition("..")
     names = [first, last] if dots else [first]
-    ends = [commit_of(directory, name or "HEAD", "--against") for name in names]
+    ends = [_commit_of(directory, name or "HEAD") for name in names]
     described = _described(directory, ends[0], "--max-count=1")
     if dots:
         described += _described(directory, f"{ends[0]}..{ends[1]}", "--first-parent", "--reverse")
@@ -176,13 +176,9 @@ def _described(directory: Path, revisions: str, *words: str) -> list[tuple[str, 
     return commits
 
 
-def commit_of(directory: Path, revision: str, option: str) -> str:
-    """Return the hash of a commit of a checkout.
-
-    :raises UserError: if the revision that the *option* names does not exist
-    """
+def _commit_of(directory: Path, revision: str) -> str:
     name = ["--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"]
     commit = git(directory, "rev-parse", *name)
     if not commit:
-        raise UserError(f"{option}: {directory} has no commit {revision!r}")
+        raise UserError(f"--against: {directory} has no commit {revision!r}")
     return commit.splitlines()[-1]

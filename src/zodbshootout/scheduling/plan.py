@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -15,7 +15,6 @@ from zodbshootout.model.parameters import Parameter, with_values
 from zodbshootout.model.specification import PHASES, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.calibration import Effort, min_seconds
 from zodbshootout.scheduling.operations import operation_refusal, with_operation
 
@@ -91,9 +90,6 @@ class RunOptions:
     """A description of the run, for the metadata."""
     baseline: str | None = None
     """The contender to compare others with, ``None`` for the first contender."""
-    rounds: Callable[[Sequence[CellResult], int], int] | None = None
-    """A function that returns the total number of rounds of a row, given the row's results and the
-    number of rows; ``None`` if the effort determines the number of rounds."""
 
 
 Row = tuple[Cell, ...]

@@ -177,18 +177,14 @@ class Shootout:
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
         """Return how many rounds a row needs in all.
 
-        If the options have a function ``rounds``, this function decides.  Otherwise, the number is
-        fixed if no precision was requested, and depends on the results if there is a precision.
+        The number is fixed if no precision was requested, and depends on the results if there is
+        one.
 
         Cells that get slower with time are ignored, because their figures never become precise.
         Since each round tests for trends again, the test is ten times as strict as in reports.
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
-        if self.options.rounds is not None:
-            return self.options.rounds(
-                [self.store.result(cell) for cell in unsettled], len(self.plan.rows)
-            )
         if not effort.precision:
             return effort.processes if unsettled else 0
         level = FALSE_TRENDS / 10 / len(self.plan.rows)

@@ -11,7 +11,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 
-from benchmarks.figure import Figure, NotMeasured
+from benchmarks.line import Line, NotMeasured
 
 NAMES = (
     "precision",
@@ -53,12 +53,12 @@ def main(arguments: Sequence[str]) -> int:
     return int(not reached)
 
 
-def _figures(name: str, *, quick: bool) -> Iterator[Figure]:
+def _figures(name: str, *, quick: bool) -> Iterator[Line]:
     module = importlib.import_module(f"benchmarks.{name}")
     try:
         yield from module.measure(quick=quick)
     except NotMeasured as error:
-        yield Figure(name, "not measured", str(error), reached=False)
+        yield Line(name, "not measured", str(error), reached=False)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import pyperf
 
 from benchmarks import share
 from benchmarks.contenders import IMPORTS
-from benchmarks.figure import Figure, NotMeasured, at_most, info
+from benchmarks.line import Line, NotMeasured, at_most, info
 from zodbshootout.client.database import prelude
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
@@ -42,7 +42,7 @@ REQUIREMENTS = (
 PART = 1 / 20
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield both wall times, and their ratio."""
     ours = share.small_run(quick=quick).wall / share.CELLS
     theirs = _wall_of_0_8(quick=quick) / share.CELLS

@@ -22,8 +22,10 @@ from pathlib import Path
 
 from benchmarks.command import Run, runs_of, shoot_out
 from benchmarks.contenders import zeo
-from benchmarks.figure import Figure, at_most, info
 from benchmarks.limited import CAPACITY, commits
+from benchmarks.line import Line, at_most, info
+from zodbshootout.model.quantities import THROUGHPUT
+from zodbshootout.results.figures import Figure
 
 MOST = 1.01 * CAPACITY
 DISTANCE = 0.02
@@ -31,7 +33,7 @@ KINDS = {"threads": ("--threads",), "greenlets": ("--gevent",), "processes": ()}
 BENCHMARKS = ("add", "update", "store")
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the figure and its distance for each benchmark, number and kind of clients."""
     clients = "2" if quick else "2,8,32"
     effort = ("-p", "1", "-n", "4") if quick else ("-p", "2")
@@ -43,7 +45,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
             done = shoot_out(_configuration(kind, journal), *BENCHMARKS, *options)
             times = commits(journal)
         for result in done.results:
-            shown, own = result.objects_per_second, _own_rate(runs_of(result), times)
+            shown, own = Figure(result, THROUGHPUT).value, _own_rate(runs_of(result), times)
             distance = abs(shown / own - 1)
             cell = result.cell
             label = f"capacity: {cell.benchmark}, {cell.parameters.crew.size} {kind}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figure import NotMeasured
+from benchmarks.line import NotMeasured
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 

@@ -7,13 +7,12 @@ times.  No cost of a contender may be called different from that of its twin.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, POSTGRESQL, POSTGRESQL_SERVER, sqlite, zeo, zeo_server
-from benchmarks.figure import Figure, at_most, info
+from benchmarks.line import Line, at_most, info
 from benchmarks.verdicts import called_different, compared
-from zodbshootout.model.costs import COSTS, Cost
+from zodbshootout.model.quantities import Shown, quantities
 
 TIMES = 10
 TWINS = (("zeo", "zeo_twin"), ("sqlite", "sqlite_twin"), ("postgresql", "postgresql_twin"))
@@ -32,7 +31,7 @@ CONFIGURATION = "".join(
 )  # fmt: skip
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield, for each time, the number of costs that are called different."""
     for number in range(1 if quick else TIMES):
         done = shoot_out(CONFIGURATION, *EFFORT)
@@ -45,11 +44,6 @@ def measure(*, quick: bool) -> Iterator[Figure]:
 def _different(done: Done) -> Iterator[str]:
     """Yield the contender and the name of each cost in which it differs from its twin."""
     for names in TWINS:
-        for cost in COSTS:
-            if called_different(compared(_with_cost(done, cost), names)):
+        for cost in quantities(Shown.COSTS):
+            if called_different(compared(done, names, cost)):
                 yield f"{names[0]}:{cost.name}"
-
-
-def _with_cost(done: Done, cost: Cost) -> Done:
-    figures = (result.with_cost(cost) for result in done.results)
-    return replace(done, results=[figure for figure in figures if figure is not None])

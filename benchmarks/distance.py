@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 
-from benchmarks.figure import Figure, at_most, info
+from benchmarks.line import Line, at_most, info
 from zodbshootout.network.calibration import LEAST_TOLERANCE, TOLERANCE, calibrate
 from zodbshootout.network.relays import Address, Relay
 
@@ -35,7 +35,7 @@ PAUSES = {1: 0.0, 16: 0.02}
 """The mean pause between echoes of a client in seconds, by the number of clients."""
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the delivered time for each number of clients and round-trip time."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
@@ -47,7 +47,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
                 yield from _delivered(relay, listener.getsockname(), clients, echoes)
 
 
-def _delivered(relay: Relay, server: Address, clients: int, echoes: int) -> Iterator[Figure]:
+def _delivered(relay: Relay, server: Address, clients: int, echoes: int) -> Iterator[Line]:
     calibrations = [calibrate(relay, rtt) for rtt in RTTS]
     routes = [relay.route(server, one.rtt, early=one.early) for one in calibrations]
     direct, *relayed = _round_trips([server, *routes], clients, echoes)

@@ -39,10 +39,11 @@ from pathlib import Path
 import pyperf
 
 from benchmarks import steps, trends
-from benchmarks.figure import Figure, at_least, at_most, between, info
+from benchmarks.line import Line, at_least, at_most, between, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
+from zodbshootout.results.figures import time_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, Rounds, find_trends
 from zodbshootout.results.verdicts import Ratio, Verdict, ratio_of, verdicts
@@ -130,7 +131,7 @@ class Row:
         """Return the ratio of results with missing and repeated runs."""
         made = len(self.logs)
         last = self.chance.randint(MIN_RUNS, made) if self.chance.random() < FAILING else made
-        return ratio_of(self._disturbed(0, made), self._disturbed(1, last))
+        return ratio_of(time_of(self._disturbed(0, made)), time_of(self._disturbed(1, last)))
 
     def _disturbed(self, which: int, rounds: int) -> CellResult:
         runs = []
@@ -190,14 +191,14 @@ def shapes() -> dict[str, list[Shape]]:
     return by_storage
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the error rates of comparisons, of trends and of steps."""
     comparisons = COMPARISONS // 20 if quick else COMPARISONS
     for part in PARTS.values():
         yield from part(comparisons)
 
 
-def of_comparisons(comparisons: int) -> Iterator[Figure]:
+def of_comparisons(comparisons: int) -> Iterator[Line]:
     """Yield the error rates of simulated comparisons of seven benchmarks each."""
     chance = random.Random(1)  # noqa: S311
     yield from _equal(comparisons, chance)
@@ -211,7 +212,7 @@ def _most(comparisons: int) -> float:
     return FALSE_TRENDS if comparisons == COMPARISONS else 0.05
 
 
-def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
+def _equal(comparisons: int, chance: random.Random) -> Iterator[Line]:
     """Compare equal contenders with the precision and about the time of a default run."""
     called, disturbed, any_called, cells = 0, 0, 0, 0
     for storage in _alternating(comparisons):
@@ -231,7 +232,7 @@ def _equal(comparisons: int, chance: random.Random) -> Iterator[Figure]:
     yield info("error_rates: comparisons with such a cell", any_called / comparisons, "{:.2%}")
 
 
-def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
+def _slower(comparisons: int, chance: random.Random) -> Iterator[Line]:
     """Compare contenders one of which is 5 % slower, until known within 2 %, up to 400 rounds."""
     detected, known, wrong, cells, rounds = 0, 0, 0, 0, []
     of_the_rest: list[bool] = []
@@ -259,7 +260,7 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Figure]:
     yield info("error_rates: median of the rounds", statistics.median(rounds), "{:.0f}")
 
 
-def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Iterator[Figure]:
+def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Iterator[Line]:
     """Count the intervals that contain the true value.
 
     The standard error of these figures is 0.3 %; with the 350 cells of a quick try, it is 1.2 %.
@@ -281,7 +282,7 @@ def _covered(comparisons: int, chance: random.Random, tolerance: float) -> Itera
     yield between("error_rates: figure in its interval", figures / cells, low, high, form)
 
 
-def _steady(comparisons: int, chance: random.Random, most: float) -> Iterator[Figure]:
+def _steady(comparisons: int, chance: random.Random, most: float) -> Iterator[Line]:
     """Look for trends among equal contenders, with the precision of a default run."""
     false = 0
     for storage in _alternating(comparisons):
@@ -304,7 +305,7 @@ def _alternating(comparisons: int) -> Iterator[list[Shape]]:
         yield storages[number % len(storages)]
 
 
-PARTS: Mapping[str, Callable[[int], Iterator[Figure]]] = {
+PARTS: Mapping[str, Callable[[int], Iterator[Line]]] = {
     "comparisons": of_comparisons,
     "releases": lambda comparisons: steps.figures(list(shapes().values()), comparisons // 4),
     "trends": lambda comparisons: trends.figures(comparisons, _most(comparisons)),

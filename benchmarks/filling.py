@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks.figure import Figure, at_least, info
+from benchmarks.line import Line, at_least, info
 
 OBJECTS = 1_000_000
 FEWER = 50_000
@@ -28,7 +28,7 @@ TRIES = 3
 PART = 0.8
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the objects a second of both, and the median ratio."""
     objects = FEWER if quick else OBJECTS
     ours, plain = [], []

@@ -37,7 +37,7 @@ import psutil
 import pyperf
 
 from benchmarks.contenders import zeo
-from benchmarks.figure import Figure, at_least, at_most, info
+from benchmarks.line import Line, at_least, at_most, info
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.preparation import Preparation, prepare
 from zodbshootout.client.protocol import Call, SystemClock
@@ -82,13 +82,13 @@ ITERATIONS_OF_A_POINT = 8
 SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the ratios of figures on two hosts to those here, and the costs by number of hosts."""
     for pair in in_turn(4, quick=quick).pairs:
         yield from _ratio(pair)
         label = f"hosts: {pair.base.cell.benchmark} of 4, compare says"
         same = pair.verdict is Verdict.NO_DIFFERENCE
-        yield Figure(label, pair.verdict.value, "no difference seen", same)
+        yield Line(label, pair.verdict.value, "no difference seen", same)
     of_eight = in_turn(8, quick=quick)
     for pair in of_eight.pairs:
         yield from _ratio(pair)
@@ -98,7 +98,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from scale(quick=quick)
 
 
-def _ratio(pair: Pair) -> Iterator[Figure]:
+def _ratio(pair: Pair) -> Iterator[Line]:
     cell, (low, high) = pair.base.cell, pair.speed.interval
     label = f"hosts: {cell.benchmark} of {cell.parameters.crew.size}, on two against here"
     yield info(label, pair.speed.value, "{:.3f}")
@@ -292,7 +292,7 @@ class Cost:
     after: int
 
 
-def scale(*, quick: bool) -> Iterator[Figure]:
+def scale(*, quick: bool) -> Iterator[Line]:
     """Yield the costs of slices by number of hosts."""
     hosts = HOSTS[:2] if quick else HOSTS
     most = hosts[-1] * CLIENTS_OF_A_HOST
@@ -309,7 +309,7 @@ def scale(*, quick: bool) -> Iterator[Figure]:
     yield info("hosts: processor time of a client", of_a_client * 1e3, "{:.3f} ms")
 
 
-def _lines(cost: Cost) -> Iterator[Figure]:
+def _lines(cost: Cost) -> Iterator[Line]:
     label = f"hosts: {cost.hosts} with {cost.clients:,} clients"
     yield info(f"{label}, processor", cost.cpu * 1e3, "{:.1f} ms")
     yield info(f"{label}, beside", cost.wall * 1e3, "{:.1f} ms")

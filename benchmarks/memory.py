@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.command import ROOT, environment
-from benchmarks.figure import Figure, NotMeasured, at_most, info
+from benchmarks.line import Line, NotMeasured, at_most, info
 
 ITERATIONS = (10_000, 100_000, 1_000_000)
 FEWER = (1_000, 100_000, 200_000)
@@ -25,7 +25,7 @@ LIMIT = 2.0
 """Bytes per iteration: keeping its time takes at least 8, and peaks vary by a few 100 KiB."""
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the peaks, and their growth per iteration."""
     numbers = FEWER if quick else ITERATIONS
     tries = 1 if quick else TRIES

@@ -26,7 +26,9 @@ from typing import Any
 
 from benchmarks.command import environment, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
-from benchmarks.figure import Figure, NotMeasured, between, info
+from benchmarks.line import Line, NotMeasured, between, info
+from zodbshootout.model.quantities import THROUGHPUT
+from zodbshootout.results.figures import Figure
 
 OBJECTS = 50
 CACHE = 200_000
@@ -42,7 +44,7 @@ SPARE = 3.0
 """Prepared transactions per expected one."""
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the mean ratio for each number of processes, and of all tries."""
     everything = []
     for processes in PROCESSES:
@@ -62,7 +64,7 @@ def _ratio(processes: int, *, quick: bool) -> float:
         "add", "-c", str(processes), "--object-counts", str(OBJECTS), "-p", "1", *effort,
     )  # fmt: skip
     (result,) = done.results
-    ours = result.objects_per_second / OBJECTS
+    ours = Figure(result, THROUGHPUT).value / OBJECTS
     return ours / _plain(processes, done.on_clock, transactions=ours / processes * done.on_clock)
 
 

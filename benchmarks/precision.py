@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.command import Done, Run, runs_of, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite, zeo, zeo_server
-from benchmarks.figure import Figure, at_least, at_most, info
+from benchmarks.line import Line, at_least, at_most, info
 
 CONFIGURATION = (
     IMPORTS
@@ -42,7 +42,7 @@ WALL = 215.0
 SHARE = 0.60
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the figures of one run of the command."""
     effort = ["-p", "1", "-n", "4", "--min-time", "0.02"] if quick else []
     done = shoot_out(CONFIGURATION, "-c", "2", *effort)

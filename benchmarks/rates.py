@@ -22,13 +22,15 @@ from pathlib import Path
 
 from benchmarks.command import shoot_out
 from benchmarks.contenders import zeo
-from benchmarks.figure import Figure, at_least, at_most, between, info
+from benchmarks.line import Line, at_least, at_most, between, info
 from benchmarks.nothing import crew_plan
 from benchmarks.verdicts import compared
 from zodbshootout.client.benchmarks.benchmark import Nothing
 from zodbshootout.config.sample_files import samples
 from zodbshootout.model.latencies import NANOSECONDS
+from zodbshootout.model.quantities import P99
 from zodbshootout.model.specification import ClientKind
+from zodbshootout.results.figures import Figure, time_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict
 from zodbshootout.workers.histograms import histogram
@@ -49,7 +51,7 @@ TWINS = "".join(
 )
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield rates of empty iterations, then latencies, verdicts and rates within a limit."""
     for unit in (ClientKind.PROCESS, ClientKind.THREAD):
         for clients in CLIENTS:
@@ -59,7 +61,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from _limit(quick=quick)
 
 
-def _sent(clients: int, unit: ClientKind, *, quick: bool) -> Iterator[Figure]:
+def _sent(clients: int, unit: ClientKind, *, quick: bool) -> Iterator[Line]:
     with crew_plan(Nothing, unit, clients).started() as crew:
         highest = statistics.median(crew.sendable_rate() for _ in range(TRIES))
         arrivals = 100 if quick else ARRIVALS
@@ -72,7 +74,7 @@ def _sent(clients: int, unit: ClientKind, *, quick: bool) -> Iterator[Figure]:
         yield info(f"  p{percentile} of the lag at half of it", 1e6 * lag, "{:,.0f} us")
 
 
-def _queue(*, quick: bool) -> Iterator[Figure]:
+def _queue(*, quick: bool) -> Iterator[Line]:
     effort = ("-p", "1") if quick else ("-p", "5")
     words = ("store", "--object-counts", "1")
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
@@ -93,7 +95,7 @@ def _queue(*, quick: bool) -> Iterator[Figure]:
 
 
 def _mean(result: CellResult) -> float:
-    return result.estimate.mean
+    return time_of(result).value
 
 
 def _limited(directory: Path) -> str:
@@ -109,7 +111,7 @@ def _limited(directory: Path) -> str:
 """
 
 
-def _alike(*, quick: bool) -> Iterator[Figure]:
+def _alike(*, quick: bool) -> Iterator[Line]:
     effort = ("-p", "3") if quick else ("--at-most", "1.5")
     different = pairs = 0
     for number in range(1 if quick else TIMES):
@@ -136,13 +138,13 @@ def _alike(*, quick: bool) -> Iterator[Figure]:
     yield at_most("rates: A/A, called different", different, 0, "{:.0f}")
 
 
-def _limit(*, quick: bool) -> Iterator[Figure]:
+def _limit(*, quick: bool) -> Iterator[Line]:
     configuration = samples()["sample"].read_text(encoding="utf-8")
     words = ("update", "-c", "8", "--object-counts", "10")
     limit = ("--latency-limit", f"p99={1000 * LIMIT:g}ms", *(("-p", "1") if quick else ()))
     for search in shoot_out(configuration, *words, *limit).results:
         name = search.cell.contender
-        highest = search.cell.parameters.crew.size / search.mean
+        highest = search.cell.parameters.crew.size / time_of(search).value
         yield info(f"rates: {name}, p99 in {1000 * LIMIT:g} ms", highest, "{:.1f} /s")
         rates = ("--rate", f"{0.9 * highest:.3f},{1.1 * highest:.3f}")
         effort = ("-p", "1", "-n", "1") if quick else ("-p", str(TIMES), "-n", "5")
@@ -159,5 +161,5 @@ def _rate(result: CellResult) -> float:
 def _within(result: CellResult) -> float:
     """Return the share of runs that keep up with a 99th percentile within the limit."""
     runs = [replace(result, runs=(run,)) for run in result.runs]
-    held = [run.keeps_up and run.usual_latencies.get(99, 0.0) <= LIMIT for run in runs]
+    held = [run.keeps_up and Figure(run, P99).value <= LIMIT for run in runs]
     return held.count(True) / len(held)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from benchmarks.figure import Figure, at_most, info
+from benchmarks.line import Line, at_most, info
 from benchmarks.nothing import Batches, crew_plan
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.model.specification import ClientKind
@@ -21,7 +21,7 @@ ITERATIONS = 20_000
 VALUES = 51
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the cost of iterations timed one by one, and of those timed in batches."""
     values = 5 if quick else VALUES
     timings = _values(Nothing, values)

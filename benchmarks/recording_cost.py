@@ -19,7 +19,7 @@ from ZODB.MappingStorage import MappingStorage
 from ZODB.mvccadapter import MVCCAdapter
 from ZODB.utils import p64, z64
 
-from benchmarks.figure import Figure, at_most, info
+from benchmarks.line import Line, at_most, info
 from zodbshootout.recording import record
 from zodbshootout.recording.recorder import SUFFIX
 
@@ -36,7 +36,7 @@ A_LOAD, A_TRANSACTION, AN_EVENT = 2.0, 10.0, 10.0
 """The limits: microseconds, microseconds and bytes."""
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the cost of a load, of a transaction, and of an event on disk."""
     number = 300 if quick else 3_000
     with tempfile.TemporaryDirectory() as name:

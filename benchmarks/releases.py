@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.command import shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
-from benchmarks.figure import Figure, at_least, at_most, info
+from benchmarks.line import Line, at_least, at_most, info
 from benchmarks.verdicts import called_different, compared
 from zodbshootout.results.verdicts import Pair, Verdict
 
@@ -40,7 +40,7 @@ StorageCache.load = _spinning(StorageCache.load)
 """
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the verdicts on the same release, and on the slower copy."""
     installed = distribution("RelStorage").version
     effort = ["-p", "3", "-n", "4"] if quick else ["--precision", "5%", "--at-most", "10"]

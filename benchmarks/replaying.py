@@ -30,7 +30,7 @@ from ZODB import DB
 from ZODB.FileStorage import FileStorage
 
 from benchmarks.command import shoot_out
-from benchmarks.figure import Figure, at_least, between, info
+from benchmarks.line import Line, at_least, between, info
 from benchmarks.verdicts import compared
 from zodbshootout.recording import record
 from zodbshootout.recording.chunks import Kind
@@ -60,7 +60,7 @@ SECTIONS = {
 }
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the ratios of medians for each storage."""
     number = 60 if quick else TRANSACTIONS
     skipped = 0 if quick else WARMED_UP
@@ -83,7 +83,7 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield from slower("tpc_vote", 3.0, WRITING_MUCH, quick=quick)
 
 
-def slower(calls: str, more: float, mixture: Mixture, *, quick: bool) -> Iterator[Figure]:
+def slower(calls: str, more: float, mixture: Mixture, *, quick: bool) -> Iterator[Line]:
     """Yield the verdict on a storage whose *calls* take 1 + *more* times as long."""
     contenders = "".join(
         f"<zodb {name}>\n<spinningstorage>\nmore {factor}\ncalls {calls}\n<filestorage>\n"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, POSTGRESQL, POSTGRESQL_SERVER, sqlite, zeo, zeo_server
-from benchmarks.figure import Figure, at_least, info
+from benchmarks.line import Line, at_least, info
 
 SERVERS = POSTGRESQL_SERVER + zeo_server("main")
 CELLS = 12
@@ -40,7 +40,7 @@ def small_run(*, quick: bool) -> Done:
     return shoot_out(IMPORTS + SERVERS + contenders(), *BENCHMARKS, *OPTIONS, *effort(quick=quick))
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the figures of one run of the command."""
     done = small_run(quick=quick)
     yield at_least("share: on the clock", done.on_clock / done.wall, SHARE, "{:.0%}")

@@ -23,7 +23,7 @@ import psutil
 from scipy.stats import linregress, t
 
 from benchmarks.command import environment
-from benchmarks.figure import NotMeasured
+from benchmarks.line import NotMeasured
 
 EVERY = 2.0
 """Seconds between two counts."""

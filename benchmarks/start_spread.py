@@ -13,14 +13,14 @@ from collections.abc import Iterator
 
 from benchmarks.command import Done, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
-from benchmarks.figure import Figure, at_most, info
+from benchmarks.line import Line, at_most, info
 
 CLIENTS = 20
 LONGEST = 1.0
 """The maximum spread in milliseconds."""
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield both medians."""
     effort = ("-p", "1", "-n", "2", "--min-time", "0.01") if quick else ()
     benchmarks = ("add", "steamin") if quick else ("add", "update", "cold", "steamin")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyperf
 
-from benchmarks.figure import Figure, at_least, at_most, info
+from benchmarks.line import Line, at_least, at_most, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
@@ -88,7 +88,7 @@ class Released:
             yield CellResult(cell, runs=tuple(runs))
 
 
-def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Figure]:
+def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Line]:
     """Yield how often equal releases are called different, and how often a step is found."""
     chance = random.Random(4)  # noqa: S311
     called, any_called = [], 0

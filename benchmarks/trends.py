@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.figure import Figure, at_least, at_most, info
+from benchmarks.line import Line, at_least, at_most, info
 from zodbshootout.results.trend import (
     FALSE_TRENDS,
     FEWEST_RUNS,
@@ -185,7 +185,7 @@ SHARED_RISING = {
 """Models with a rise, and the minimum share in which it must be found."""
 
 
-def shared_figures(runs: int, most: float) -> Iterator[Figure]:
+def shared_figures(runs: int, most: float) -> Iterator[Line]:
     """Yield these figures for runs that share their clients, and the error of what is found."""
     chance = random.Random(3)  # noqa: S311
     for name, model in SHARED_STEADY.items():
@@ -225,7 +225,7 @@ def _changes(row: Row) -> dict[int, Change]:
     return find_shared_trends([row])[0]
 
 
-def figures(runs: int, most: float) -> Iterator[Figure]:
+def figures(runs: int, most: float) -> Iterator[Line]:
     """Yield how often steady contenders seem to become slower, and how often others are found to.
 
     The former may be up to the share *most* of *runs*; its standard error is 0.2 % for 2000.

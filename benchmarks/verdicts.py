@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.command import Done, shoot_out
-from benchmarks.figure import Figure, at_least, at_most, info
+from benchmarks.line import Line, at_least, at_most, info
 from benchmarks.precision import CONFIGURATION, TWINS
+from zodbshootout.model.quantities import Quantity
 from zodbshootout.results.verdicts import Pair, Verdict, compare
 
 TIMES = 10
@@ -33,7 +34,7 @@ SPINNING = "%import benchmarks.spinning\n" + "".join(
 )
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the verdicts on equal contenders, and on one that has 5 % more to do."""
     until_known = ["--precision", "10%", "--at-most", "12"]
     effort = ["-p", "3", "-n", "4", "--min-time", "0.02"] if quick else until_known
@@ -57,12 +58,12 @@ def measure(*, quick: bool) -> Iterator[Figure]:
     yield at_least("verdicts: 5 % more to do, called slower", is_slower, 1, "{:.0f}")
 
 
-def compared(done: Done, names: Sequence[str]) -> Sequence[Pair]:
+def compared(done: Done, names: Sequence[str], quantity: Quantity | None = None) -> Sequence[Pair]:
     """Return the pairs of cells of two contenders."""
     base, new = (
         [result for result in done.results if result.cell.contender == name] for name in names
     )
-    return compare(base, new, across=True).pairs
+    return compare(base, new, across=True, quantity=quantity).pairs
 
 
 def called_different(pairs: Iterable[Pair]) -> int:

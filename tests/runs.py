@@ -13,6 +13,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import CLIENTS, OBJECTS, SIZE
+from zodbshootout.model.quantities import THROUGHPUT
 from zodbshootout.model.specification import (
     BenchmarkWords,
     ClientKind,
@@ -23,7 +24,9 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Ratio, ratio_of
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Plan, Sweep, make_plan
 from zodbshootout.scheduling.result_store import Observer
@@ -176,3 +179,7 @@ def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) ->
         [speed * slower * math.exp(chance.gauss(0, noise)) for _ in range(10)]
         for speed in (machine.choice([1.0, 2.0]) for _ in range(runs))
     ]
+
+
+def speed_ratio(base: CellResult, new: CellResult) -> Ratio:
+    return ratio_of(Figure(base, THROUGHPUT), Figure(new, THROUGHPUT))

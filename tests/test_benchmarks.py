@@ -11,8 +11,8 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.capacity import commits_in
 from benchmarks.command import Run, environment
-from benchmarks.figure import at_least, at_most, info
 from benchmarks.limited import commits
+from benchmarks.line import at_least, at_most, info
 from benchmarks.precision import hodges_lehmann, log_ratios
 
 pytestmark = pytest.mark.servers

@@ -16,6 +16,7 @@ from rich.console import Console
 from benchmarks.command import ROOT
 from benchmarks.published.experiments import Experiment, Published, Run
 from benchmarks.published.traffic import traffic_tables
+from zodbshootout.model.quantities import THROUGHPUT, TIME
 from zodbshootout.model.specification import Parameters
 from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload
@@ -24,10 +25,10 @@ from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.elements import Chart, Entry, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
-from zodbshootout.reports.metrics import METRICS, OBJECTS
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.reports.workload_report import workload_report
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import compare
@@ -75,7 +76,7 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
             text.write, costs_report([ResultSet(results)]), into / f"{run.name}-costs.txt", TERMINAL
         )
     if run.seconds:
-        in_seconds = make_report([ResultSet(results)], METRICS["seconds"])
+        in_seconds = make_report([ResultSet(results)], TIME)
         _write(text.write, in_seconds, into / f"{run.name}-seconds.txt", TERMINAL)
     if run.workload:
         workload = Workload(ROOT / run.workload)
@@ -189,7 +190,7 @@ def _is_of(published: Published, parameters: Parameters) -> bool:
 def _times(now: dict[str, CellResult], column: str, base: str) -> str:
     if column not in now:
         return "-"
-    return f"{OBJECTS.value(now[column]) / OBJECTS.value(now[base]):.2f}"  # type: ignore[operator]
+    return f"{Figure(now[column], THROUGHPUT).value / Figure(now[base], THROUGHPUT).value:.2f}"
 
 
 def _written(report: Report) -> str:

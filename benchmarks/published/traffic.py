@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.costs import BY_NAME, NUMBER
+from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.reports.elements import DASH, Entry, Row, Table
-from zodbshootout.reports.metrics import cost_text
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 _CAPTIONS = {"trips": "Round trips of an iteration", "bytes": "Bytes sent and received"}
@@ -44,13 +44,6 @@ def _entry(results: Sequence[CellResult], cost: str) -> str:
 
 def _figure(result: CellResult, cost: str) -> str:
     """Return a cost per iteration, followed by a plus and the cost of cache servers, if any."""
-    kinds = (BY_NAME[cost], BY_NAME[f"cache_{cost}"])
-    counted = (result.with_cost(kind) for kind in kinds)
-    return " + ".join(_range(figure) for figure in counted if figure) or DASH
-
-
-def _range(figure: CellResult) -> str:
-    assert figure.cost
-    values = figure.values
-    ends = (min(values), max(values)) if figure.cost.unit == NUMBER else (figure.mean,)
-    return " to ".join(dict.fromkeys(cost_text(figure.cost, end) for end in ends))
+    kinds = (QUANTITIES[cost], QUANTITIES[f"cache_{cost}"])
+    counted = (figure_of(result, kind) for kind in kinds)
+    return " + ".join(figure.entry for figure in counted if figure) or DASH

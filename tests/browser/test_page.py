@@ -18,9 +18,11 @@ from tests.reports.swept import CLIENTS, SWEPT, swept
 from tests.runs import cell, failed, in_rounds, noisy, unsupported
 from zodbshootout.cli.report import write_report
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.model.quantities import THROUGHPUT
 from zodbshootout.reports import format_named
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
 
 if TYPE_CHECKING:
@@ -424,7 +426,7 @@ def test_charts_draw_the_measured_rates_and_their_knees(browser: Browser, sweep:
     drawn = {(row["column"], row["x"]): row["y"] for row in rows}
     for result in swept():
         key = (result.cell.contender, result.cell.parameters.crew.size)
-        assert drawn[key] == pytest.approx(result.objects_per_second, rel=1e-4)
+        assert drawn[key] == pytest.approx(Figure(result, THROUGHPUT).value, rel=1e-4)
     knees = {row["column"]: row["x"] for row in rows if row.get("knee")}
     assert knees == {"fs": 2, "zeo": 4}
 

@@ -107,7 +107,7 @@ def test_results_written_through_a_link_are_compressed_as_its_name_says(
     files = result_files(parse(["-o", "a.json.gz"]), PLAN)
     files.write([with_worker_metadata(measured(cell("add", "fs"), [1.0]))])
     (result,) = read_results(Path("a.json.gz"))
-    assert result.values == [1.0]
+    assert [run.values for run in result.runs] == [(1.0,)]
 
 
 @pytest.fixture

@@ -242,7 +242,7 @@ def test_the_live_table_leaves_only_failures_on_the_screen() -> None:
 def test_a_result_is_described_in_the_unit_of_the_table() -> None:
     assert describe(measured(cell("add", "fs"), [0.02], [0.02], [0.0201])) == "99,834 ±1%"
     assert describe(measured(cell("add", "fs"), [0.02])) == "100,000"
-    assert describe(measured(cell("add", "fs"), [2048], unit="byte")) == "2048 bytes"
+    assert describe(measured(cell("add", "fs"), [2048], unit="byte")) == "2.05 kB"
     assert describe(failed(cell("add", "fs"), "broken")) == "failed: broken"
 
 

@@ -191,7 +191,7 @@ def test_a_plain_pyperf_file_is_refused_with_the_command_that_shows_it(
          "--layout table: not available in rst; use csv"),
         (["OUT", "--baseline", "oracle"],
          "no contender 'oracle'; there are fs, zeo, pg"),
-        (["OUT", "--unit", "p42"], "argument --unit: invalid choice: 'p42'"),
+        (["OUT", "--unit", "p100"], "argument --unit: no quantity 'p100'; there are objects"),
         ([], "the following arguments are required: FILE"),
     ],
 )  # fmt: skip

@@ -12,12 +12,13 @@ import pytest
 from tests.reports.results import FOUR, noisy_run
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.runs import cell, cell_with, in_rounds, measured, noisy
+from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
-from zodbshootout.reports.charts import MetricCharts, distributions, knee_of
+from zodbshootout.reports.charts import QuantityCharts, distributions, knee_of
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import ResultSet, in_columns
-from zodbshootout.reports.metrics import METRICS
 from zodbshootout.reports.sections import whole_report
+from zodbshootout.results.figures import Figure, time_of
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
@@ -67,11 +68,11 @@ def test_a_knee_depends_on_the_scale_of_the_axis() -> None:
     assert knee_of(curve, [1, 10, 100]) is curve[1]
 
 
-def figures(results: Sequence[CellResult], unit: str = "objects") -> MetricCharts:
+def figures(results: Sequence[CellResult], unit: str = "objects") -> QuantityCharts:
     columned = in_columns([ResultSet(results)])
     columns = list(dict.fromkeys(column for column, _ in columned))
     timed = [(column, result) for column, result in columned if result.measured]
-    return MetricCharts(timed, columns, METRICS[unit])
+    return QuantityCharts(timed, columns, QUANTITIES[unit])
 
 
 def grid() -> list[CellResult]:
@@ -143,11 +144,11 @@ def test_an_axis_is_logarithmic_if_the_gaps_between_its_values_differ_widely() -
     assert not axis(10, 1000)
 
 
-def test_rates_have_intervals_and_percentiles_have_none() -> None:
+def test_rates_and_percentiles_have_intervals() -> None:
     (add, _), (p99, _) = (figures(SWEPT, unit).curves() for unit in ("objects", "p99"))
     assert all(point.low and point.high for point in add.points)
     assert all((point.low or 0) < point.y < (point.high or 0) for point in add.points)
-    assert all(point.low is None and not point.knee for point in p99.points)
+    assert all((point.low or 0) <= point.y <= (point.high or 0) for point in p99.points)
     assert p99.in_seconds
     assert not add.in_seconds
 
@@ -156,10 +157,11 @@ def test_the_interval_of_a_rate_is_the_inverted_interval_of_the_times() -> None:
     result = swept()[0]
     (chart,) = figures([result]).bars()
     (point,) = chart.points
-    assert result.interval is not None
-    low, high = result.interval
-    assert (point.low, point.high) == (result.work / high, result.work / low)
-    assert point.text.startswith(f"{result.objects_per_second:,.0f} ±")
+    times, rate = time_of(result), Figure(result, QUANTITIES["objects"])
+    assert times.interval is not None
+    low, high = times.interval
+    assert (point.low, point.high) == (rate.work / high, rate.work / low)
+    assert point.text.startswith(f"{rate.value:,.0f} ±")
 
 
 def test_a_distribution_runs_from_the_median_to_the_longest_latency() -> None:
@@ -167,9 +169,9 @@ def test_a_distribution_runs_from_the_median_to_the_longest_latency() -> None:
     (chart,) = distributions([("fs", result)], ["fs"])
     first, *_, last = chart.points
     assert first.x == 2
-    assert first.y == pytest.approx(result.usual_latencies[50], rel=1e-2)
+    assert first.y == pytest.approx(result.latencies_at([50])[50], rel=1e-2)
     assert last.x == ITERATIONS * len(result.runs)
-    assert last.y == result.longest_latency
+    assert last.y == Figure(result, QUANTITIES["max"]).value
     heights = [point.y for point in chart.points]
     assert heights == sorted(heights)
     assert math.isclose(chart.points[2].x, 4)
@@ -182,9 +184,11 @@ def test_latencies_at_several_percentiles_equal_those_of_the_histogram() -> None
     assert recorded
     for result in recorded:
         wanted = [0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 99.999, 100.0]
-        longest = result.longest_latency
+        longest = Figure(result, QUANTITIES["max"]).value
         assert longest is not None
-        one_by_one = [result.latencies.get_value_at_percentile(percentage) for percentage in wanted]
+        one_by_one = [
+            result.latencies_of().get_value_at_percentile(percentage) for percentage in wanted
+        ]
         assert list(result.latencies_at(wanted).values()) == [
             min(latency / 1e9, longest) for latency in one_by_one
         ]

@@ -55,15 +55,15 @@ def test_a_chart_of_costs_lists_its_figures_by_benchmark() -> None:
     table = figures_of(charts()["Processor time, server"])
     assert list(table.columns) == ["benchmark", "figure"]
     assert [[row.title, *(entry.text for entry in row.entries)] for row in table.rows] == [
-        ["zeo", "add", "20 ms"],
+        ["zeo", "add", "20.0 ms"],
         ["zeo", "cold", "200 ms"],
-        ["pg", "add", "5 ms"],
+        ["pg", "add", "5.00 ms"],
         ["pg", "cold", "100 ms"],
     ]
 
 
 def test_a_cost_without_figures_has_no_chart() -> None:
-    assert list(charts()) == ["Processor time, server", "Round trips", "Sent and received"]
+    assert list(charts()) == ["Round trips", "Sent and received", "Processor time, server"]
 
 
 def test_sizes_have_three_digits() -> None:
@@ -78,7 +78,7 @@ def test_of_several_round_trip_times_the_costs_of_the_shortest_are_shown() -> No
         for name, trips in (("zeo", 3), ("pg", 12))
         for rtt in (0.0, 2e-3)
     ]
-    assert lines_of(*results)["processor time, server"] == ["20 ms", "20 ms"]
+    assert lines_of(*results)["processor time, server"] == ["20.0 ms", "20.0 ms"]
     report = costs_report([ResultSet(results)])
     assert [record["contender"] for record in report.records] == [
         "zeo [0]", "zeo [2ms]", "pg [0]", "pg [2ms]"

@@ -16,22 +16,21 @@ from rich.console import Console
 from tests.reports.results import EVERYTHING
 from tests.runs import cell, failed, measured
 from zodbshootout.errors import UserError
+from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.reports import csv_json, format_named
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.metrics import COUNTS, METRICS
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
 OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone | away")]
 
 
-def written(
-    name: str, *result_sets: ResultSet, unit: str = "objects", baseline: str | None = None
-) -> str:
+def written(name: str, *result_sets: ResultSet, unit: str = "", baseline: str | None = None) -> str:
     stream = io.StringIO()
-    report = make_report(result_sets or [ResultSet(EVERYTHING)], METRICS[unit], baseline)
+    report = make_report(result_sets or [ResultSet(EVERYTHING)], QUANTITIES.get(unit), baseline)
     format_named(name)(report, Console(file=stream, width=1000))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
@@ -113,6 +112,12 @@ def latency_metadata(durations: Sequence[float]) -> dict[str, Any]:
     return {"latency_histogram": encoded, "latency_max_s": latencies.longest}
 
 
+def value(result: CellResult, name: str) -> float:
+    figure = figure_of(result, QUANTITIES[name])
+    assert figure is not None
+    return figure.value
+
+
 def test_latencies_of_all_runs_are_merged() -> None:
     runs = [
         measured(cell("add", "fs"), [1.0], **latency_metadata(durations))
@@ -120,11 +125,10 @@ def test_latencies_of_all_runs_are_merged() -> None:
     ]
     both = runs[0].with_run(runs[1].benchmark())
     # 99 iterations of both runs took 1 ms, and the 100th of 200 took 2 ms.
-    assert METRICS["p50"].value(both) == pytest.approx(0.002, rel=0.01)
-    assert METRICS["p50"].value(runs[0]) == pytest.approx(0.001, rel=0.01)
-    assert METRICS["p90"].value(both) == pytest.approx(0.002, rel=0.01)
-    assert METRICS["max"].value(both) == pytest.approx(0.5)
-    assert METRICS["p99"].text(both, 0.002) == "2.00 ms"
+    assert value(both, "p50") == pytest.approx(0.002, rel=0.01)
+    assert value(runs[0], "p50") == pytest.approx(0.001, rel=0.01)
+    assert value(both, "p90") == pytest.approx(0.002, rel=0.01)
+    assert value(both, "max") == pytest.approx(0.5)
 
 
 def test_the_baseline_must_be_a_contender() -> None:
@@ -132,12 +136,11 @@ def test_the_baseline_must_be_a_contender() -> None:
         written("text", baseline="nobody")
 
 
-def test_memory_is_shown_in_bytes_whatever_unit_is_requested() -> None:
+def test_memory_is_shown_in_bytes() -> None:
     traced = [measured(cell("add", "fs"), [2_000_000], unit="byte")]
-    for unit in ("objects", "seconds"):
-        shown = written("text", ResultSet(traced), unit=unit)
-        assert "Memory of a worker (less is better)" in shown
-        assert "1953.1 KiB" in shown
+    shown = written("text", ResultSet(traced))
+    assert "Memory of a worker (less is better)" in shown
+    assert "2 MB" in shown
     record = json.loads(written("json", ResultSet(traced)))[0]
     assert (record["memory_bytes"], record["objects_per_second"]) == (2_000_000, None)
 
@@ -145,7 +148,7 @@ def test_memory_is_shown_in_bytes_whatever_unit_is_requested() -> None:
 def test_the_memory_of_a_replay_at_the_recorded_speed_is_no_latency() -> None:
     paced = cell("replay", "fs", workload=ReplayedWorkload("shop", speed=1.0))
     shown = written("text", ResultSet([measured(paced, [2_000_000], unit="byte")]))
-    assert "Memory of a worker (less is better)" in shown
+    assert "Memory of a worker" in shown
     assert "latency" not in shown
 
 
@@ -157,28 +160,26 @@ def test_a_benchmark_that_is_not_installed_has_its_name_as_title() -> None:
 
 def test_no_percentile_is_longer_than_the_longest_latency() -> None:
     result = measured(cell("add", "fs"), [1.0], **latency_metadata([1.2345678] * 100))
-    assert METRICS["p99"].value(result) == METRICS["max"].value(result)
-    assert METRICS["max"].value(result) == result.metadata["latency_max_s"]
+    assert value(result, "p99") == value(result, "max") == result.metadata["latency_max_s"]
 
 
 def test_the_standard_deviation_covers_the_values_of_all_runs() -> None:
-    stdev = METRICS["stdev"]
     result = measured(cell("add", "fs"), [0.1, 0.3], [0.2, 0.2])
-    assert stdev.value(result) == pytest.approx(0.0816, rel=1e-2)
-    assert stdev.value(measured(cell("add", "fs"), [0.1])) is None
+    assert value(result, "stdev") == pytest.approx(0.0816, rel=1e-2)
+    assert figure_of(measured(cell("add", "fs"), [0.1]), QUANTITIES["stdev"]) is None
 
 
 def test_the_hit_rate_of_a_cache_is_never_above_one() -> None:
-    hits = next(metric for metric in COUNTS if metric.name == "hits")
-    assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=102, loads=100)) == 1.0
-    assert hits.value(measured(cell("add", "zeo"), [1.0], storage_cache_hits=51, loads=100)) == 0.51
+    for hits, rate in ((102, 1.0), (51, 0.51)):
+        result = measured(cell("add", "zeo"), [1.0], storage_cache_hits=hits, loads=100)
+        assert value(result, "hits") == rate
 
 
 def test_the_caption_of_a_latency_says_of_how_many_objects() -> None:
     def caption(*results: CellResult) -> str:
         return written("text", ResultSet(results), unit="p99").splitlines()[1].partition(" (")[0]
 
-    start = "Latency, 99th percentile, per iteration of"
+    start = "99th percentile of latency per iteration of"
     latencies = latency_metadata([0.1] * 100)
     add = measured(cell("add", "fs"), [1.0], work_per_iteration=1000, **latencies)
     load = measured(cell("load", "fs"), [1.0], work_per_iteration=1, **latencies)
@@ -196,4 +197,4 @@ def test_the_caption_of_a_latency_says_of_how_many_objects() -> None:
     assert caption(tpc) == f"{start} 1 transaction"
     assert caption(failed(cell("add", "fs"), "gone")).endswith("per iteration")
     mean = written("text", ResultSet([add]), unit="seconds")
-    assert "Mean seconds per iteration of 1000 objects (less is better)" in mean
+    assert "Mean latency per iteration of 1000 objects (less is better)" in mean

@@ -98,7 +98,8 @@ def test_a_comparison_with_a_contender_that_takes_longer_has_no_advice() -> None
     sides = replace(columns, comparison=replace(columns.comparison, pairs=[undecided]))
     (table,) = comparison_report(sides).tables
     assert table.rows[0].entries[-1].text.endswith("): slow takes longer with time")
-    assert remedy([replace(pair, new=replace(pair.new, trend=None), runs_needed=100)])
+    steady = replace(pair.new, result=replace(pair.new.result, trend=None))
+    assert remedy([replace(undecided, new=steady)])
 
 
 def charts(*results: CellResult) -> list[Chart]:

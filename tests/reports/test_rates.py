@@ -14,6 +14,7 @@ from rich.console import Console
 from tests.reports.at_a_rate import RUNS, result, titles_and_figures
 from tests.runs import failed, in_rounds
 from zodbshootout.model.latencies import Latencies
+from zodbshootout.model.quantities import LONGEST, P50, P999
 from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
@@ -22,6 +23,7 @@ from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
 from zodbshootout.workers.histograms import histogram
@@ -31,8 +33,8 @@ def test_the_table_of_a_rate_shows_the_rate_reached_and_the_latencies() -> None:
     assert titles_and_figures(result("a", 20), result("b", 20, 2)) == {
         "update 20/s reached": ["20/s", "20/s"],
         "  p50": ["1.00 ms", "2.00 ms"],
-        "  p99": ["10.0 ms", "20.0 ms"],
-        "  longest": ["10.0 ms", "20.0 ms"],
+        "  p99": ["10.0 ms", "20.1 ms"],
+        "  max": ["10.0 ms", "20.1 ms"],
     }
 
 
@@ -47,9 +49,9 @@ def test_the_far_tail_is_shown_if_there_are_enough_iterations() -> None:
 
 def test_no_percentile_of_a_run_is_longer_than_the_longest_latency_of_that_run() -> None:
     measured = result("a", 20)
-    longest = measured.with_measure("longest").values
-    assert measured.with_measure("p99.9").values == longest
-    assert max(measured.with_measure("p50").values) < min(longest)
+    longest = Figure(measured, LONGEST).amounts
+    assert Figure(measured, P999).amounts == longest
+    assert max(Figure(measured, P50).amounts) < min(longest)
 
 
 def test_a_contender_that_cannot_keep_up_has_no_latency() -> None:
@@ -80,7 +82,7 @@ def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
     base = [result("a", 20), result("a", 40)]
     new = [result("b", 20, 2), result("b", 80)]
     comparison = compare(base, new, across=True)
-    assert [(pair.base.measure, pair.verdict) for pair in comparison.pairs] == [
+    assert [(pair.base.quantity.name, pair.verdict) for pair in comparison.pairs] == [
         ("p50", Verdict.SLOWER),
         ("p99", Verdict.SLOWER),
     ]
@@ -129,12 +131,12 @@ def test_the_highest_rate_within_a_latency_limit_is_shown_as_a_rate() -> None:
     made = replace(made, cell=replace(made.cell, parameters=parameters))
     file = io.StringIO()
     text.write(make_report([ResultSet([made])]), Console(file=file, width=100))
-    assert "Iterations a second with p99 within 50 ms" in file.getvalue()
+    assert "Iterations per second with p99 within 50 ms" in file.getvalue()
     (table,) = make_report([ResultSet([made])]).tables
     clients = made.cell.parameters.crew.size
     assert table.rows[0].entries[0].value == pytest.approx(clients / 0.0063)
     (chart,) = whole_report([ResultSet([made])]).all_charts()
-    assert chart.y_title == "iterations a second with p99 within 50 ms (more is better)"
+    assert chart.y_title == "iterations per second with p99 within 50 ms (more is better)"
     (point,) = chart.points
     assert point.low is not None
     assert point.high is not None
@@ -188,7 +190,7 @@ def test_what_never_becomes_precise_is_not_counted_as_imprecise() -> None:
     assert marked == {"p99"}
 
 
-def test_the_measures_of_a_cell_count_once_in_the_mean_over_cells() -> None:
+def test_the_figures_of_a_cell_count_once_in_the_mean_over_cells() -> None:
     base = [with_tails("a", [1.0, 1.1, 0.9, 1.0], rate) for rate in (20, 40)]
     new = [with_tails("b", [2.0, 2.3, 1.8, 2.0], rate) for rate in (20, 40)]
     comparison = compare(base, new, across=True)

@@ -20,6 +20,8 @@ from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import cell_of
 from zodbshootout.results.result import CellResult
 
+STEPS = [f"time to {step}" for step in ("begin", "load", "store", "vote", "finish")]
+
 
 def printed(*results: CellResult) -> str:
     file = io.StringIO()
@@ -31,11 +33,18 @@ def test_tables_show_step_times_latencies_and_recorded_and_measured_events() -> 
     tables = make_report([ResultSet([result("a"), result("b", 2)])]).tables
     _, steps, latencies, events = tables
     figures = {row.title: [entry.value for entry in row.entries] for row in steps.rows}
-    assert list(figures) == ["begin", "load", "store", "vote", "finish"]
+    assert list(figures) == [
+        "time to begin",
+        "time to load",
+        "time to store",
+        "time to vote",
+        "time to finish",
+    ]
     for microseconds, pair in enumerate(figures.values(), 1):
         assert pair == pytest.approx([microseconds * 1e-6, 2 * microseconds * 1e-6])
     assert [row.title for row in latencies.rows] == [
-        "read-only, p50", "read-only, p90", "read-only, p99",
+        "p50 of read-only transactions", "p90 of read-only transactions",
+        "p99 of read-only transactions",
     ]  # fmt: skip
     (first, *_) = latencies.rows
     assert [entry.value for entry in first.entries] == pytest.approx([50e-6, 100e-6], rel=0.01)
@@ -73,7 +82,8 @@ def test_a_replay_at_a_multiple_of_the_recorded_speed_shows_its_mean_latency() -
     base = result("a")
     paced = replace(base.cell.parameters, workload=replace(WORKLOAD, speed=2.0))
     text = printed(replace(base, cell=replace(base.cell, parameters=paced)))
-    assert "Mean latency at 2 times the recorded speed (less is better): 2 threads" in text
+    assert "Mean latency per iteration" in text
+    assert "at 2 times the recorded speed (less is better)" in text
     assert "1.00 ms" in text
     assert "as fast as possible" not in text
 
@@ -90,8 +100,14 @@ def test_a_replay_without_conflicts_and_retries_has_no_table_of_events() -> None
 def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
     (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]
-    assert [point.part for point in chart.of("b")] == ["begin", "load", "store", "vote", "finish"]
-    assert "b begin 2.00 us, load 4.00 us" in chart.summary()
+    assert [point.part for point in chart.of("b")] == [
+        "time to begin",
+        "time to load",
+        "time to store",
+        "time to vote",
+        "time to finish",
+    ]
+    assert "b time to begin 2.00 us, time to load 4.00 us" in chart.summary()
 
 
 def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
@@ -99,8 +115,8 @@ def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
     (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]
     headings, *rows = figures_of(chart).lines()
     assert headings == ["Contender", "step", "figure"]
-    assert rows[0] == ["a", "begin", "1.00 us"]
-    assert rows[-1] == ["b", "finish", "10.0 us"]
+    assert rows[0] == ["a", "time to begin", "1.00 us"]
+    assert rows[-1] == ["b", "time to finish", "10.0 us"]
 
 
 def test_the_cell_metadata_of_a_replay_name_its_workload_but_not_the_path() -> None:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from benchmarks.error_rates import COMPARISONS, PARTS, Row, shapes
-from benchmarks.figure import Figure
+from benchmarks.line import Line
 
 GOALS = {
     "comparisons": [
@@ -37,7 +37,7 @@ GOALS = {
 
 
 @functools.cache
-def figures_of(part: str) -> dict[str, Figure]:
+def figures_of(part: str) -> dict[str, Line]:
     """Return the figures of a part, which are simulated together, without their prefixes."""
     made = PARTS[part](COMPARISONS // 20)
     return {figure.name.partition(": ")[2]: figure for figure in made}

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.generated import examples
-from tests.runs import cell, run
+from tests.runs import cell, run, speed_ratio
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Ratio, Verdict, compare, ratio_of
+from zodbshootout.results.verdicts import Ratio, Verdict, compare
 
 DIFFERENT = {Verdict.FASTER, Verdict.SLOWER}
 SLICES = 4
@@ -139,7 +139,7 @@ def test_a_contender_is_once_as_fast_as_itself_whatever_is_missing(chance: rando
     assert verdict_of(one, other) not in DIFFERENT
     rounds_of = [{run.get_metadata()["round"] for run in side.runs} for side in (one, other)]
     if rounds_of[0] & rounds_of[1]:
-        assert ratio_of(one, other).value == pytest.approx(1.0, rel=1e-12)
+        assert speed_ratio(one, other).value == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_the_ratio_of_two_contenders_is_the_inverse_of_the_opposite_ratio(
         changed(in_rounds(name, range(rounds), machine_of(chance, rounds), command), chance, 1)
         for name, command in (("a", "r"), ("b", chance.choice("rs")))
     )
-    there, back = ratio_of(one, other), ratio_of(other, one)
+    there, back = speed_ratio(one, other), speed_ratio(other, one)
     assert there.value * back.value == pytest.approx(1.0, rel=1e-9)
     assert (there.runs, there.paired, there.left_out) == (back.runs, back.paired, back.left_out)
 
@@ -168,7 +168,7 @@ def test_a_cell_that_fails_is_compared_by_the_rounds_before_even_if_the_machine_
 
     base = in_rounds("a", range(10), machine)
     failed = in_rounds("b", range(4), wobbly(machine, 1.0))
-    ratio = ratio_of(base, failed)
+    ratio = speed_ratio(base, failed)
     assert (ratio.runs, ratio.paired, ratio.left_out) == (4, True, 6)
     assert ratio.value == pytest.approx(1.0)
     assert not different(ratio)
@@ -180,7 +180,7 @@ def test_a_run_repeated_after_a_crash_is_left_out_and_the_others_are_pairs() -> 
 
     base = in_rounds("a", range(10), machine)
     slower = in_rounds("b", range(10), wobbly(machine, 1.1))
-    ratio = ratio_of(base, repeated(slower, 4))
+    ratio = speed_ratio(base, repeated(slower, 4))
     assert (ratio.runs, ratio.paired, ratio.left_out) == (9, True, 2)
     assert ratio.value == pytest.approx(1 / 1.1)
     assert different(ratio)
@@ -194,7 +194,7 @@ def test_rounds_of_a_resumed_run_are_pairs_except_the_one_that_was_interrupted()
     base = replace(base, runs=base.runs + in_rounds("a", range(4, 6), machine, "s").runs)
     new = in_rounds("b", range(3), wobbly(machine, 1.1))
     new = replace(new, runs=new.runs + in_rounds("b", range(3, 6), wobbly(machine, 1.1), "s").runs)
-    ratio = ratio_of(base, new)
+    ratio = speed_ratio(base, new)
     assert (ratio.runs, ratio.paired, ratio.left_out) == (5, True, 2)
     assert ratio.value == pytest.approx(1 / 1.1)
 
@@ -202,7 +202,7 @@ def test_rounds_of_a_resumed_run_are_pairs_except_the_one_that_was_interrupted()
 def test_results_of_different_commands_are_not_pairs() -> None:
     base = in_rounds("a", range(5), lambda number, taken: 1.0, "r")
     new = in_rounds("b", range(5), lambda number, taken: 2.0, "s")
-    ratio = ratio_of(base, new)
+    ratio = speed_ratio(base, new)
     assert (ratio.runs, ratio.paired, ratio.left_out) == (5, False, 0)
     assert different(ratio)
 
@@ -210,6 +210,6 @@ def test_results_of_different_commands_are_not_pairs() -> None:
 def test_runs_of_one_command_without_a_common_round_have_no_verdict() -> None:
     base = in_rounds("a", range(4), lambda number, taken: 1.0)
     new = in_rounds("b", range(4, 8), lambda number, taken: 2.0)
-    ratio = ratio_of(base, new)
+    ratio = speed_ratio(base, new)
     assert not ratio.paired
     assert not ratio.is_known

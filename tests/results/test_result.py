@@ -14,6 +14,7 @@ from tests.runs import cell, cell_with, failed, measured, run, unsupported
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import CLIENTS, OBJECTS, SIZE
+from zodbshootout.model.quantities import THROUGHPUT
 from zodbshootout.model.specification import (
     CrewShape,
     LatencyLimit,
@@ -23,6 +24,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.results.cell import Cell, cell_of
 from zodbshootout.results.estimate import runs_needed
+from zodbshootout.results.figures import Figure, time_of
 from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.results.names import file_name, long_name, short_name, varied_parameters
 from zodbshootout.results.result import CellResult
@@ -173,12 +175,12 @@ def test_a_name_mentions_objects_only_if_there_are_any() -> None:
 
 def test_the_mean_and_the_rate_cover_all_runs() -> None:
     result = CellResult(cell("add", "fs")).with_run(run(0.1, 0.3)).with_run(run(0.2, 0.2))
-    assert result.mean == pytest.approx(0.2)
-    assert result.objects_per_second == pytest.approx(2 * 1000 / 0.2)
+    assert time_of(result).value == pytest.approx(0.2)
+    assert Figure(result, THROUGHPUT).value == pytest.approx(2 * 1000 / 0.2)
 
 
 def test_runs_alike_by_chance_do_not_make_a_figure_certain() -> None:
-    result = measured(cell("add", "fs"), *[[1.0, 3.0]] * 4)
+    result = time_of(measured(cell("add", "fs"), *[[1.0, 3.0]] * 4))
     assert result.interval is not None
     assert result.half_width is not None
     # A value has a variance of 2, the mean of eight that of 1/4, with 7 degrees of freedom.
@@ -367,5 +369,5 @@ def test_a_cell_with_malformed_parameters_is_refused(
 
 def test_a_cell_without_objects_does_one_piece_of_work_unless_it_says_otherwise() -> None:
     tpc = cell("tpc", "fs", objects=0)
-    assert measured(tpc, [1.0]).work == 2
-    assert measured(tpc, [1.0], work_per_iteration=3).work == 6
+    assert Figure(measured(tpc, [1.0]), THROUGHPUT).work == 2
+    assert Figure(measured(tpc, [1.0], work_per_iteration=3), THROUGHPUT).work == 6

@@ -129,6 +129,5 @@ def test_a_round_trip_more_is_a_step() -> None:
     counts = {release: 12 if release in RELEASES[:2] else 13 for release in IN_ORDER}
     results = [in_release(release, trips=f"{number}") for release, number in counts.items()]
     (change,) = [step for step in steps_of_costs(results) if step.is_significant]
-    assert change.pair.base.cost is not None
-    assert change.pair.base.cost.name == "trips"
-    assert (change.since, change.pair.base.mean, change.pair.new.mean) == ("4.2.0", 12, 13)
+    assert change.pair.base.quantity.name == "trips"
+    assert (change.since, change.pair.base.value, change.pair.new.value) == ("4.2.0", 12, 13)

@@ -113,7 +113,10 @@ def test_a_missing_server_is_reported_with_the_command_to_type() -> None:
 
 def test_a_missing_driver_is_reported_with_the_command_to_type() -> None:
     site = Opening(
-        failures={"a": Failure("DriverNotAvailableError: none of"), "b": Failure("OSError: no")}
+        failures={
+            "a": Failure("no driver", exception="DriverNotAvailableError"),
+            "b": Failure("OSError: no"),
+        }
     )
     needy = [replace(contender(name), installation="install it: pip") for name in "ab"]
     failures, _ = inspect_with(site, *needy)

@@ -19,6 +19,7 @@ from tests.scheduling.faked_shootout import (
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import State
 from zodbshootout.results.estimate import MIN_RUNS
+from zodbshootout.results.figures import time_of
 from zodbshootout.results.trend import FEWEST_RUNS
 from zodbshootout.scheduling.calibration import MIN_VALUES
 from zodbshootout.scheduling.plan import Plan
@@ -31,7 +32,7 @@ def precise(names: Sequence[str | Contender], **effort: Any) -> Plan:
 def test_a_row_that_is_precise_enough_has_the_fewest_runs() -> None:
     outcome = run_shootout(precise("ab"))
     assert [len(result.runs) for result in outcome.results] == [3, 3]
-    assert all(result.half_width == 0 for result in outcome.results)
+    assert all(time_of(result).half_width == 0 for result in outcome.results)
 
 
 def test_a_row_continues_until_every_contender_is_precise_enough() -> None:
@@ -39,7 +40,7 @@ def test_a_row_continues_until_every_contender_is_precise_enough() -> None:
     runs = {len(result.runs) for result in outcome.results}
     # Runs that are alternately 10 % slower and 10 % faster take 19 runs to be known within 5 %.
     assert runs == {19}
-    widths = [result.half_width for result in outcome.results]
+    widths = [time_of(result).half_width for result in outcome.results]
     assert widths == pytest.approx([0, 0.05], abs=0.002)
 
 
@@ -100,7 +101,7 @@ def test_a_resumed_run_with_a_precision_evens_out_the_runs_of_its_cells(
 ) -> None:
     plan = precise("ab")
     begun = [
-        measured(result.cell, *([result.mean * (1 + 0.001 * at)] for at in range(number)))
+        measured(result.cell, *([time_of(result).value * (1 + 0.001 * at)] for at in range(number)))
         for result, number in zip(run_shootout(plan).results, runs, strict=True)
     ]
     outcome = run_shootout(plan, begun=begun)

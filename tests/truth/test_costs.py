@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pytest
 
 from tests.integration.command import open_directory, run
-from zodbshootout.model.costs import BY_NAME
+from zodbshootout.model.quantities import QUANTITIES
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import read_results
 
 pytestmark = pytest.mark.servers
@@ -79,10 +79,10 @@ def measured(place: Path, configuration: str, *words: str) -> Costs:
     done = run(place, "x.conf", *words, *EFFORT, "-o", "a.json")
     assert done.status == 0, done.out + done.err
     return {
-        (result.cell.contender, result.cell.benchmark, name): fmean(figure.values)
+        (result.cell.contender, result.cell.benchmark, name): figure.value
         for result in read_results(place / "a.json")
-        for name, cost in BY_NAME.items()
-        if (figure := result.with_cost(cost)) is not None
+        for name, cost in QUANTITIES.items()
+        if (figure := figure_of(result, cost)) is not None
     }
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 from zodbshootout.cli.gate import status_of
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
-from zodbshootout.cli.values import limit, result_to_read
+from zodbshootout.cli.values import limit, quantity, result_to_read
 from zodbshootout.errors import UserError, suggestion
-from zodbshootout.model.costs import BY_NAME, COSTS, Cost
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import PARAMETERS, Scope
+from zodbshootout.model.quantities import QUANTITIES, Quantity
 from zodbshootout.model.specification import INSTALLED, variant_name
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.distances import at_distances
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
@@ -46,7 +47,7 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
     if len(files) > 2:  # noqa: PLR2004
         raise UserError("compare: give two files, or one and --contender A B")
     titles = labels(files) if len(files) > 1 else ["", ""]
-    results = [_read_figures(path, options.metric) for path in files]
+    results = [_read_times(path) for path in files]
     base, new = results[0], results[-1]
     if options.define:
         return _compare_values(options.define, results, options, write, streams)
@@ -63,10 +64,12 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
         new = select(names[1], new, files[-1])
         titles = [": ".join(filter(None, words)) for words in zip(titles, names, strict=True)]
     if options.metric:
-        cost, of = BY_NAME[options.metric], names or ("", "")
-        _check_recorded(cost, base, of[0], files[0])
-        _check_recorded(cost, new, of[1], files[-1])
-    comparison = compare(base, new, options.ignore, across=bool(contenders))
+        of = names or ("", "")
+        _check_recorded(options.metric, base, of[0], files[0])
+        _check_recorded(options.metric, new, of[1], files[-1])
+    comparison = compare(
+        base, new, options.ignore, across=bool(contenders), quantity=options.metric
+    )
     if options.fail_above is None or not comparison.lost or comparison.only_new:
         _check_comparable(comparison, files)
     sides = ColumnComparison(titles[0], titles[1], comparison)
@@ -95,7 +98,7 @@ def _compare_values(
         ColumnComparison(
             f"{name}={first}",
             f"{name}={value}",
-            compare(by_value[first], by_value[value], options.ignore),
+            compare(by_value[first], by_value[value], options.ignore, quantity=options.metric),
         )
         for value in others
     ]
@@ -117,27 +120,20 @@ def _without(name: str, result: CellResult) -> CellResult:
     return replace(result, cell=replace(result.cell, contender=contender))
 
 
-def _read_figures(path: Path, metric: str | None) -> list[CellResult]:
-    """Read results; if *metric* is given, use this cost instead of the times.
-
-    A result without the cost loses its runs.
-    """
+def _read_times(path: Path) -> list[CellResult]:
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
         raise UserError(f"{path} holds memory, not times: compare it with pyperf compare_to")
-    if metric is None:
-        return results
-    cost = BY_NAME[metric]
-    return [result.with_cost(cost) or replace(result, runs=()) for result in results]
+    return results
 
 
-def _check_recorded(cost: Cost, results: Sequence[CellResult], of: str, path: Path) -> None:
-    """Check that some result has the cost; *of* names a contender or environment, or is empty."""
-    if any(result.measured for result in results):
+def _check_recorded(metric: Quantity, results: Sequence[CellResult], of: str, path: Path) -> None:
+    """Check that some result has a quantity; *of* names a contender or an environment."""
+    if any(figure_of(result, metric) for result in results):
         return
     owner = f" of {of}" if of else ""
-    servers = f": the run started no server{' for it' if of else ''}" if cost.of_server else ""
-    raise UserError(f"--metric: {path} has no {cost.name}{owner}{servers}")
+    servers = f": the run started no server{' for it' if of else ''}" if metric.of_server else ""
+    raise UserError(f"--metric: {path} has no {metric.name}{owner}{servers}")
 
 
 def _contenders(results: Sequence[CellResult]) -> list[str]:
@@ -254,9 +250,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "for each contender",
     )  # fmt: skip
     parser.add_argument(
-        "--metric", choices=list(BY_NAME), metavar="COST",
-        help="compare a cost instead of the speed: "
-        + "; ".join(f"{cost.name}, {cost.caption}" for cost in COSTS),
+        "--metric", type=quantity, metavar="NAME",
+        help="compare this quantity instead of the speed: "
+        f"{', '.join(QUANTITIES)}, or any other percentile of latencies, such as p99.5",
     )  # fmt: skip
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="OPTION", choices=IGNORABLE,

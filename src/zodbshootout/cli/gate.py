@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from zodbshootout.cli.output import Streams
 from zodbshootout.errors import ALL_MEASURED, SLOWDOWN
 from zodbshootout.model.outcome import State
+from zodbshootout.model.quantities import Quantity, Sense
 from zodbshootout.reports.comparison import remedy
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.names import long_name
@@ -51,8 +52,8 @@ def status_of(
         names = [long_name(cell) for cell in findings(comparison, limit) if cell not in left]
         if names:
             streams.complain(f"not confirmed by a second run: {', '.join(dict.fromkeys(names))}")
-    costs = [pair.new.cost for pair in comparison.pairs if pair.new.cost]
-    words = f"significantly more {costs[0].name}" if costs else "significantly slower"
+    amounts = [pair.new.quantity for pair in comparison.pairs if _is_amount(pair)]
+    words = f"significantly more {amounts[0].name}" if amounts else "significantly slower"
     no_second = "" if again is None else ", and the second run has no figure"
     for line in (
         *_lines(confirmed, words, limit, ", confirmed by a second run"),
@@ -64,8 +65,12 @@ def status_of(
     return SLOWDOWN if confirmed or slower or lost else ALL_MEASURED
 
 
-def _key(pair: Pair) -> tuple[Cell, str]:
-    return pair.new.cell, pair.new.measure
+def _is_amount(pair: Pair) -> bool:
+    return pair.new.quantity.sense is Sense.AMOUNT
+
+
+def _key(pair: Pair) -> tuple[Cell, Quantity]:
+    return pair.new.cell, pair.new.quantity
 
 
 def _is_slower(pair: Pair | None, limit: float) -> bool:

@@ -36,6 +36,7 @@ from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion
 from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
+from zodbshootout.model.quantities import ITERATIONS, THROUGHPUT
 from zodbshootout.model.specification import (
     RESTARTS,
     RTT,
@@ -45,7 +46,6 @@ from zodbshootout.model.specification import (
     Parameters,
 )
 from zodbshootout.recording.recorded import Workload
-from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
 from zodbshootout.scheduling.orders import ZAPPED_BEFORE
@@ -382,7 +382,7 @@ def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> Non
             raise UserError(f"--require: unknown benchmark {one.benchmark!r}; {advice}")
         if one.benchmark not in chosen:
             raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
-        if one.metric == OBJECTS.name and (given.rate or given.speed):
+        if one.quantity in {THROUGHPUT, ITERATIONS} and (given.rate or given.speed):
             raise UserError(
                 f"--require: {one.text}: a run at a rate measures latencies; require p99, "
                 "for example"

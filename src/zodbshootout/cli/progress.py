@@ -16,11 +16,12 @@ from rich.table import Column
 
 from zodbshootout.cli.options import Options
 from zodbshootout.cli.output import print_line
+from zodbshootout.model.quantities import shown
 from zodbshootout.model.wording import counted
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet, in_first_rows
-from zodbshootout.reports.metrics import OBJECTS
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.result_store import Observer
@@ -96,11 +97,12 @@ def describe(result: CellResult) -> str:
     """Describe a result in a few words."""
     if not result.measured:
         return f"{result.state.value}: {result.reason}"
-    figure = OBJECTS.value(result)
-    if figure is None or result.unit == "byte":
-        return str(result.benchmark().format_value(result.mean))
-    within = "" if result.half_width is None else f" ±{result.half_width:.0%}"
-    return f"{OBJECTS.text(result, figure)}{within}"
+    chosen = shown(result.cell.parameters, result.facts)
+    figure = next(filter(None, (figure_of(result, one) for one in chosen if one.watched)), None)
+    if figure is None:
+        return "no figure"
+    within = "" if figure.half_width is None else f" ±{figure.half_width:.0%}"
+    return f"{figure.text()}{within}"
 
 
 class LiveTable(_Printed):

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from zodbshootout.cli.output import Streams, project_url
-from zodbshootout.cli.values import LAST, is_last, result_to_read
+from zodbshootout.cli.values import LAST, is_last, quantity, result_to_read
+from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.headings import ResultSet, in_columns
-from zodbshootout.reports.metrics import METRICS, OBJECTS
 from zodbshootout.reports.over_time import over_time_report
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import damage_of, read_results
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         elif options.over_time:
             report = over_time_report(result_sets)
         else:
-            report = tables_with_comparisons(result_sets, METRICS[options.unit], options.baseline)
+            report = tables_with_comparisons(result_sets, options.unit, options.baseline)
         write(report, streams.out)
     if options.format == "text":
         for line in next_commands(result_sets):
@@ -110,9 +110,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="in CSV, a line for each cell (cells, the default) or each row of the table (table)",
     )  # fmt: skip
     parser.add_argument(
-        "--unit", choices=list(METRICS), default=OBJECTS.name,
-        help="the figures of the tables: objects per second (the default), mean seconds per "
-        "iteration, their standard deviation, or latencies of single iterations",
+        "--unit", type=quantity, metavar="NAME",
+        help=f"show this quantity instead of the usual figures: {', '.join(QUANTITIES)}, or any "
+        "other percentile of latencies, such as p99.5",
     )  # fmt: skip
     parser.add_argument(
         "--costs", action="store_true",

@@ -28,7 +28,8 @@ import platformdirs
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.sample_files import workloads
-from zodbshootout.errors import UserError
+from zodbshootout.errors import UserError, suggestion
+from zodbshootout.model.quantities import MAX_PERCENTILE, QUANTITIES, Quantity, quantity_named
 from zodbshootout.model.specification import LatencyLimit, round_trip_time
 from zodbshootout.recording.recorded import Workload, WorkloadError
 
@@ -42,8 +43,6 @@ MAX_RANGE = 128
 """The maximum length of a range such as ``1..16``, whose numbers are all measured."""
 PYTHON_TIMEOUT = 60.0
 """Seconds that another Python may take to import zodbshootout."""
-MAX_PERCENTILE = 99.9
-"""The highest percentile that a limit may name; higher ones would need over 10,000 iterations."""
 MAX_LOG_SIZE = 2**20
 """The maximum size of a file that configures logging, in bytes."""
 LAST = "last"
@@ -184,6 +183,14 @@ def latency_limit(text: str) -> LatencyLimit:
         f"{text!r} is not a percentile and a time in ms or s, such as p99=50ms; the highest "
         f"percentile is {MAX_PERCENTILE}"
     )
+
+
+def quantity(text: str) -> Quantity:
+    """Return the quantity that a user names, such as ``p99`` or ``trips``."""
+    named = quantity_named(text)
+    if named is None:
+        raise ArgumentTypeError(f"no quantity {text!r}; {suggestion(text, list(QUANTITIES))}")
+    return named
 
 
 def rtts(text: str) -> Sequence[float]:

@@ -157,7 +157,7 @@ class ProcessCrew(LocalCrew):
         process = self._processes[client]
         process.join(END_TIMEOUT)
         cause = f"client {client} (pid {process.pid}) {describe_exit(process.exitcode)}"
-        return Failure(cause, detail=cause, crashed=True)
+        return Failure(cause, cause, crashed=True, exited=(process.exitcode or -1) >= 0)
 
     def join(self) -> None:
         """Wait until the processes have ended; kill those that do not end in time."""

@@ -53,6 +53,10 @@ class Failure:
     """Whether a process ended unexpectedly."""
     invalidates_results: bool = False
     """Whether a check failed, so that the figures of earlier runs are unreliable, too."""
+    exited: bool = False
+    """Whether the process that ended did so by itself, with an exit status."""
+    exception: str = ""
+    """The name of the class of the exception, if the failure is one."""
     section_line: int | None = None
     """The faulty line of the contender's section, 0 if unknown; ``None`` if the section is good."""
 
@@ -93,5 +97,6 @@ def failure_of(error: BaseException, *, secondary: bool = False) -> Failure:
         state,
         secondary,
         invalidates_results=isinstance(error, CheckFailed),
+        exception=type(error).__name__,
         section_line=error.line if isinstance(error, BadSection) else None,
     )

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import CACHEABLE_HITS
 from zodbshootout.reports.headings import Columned, benchmarks_of
-from zodbshootout.reports.metrics import hit_rate, total
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
@@ -21,8 +22,8 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
-    known = [cell for cell in cells if hit_rate(cell[1], "cacheable_loads") is not None]
-    lasting = [cell for cell in known if total(cell[1], "openings_without_hits") is not None]
+    known = [cell for cell in cells if figure_of(cell[1], CACHEABLE_HITS) is not None]
+    lasting = [cell for cell in known if "openings_without_hits" in cell[1].metadata]
     persistent = grouped(
         ((cell[1].cell.benchmark, str(setting)), cell)
         for cell in lasting
@@ -66,7 +67,8 @@ def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _share(result: CellResult) -> float:
     """Return the share of the loads that the cache served."""
-    return hit_rate(result, "cacheable_loads") or 0.0
+    figure = figure_of(result, CACHEABLE_HITS)
+    return figure.value if figure else 0.0
 
 
 def _is_small(results: Sequence[CellResult]) -> bool:
@@ -77,7 +79,7 @@ def _is_small(results: Sequence[CellResult]) -> bool:
 
 def _is_old(result: CellResult) -> bool:
     """Return whether some objects had changed since they were cached."""
-    return bool(total(result, "changed_loads"))
+    return any(facts.get("changed_loads") for facts in result.facts)
 
 
 def _reason(columns: Mapping[str, Sequence[CellResult]]) -> str:
@@ -106,7 +108,7 @@ def _lost(results: Sequence[CellResult]) -> str:
     The text is empty if this happened in no opening, or in every opening.
     """
     lost, openings = (
-        sum(total(result, name) or 0.0 for result in results)
+        sum(facts.get(name, 0) for result in results for facts in result.facts)
         for name in ("openings_without_hits", "iterations")
     )
     return f" (nothing in {lost:.0f} of {openings:.0f} openings)" if 0 < lost < openings else ""

@@ -11,18 +11,20 @@ from operator import itemgetter
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
+from zodbshootout.model.quantities import THROUGHPUT, TIME, Combine, Quantity
 from zodbshootout.model.specification import RTT, Parameters, variant_name
+from zodbshootout.model.units import SECONDS
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import (
     Columned,
+    caption_of,
     description,
-    rate_caption,
+    pace_of,
     rows_of,
     title_of,
-    with_work,
 )
-from zodbshootout.reports.metrics import METRICS, OBJECTS, Metric
-from zodbshootout.results.result import LONGEST, CellResult
+from zodbshootout.results.figures import Figure, figure_of
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, ratio_of, verdicts
 
 WIDE_GAP = 4.0
@@ -32,21 +34,21 @@ ENOUGH = "circle: from there on, more brings no significant gain"
 """The meaning of circles in charts over ``--define``; in other charts, a circle marks a knee."""
 STEPS_PER_OCTAVE = 2
 """In charts of percentiles, the number of steps from 50 to 75 %, from 75 to 87.5 %, and so on."""
-_SECONDS = METRICS["p50"]
 
 
+_LATENCY = replace(TIME, title="latency")
 _Key = tuple[str, Parameters]
 _Numbered = tuple[float, CellResult]
 """A number given by ``--define``, and a result that was measured with it."""
 
 
 @dataclass(frozen=True)
-class MetricCharts:
-    """The charts of one metric."""
+class QuantityCharts:
+    """The charts of one quantity."""
 
     cells: Sequence[Columned]
     columns: Sequence[str]
-    metric: Metric
+    quantity: Quantity
     ceiling: str | None = None
     """The column, if any, that a dashed line shows as the limit of the other columns."""
 
@@ -89,52 +91,38 @@ class MetricCharts:
             for column, result_of_column in group
             if (point := self._point(column, result_of_column, axis)) is not None
         ]
-        rates = self.metric is OBJECTS
         results = [result for _, result in group]
-        caption = rate_caption(result) if rates else with_work(self.metric.caption, results, axis)
-        if not caption[1:2].isupper():  # not an abbreviation
-            caption = f"{caption[0].lower()}{caption[1:]}"
+        pace = pace_of(result.cell.parameters) if self.quantity.better == "more" else ""
+        caption = f"{caption_of(self.quantity, results, axis)} {pace}".rstrip()
         chart = Chart(
             ChartKind.CURVES if axis else ChartKind.BARS,
             title_of(result, axis),
             subtitle=description(result, axis),
             x_title=axis.axis if axis else "",
-            y_title=f"{caption} ({self.metric.better} is better)",
+            y_title=f"{caption} ({self.quantity.better} is better)",
             points=points,
             columns=self.columns,
-            in_seconds=not rates,
+            in_seconds=self.quantity.unit is SECONDS,
             ceiling=self.ceiling,
             x_logarithmic=_has_wide_gap({point.x for point in points}),
         )
+        rates = self.quantity.combine is Combine.PER_SECOND
         if axis and (rates or axis is RATE):
             return _with_knees(chart, falling=not rates)
         return chart
 
     def _point(self, column: str, result: CellResult, axis: Parameter | None) -> Point | None:
-        value = self.metric.value(result)
-        if value is None or not result.keeps_up:
+        figure = figure_of(result, self.quantity)
+        if figure is None or not result.keeps_up:
             return None
-        x = axis.of(result.cell.parameters) if axis else 0
-        if result.measures:
-            measure = result.with_measure(
-                LONGEST if self.metric.name == "max" else self.metric.name
-            )
-            text = self.metric.text(measure, measure.mean)
-            return Point(column, x, measure.mean, text, *(measure.interval or (None, None)))
-        text = self.metric.text(result, value)
-        if self.metric is not OBJECTS:
-            return Point(column, x, value, text)
-        if result.half_width is not None:
-            text = f"{text} ±{100 * result.half_width:.0f}%"
-        return Point(column, x, value, text, *_interval_of_rate(result))
+        return point_of(figure, column, axis.of(result.cell.parameters) if axis else 0)
 
 
-def _interval_of_rate(result: CellResult) -> tuple[float, float] | tuple[None, None]:
-    """Return the interval of the rate; its upper end is infinite if the time may be 0."""
-    if result.interval is None:
-        return None, None
-    shortest, longest = result.interval
-    return result.work / longest, result.work / shortest if shortest > 0 else math.inf
+def point_of(figure: Figure, column: str, x: float) -> Point:
+    """Return a figure in a chart."""
+    within = "" if figure.half_width is None else f" ±{100 * figure.half_width:.0f}%"
+    text = f"{figure.text()}{within}"
+    return Point(column, x, figure.value, text, *(figure.interval or (None, None)))
 
 
 def _key(result: CellResult) -> _Key:
@@ -230,26 +218,24 @@ def _chart_over_values(
     points = []
     for column, curve in curves.items():
         ordered = sorted(curve, key=itemgetter(0))
-        smallest = _first_that_suffices([result for _, result in ordered])
-        for number, result in ordered:
-            rate = result.objects_per_second
-            text = OBJECTS.text(result, rate)
-            x = number / MEGABYTE if is_size else number
-            low, high = _interval_of_rate(result)
-            points.append(Point(column, x, rate, text, low, high, knee=result is smallest))
+        figures = [Figure(result, THROUGHPUT) for _, result in ordered]
+        smallest = _first_that_suffices(figures)
+        for (number, _), figure in zip(ordered, figures, strict=True):
+            point = point_of(figure, column, number / MEGABYTE if is_size else number)
+            points.append(replace(point, knee=figure is smallest))
     return Chart(
         ChartKind.CURVES,
         title_of(first),
         subtitle=f"{description(first)}; {ENOUGH}",
         x_title=f"{name} (MB)" if is_size else name,
-        y_title=f"{rate_caption(first)} (more is better)",
+        y_title=f"{caption_of(THROUGHPUT, [first])} (more is better)",
         points=points,
         columns=columns,
         x_logarithmic=_has_wide_gap({point.x for point in points}),
     )
 
 
-def _first_that_suffices(results: Sequence[CellResult]) -> CellResult | None:
+def _first_that_suffices(results: Sequence[Figure]) -> Figure | None:
     """Return the first result that suffices: no later result is significantly faster.
 
     The last result is never returned, because no later one exists.
@@ -291,7 +277,8 @@ def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator
 
 
 def _has_latencies(result: CellResult) -> bool:
-    return result.latencies is not None and result.latencies.get_total_count() > 0
+    histogram = result.latencies_of()
+    return histogram is not None and histogram.get_total_count() > 0
 
 
 def _distribution(lines: Sequence[Columned], names: Sequence[str], about: str) -> Chart:
@@ -301,7 +288,7 @@ def _distribution(lines: Sequence[Columned], names: Sequence[str], about: str) -
         title_of(result),
         subtitle=about,
         x_title="percentile of the iterations",
-        y_title=f"{with_work('latency per iteration', [result])} (less is better)",
+        y_title=f"{caption_of(_LATENCY, [result])} (less is better)",
         points=[point for line in lines for point in _percentiles(*line)],
         columns=names,
         in_seconds=True,
@@ -311,12 +298,12 @@ def _distribution(lines: Sequence[Columned], names: Sequence[str], about: str) -
 
 def _percentiles(column: str, result: CellResult) -> Iterator[Point]:
     """Yield points from the median to the longest latency."""
-    iterations = result.latencies.get_total_count()
+    iterations = result.latencies_of().get_total_count()
     steps = math.ceil(STEPS_PER_OCTAVE * math.log2(iterations))
     positions = [2 ** (step / STEPS_PER_OCTAVE) for step in range(STEPS_PER_OCTAVE, steps)]
     latencies = result.latencies_at([100.0, *(100 * (1 - 1 / x) for x in positions)])
-    longest = result.longest_latency or latencies[100.0]
+    longest = max(latencies.values())
     for x in positions:
         seconds = latencies[100 * (1 - 1 / x)]
-        yield Point(column, x, seconds, _SECONDS.text(result, seconds))
-    yield Point(column, max(2.0, iterations), longest, _SECONDS.text(result, longest))
+        yield Point(column, x, seconds, SECONDS.text(seconds))
+    yield Point(column, max(2.0, iterations), longest, SECONDS.text(longest))

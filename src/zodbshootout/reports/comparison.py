@@ -14,13 +14,12 @@ from zodbshootout.reports.headings import (
     ResultSet,
     data_axis,
     description,
+    figure_name,
+    figure_titles,
     group_of,
     in_columns,
-    rate_caption,
-    row_titles,
     title_of,
 )
-from zodbshootout.reports.metrics import OBJECTS, cost_text
 from zodbshootout.reports.ratios import (
     alike,
     by_distance,
@@ -29,13 +28,16 @@ from zodbshootout.reports.ratios import (
     sentence,
     winner,
 )
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.names import long_name
 from zodbshootout.results.releases import originals_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     FALSE_CALLS,
+    MISSING,
     SIGNIFICANT,
     Comparison,
+    Difference,
     Pair,
     Verdict,
     compare,
@@ -47,8 +49,6 @@ NOT_SIGNIFICANT = "?"
 """The mark, instead of ×, after a ratio that may differ from 1 by chance."""
 MAX_DIFFERENCES = 4
 """The maximum number of different facts and settings that a note lists without ``--verbose``."""
-MISSING = "-"
-"""The value of a fact or a setting on a side that lacks it."""
 SCRATCH = "$scratch"
 """In settings, the placeholder for the directory in which the harness makes databases."""
 STYLES = {
@@ -130,7 +130,8 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     report lists all facts and settings that differ.
     """
     groups = grouped(
-        ((pair.base.cell.contender, *group_of(pair.base)), pair) for pair in sides.comparison.pairs
+        ((pair.base.cell.contender, *group_of(pair.base.result)), pair)
+        for pair in sides.comparison.pairs
     )
     others = _by_importance(sides.comparison.differences)[MAX_DIFFERENCES:] if verbose else []
     return Report(
@@ -138,43 +139,39 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
         list(_notes(sides, verbose=verbose)),
         [_record(pair) for pair in sides.comparison.pairs],
         title=title,
-        listings=[Listing(f"Other differences ({len(others)})", "\n".join(others))] * bool(others),
+        listings=[Listing(f"Other differences ({len(others)})", "\n".join(map(str, others)))]
+        * bool(others),
         sides=(sides.base, sides.new),
     )
 
 
 def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
-    first = pairs[0]
-    names = dict.fromkeys(result.cell.contender for result in (first.base, first.new))
+    first = pairs[0].base.result
+    names = dict.fromkeys(side.cell.contender for side in (pairs[0].base, pairs[0].new))
     pairs = sorted(pairs, key=lambda pair: pair.base.cell.parameters.rate)
-    titles = row_titles(pair.base for pair in pairs)
-    axis = data_axis(pair.base for pair in pairs)
+    quantities = list(dict.fromkeys(pair.base.quantity for pair in pairs))
+    axis = data_axis(pair.base.result for pair in pairs)
     rows = [
         Row(
             title,
-            [_rate(pair.base), _rate(pair.new), _verdict(pair, base, new)],
-            title_of(pair.base),
+            [_entry(pair.base), _entry(pair.new), _verdict(pair, base, new)],
+            ", ".join(filter(None, [title_of(pair.base.result), figure_name(pair.base)])),
         )
-        for title, pair in zip(titles, pairs, strict=True)
+        for title, pair in zip(figure_titles([pair.base for pair in pairs]), pairs, strict=True)
     ]
-    figures = rate_caption(first.base)
-    if first.base.cost:
-        figures = first.base.cost.caption
-    elif first.base.paced:
-        figures = "latency" if first.base.measure else "mean latency"
+    words = "latency"
+    if len(quantities) == 1:
+        words = quantities[0].caption.format(counted=first.cell.words.counted)
     return Table(
-        f"{' and '.join(names)}, {figures}: {description(first.base, axis)}",
+        f"{' and '.join(names)}, {words}: {description(first, axis)}",
         [base, new, VERDICT],
         rows,
         words=frozenset({VERDICT}),
     )
 
 
-def _rate(result: CellResult) -> Entry:
-    if result.cost:
-        return Entry(cost_text(result.cost, result.mean), result.mean)
-    value = OBJECTS.value(result)
-    return Entry("-") if value is None else Entry(OBJECTS.text(result, value), value)
+def _entry(figure: Figure) -> Entry:
+    return Entry(figure.text(), figure.value)
 
 
 def _verdict(pair: Pair, base: str, new: str) -> Entry:
@@ -187,7 +184,7 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 def _obstacle(pair: Pair, base: str, new: str) -> str:
     """Return the reason, if any, why more runs would not decide a pair."""
-    longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.trend]
+    longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.result.trend]
     if not (longer and pair.runs_needed):
         return ""
     return "both take longer with time" if longer[1:] else f"{longer[0]} takes longer with time"
@@ -203,7 +200,9 @@ def remedy(pairs: Iterable[Pair]) -> str:
         pair
         for pair in pairs
         if pair.runs_needed
-        and not any(side.trend or side.wanted_seconds for side in (pair.base, pair.new))
+        and not any(
+            side.result.trend or side.result.wanted_seconds for side in (pair.base, pair.new)
+        )
     ]
     if not needed:
         return ""
@@ -282,28 +281,27 @@ def _differences(comparison: Comparison, *, verbose: bool) -> Iterator[str]:
         yield from (f"differs: {difference}" for difference in first)
     elif differences:
         rest = [f"and {len(more)} more (--verbose)"] if more else []
-        yield f"differs: {'; '.join([*first, *rest])}"
+        yield f"differs: {'; '.join([*map(str, first), *rest])}"
 
 
-def _by_importance(differences: Sequence[str]) -> list[str]:
+def _by_importance(differences: Sequence[Difference]) -> list[Difference]:
     """Sort differences; minor ones, which hardly explain different figures, come last.
 
     Paths that the harness chose are minor.  If the storages differ in kind, section types are
     minor, too, and so is everything that only one side has.
     """
-    differ_in_kind = any(words.startswith("storage_classes: ") for words in differences)
+    differ_in_kind = any(one.name == "storage_classes" for one in differences)
 
-    def is_minor(words: str) -> bool:
-        name, _, values = words.partition(": ")
-        follows = name.endswith("section") or MISSING in values.split(" against ")
-        return SCRATCH in words or (differ_in_kind and follows)
+    def is_minor(one: Difference) -> bool:
+        follows = one.name.endswith("section") or MISSING in {one.base, one.new}
+        return SCRATCH in one.base + one.new or (differ_in_kind and follows)
 
     return sorted(differences, key=is_minor)
 
 
 def _record(pair: Pair) -> dict[str, Any]:
     low, high = pair.speed.interval
-    cell, cost = pair.base.cell, pair.base.cost
+    cell, quantity = pair.base.cell, pair.base.quantity
     return {
         "benchmark": cell.benchmark,
         "base_contender": cell.contender,
@@ -312,11 +310,9 @@ def _record(pair: Pair) -> dict[str, Any]:
         "objects": cell.parameters.objects,
         "object_size_bytes": cell.parameters.object_size,
         "rtt_s": cell.parameters.rtt,
-        "base_per_second": None if cost else pair.base.objects_per_second,
-        "new_per_second": None if cost else pair.new.objects_per_second,
-        "cost": cost and cost.name,
-        "base_cost": pair.base.mean if cost else None,
-        "new_cost": pair.new.mean if cost else None,
+        "metric": quantity.name,
+        "base": pair.base.value,
+        "new": pair.new.value,
         "ratio": pair.speed.value if pair.speed.is_known and high < math.inf else None,
         "interval_low": low if high < math.inf else None,
         "interval_high": high if high < math.inf else None,

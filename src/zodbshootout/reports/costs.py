@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.costs import BY_NAME, COSTS, NUMBER, Cost
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import Quantity, Shown, quantities
 from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_notes, tables_of_times
@@ -25,26 +25,18 @@ from zodbshootout.reports.headings import (
     Columned,
     Group,
     ResultSet,
+    capitalized,
     groups_of,
     in_columns,
     spaced,
     title_of,
 )
-from zodbshootout.reports.metrics import TILDE, cost_text
 from zodbshootout.reports.releases import Releases
 from zodbshootout.results.distances import at_distance
-from zodbshootout.results.result import IMPRECISE, CellResult
+from zodbshootout.results.figures import figure_of
+from zodbshootout.results.result import CellResult
 
 COSTS_TITLE = "Costs"
-TABLED = [cost for cost in COSTS if cost.name != "bytes"]
-"""The costs in tables: all but the sum of sent and received bytes."""
-DRAWN = [
-    BY_NAME[name]
-    for name in (
-        "server_cpu", "cpu", "trips", "bytes", "server_written", "disk", "server_memory", "memory",
-    )
-]  # fmt: skip
-"""The costs that have a chart, in the order of the charts."""
 NOT_OURS = "servers that the run did not start: only the costs of their clients are known"
 
 
@@ -85,7 +77,7 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     Each bar is scaled to the longest bar of the same benchmark.
     """
     for group in _groups(cells):
-        for cost in DRAWN:
+        for cost in quantities(Shown.CHART):
             points = [
                 Point(column, max(0.0, entry.value / most), entry.value, entry.text, part=title)
                 for title, row in group.rows.items()
@@ -97,7 +89,7 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
             if points:
                 yield Chart(
                     ChartKind.GROUPS,
-                    f"{cost.title[0].upper()}{cost.title[1:]}",
+                    capitalized(cost.title),
                     subtitle=group.description,
                     x_title="",
                     y_title=f"{per}less is better; each benchmark has a scale of its own",
@@ -119,7 +111,10 @@ def _groups(cells: Sequence[Columned]) -> list[Group]:
 
 def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
     """Yield table rows with the costs of a benchmark; *row* maps columns to results."""
-    lines = [(cost, [_entry(row.get(column), cost) for column in columns]) for cost in TABLED]
+    lines = [
+        (cost, [_entry(row.get(column), cost) for column in columns])
+        for cost in quantities(Shown.COSTS)
+    ]
     lines = [(cost, entries) for cost, entries in lines if any(entry.value for entry in entries)]
     if lines:
         first = next(iter(row.values()))
@@ -128,17 +123,9 @@ def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> 
         yield Row(f"  {cost.title}", entries, cost.caption)
 
 
-def _entry(result: CellResult | None, cost: Cost) -> Entry:
-    figure = result and result.with_cost(cost)
-    if not figure:
-        return Entry(DASH, style=Style.DIM)
-    low, high, mean = min(figure.values), max(figure.values), figure.mean
-    if cost.unit == NUMBER or low == high:
-        ends = dict.fromkeys(cost_text(cost, end) for end in (low, high))
-        return Entry(" to ".join(ends), mean)
-    if figure.half_width is not None and figure.half_width <= IMPRECISE:
-        return Entry(cost_text(cost, mean), mean)
-    return Entry(f"{TILDE}{cost_text(cost, float(f'{mean:.2g}'))}", mean)
+def _entry(result: CellResult | None, cost: Quantity) -> Entry:
+    figure = result and figure_of(result, cost)
+    return Entry(figure.entry, figure.value) if figure else Entry(DASH, style=Style.DIM)
 
 
 def _notes(cells: Sequence[Columned]) -> Iterator[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from rich.console import Console
 
-from zodbshootout.model.costs import COSTS
 from zodbshootout.model.parameters import PARAMETERS, Scope
+from zodbshootout.model.quantities import QUANTITIES, THROUGHPUT, TIME
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.headings import ResultSet
-from zodbshootout.reports.metrics import METRICS
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
 
@@ -89,7 +89,7 @@ def _releases(results: ResultSet) -> dict[str, str]:
 def _steps(results: ResultSet) -> dict[Cell, Step]:
     """Return the changes of speed since the previous release, by cell."""
     figures = [(step.pair.new, step) for step in results.changes]
-    return {new.cell: step for new, step in figures if not (new.measure or new.cost)}
+    return {new.cell: step for new, step in figures if new.quantity is THROUGHPUT}
 
 
 def _step(
@@ -108,22 +108,24 @@ def _step(
     }
 
 
+def _figures(result: CellResult) -> Iterator[tuple[str, float | None]]:
+    """Yield the keys and the values of all quantities, and the interval of the time."""
+    for quantity in QUANTITIES.values():
+        figure = figure_of(result, quantity)
+        yield quantity.key, None if figure is None else figure.value
+        if quantity is TIME:
+            low, high = (figure and figure.interval) or (None, None)
+            yield "interval_low_s", low
+            yield "interval_high_s", high
+
+
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
     trend, course = result.trend, result.over_time
     growths = dict(course.growths) if course else {}
-    memory = result.measured and result.unit == "byte"
-    interval = None if memory else result.interval
-    figures = {
-        name: metric.value(result) if result.measured and not memory else None
-        for name, metric in METRICS.items()
-    }
     parameters = cell.parameters
     paces = [one for one in _COLUMNS if one.scope is Scope.PACE]
     unset = [one for one in paces if one.of(parameters) == one.default]
-    costs = {cost: result.with_cost(cost) for cost in COSTS}
-    has_throughput = result.timed and not result.paced
-    iterations = parameters.crew.size / result.mean if has_throughput else None
     return {
         "benchmark": cell.benchmark,
         "contender": cell.contender,
@@ -132,20 +134,9 @@ def _record(result: CellResult) -> dict[str, Any]:
         **{one.key: None if one in unset else one.written(parameters) for one in _COLUMNS},
         "rtt_s": result.metadata.get("rtt_s"),
         "keeps_up": result.keeps_up if parameters.rate and result.measured else None,
-        "objects_per_second": iterations and iterations * result.work_per_iteration,
-        "iterations_per_second": iterations,
-        "seconds_per_iteration": figures["seconds"],
-        "interval_low_s": interval and interval[0],
-        "interval_high_s": interval and interval[1],
-        "stdev_s": figures["stdev"],
-        "latency_p50_s": figures["p50"],
-        "latency_p90_s": figures["p90"],
-        "latency_p99_s": figures["p99"],
-        "latency_max_s": figures["max"],
-        "memory_bytes": result.mean if memory else None,
-        **{cost.key: figure and figure.mean for cost, figure in costs.items()},
+        **dict(_figures(result)),
         "runs": len(result.runs),
-        "values": len(result.values),
+        "values": sum(len(run.values) for run in result.runs),
         "trend": trend and ("within runs" if trend.within_runs else "from run to run"),
         "trend_times": trend and trend.times,
         "trend_p_value": trend and trend.p_value,

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from zodbshootout.model.costs import BY_NAME
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TRIPS
 from zodbshootout.model.specification import Parameters
+from zodbshootout.model.units import significant
 from zodbshootout.network.calibration import is_within
 from zodbshootout.reports.elements import (
     DASH,
@@ -37,11 +38,11 @@ from zodbshootout.reports.headings import (
     spaced,
     title_of,
 )
-from zodbshootout.reports.metrics import TILDE, three_digits
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.distances import at_distance
 from zodbshootout.results.estimate import Estimate
-from zodbshootout.results.result import IMPRECISE, CellResult
+from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
+from zodbshootout.results.result import CellResult
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""
@@ -52,7 +53,6 @@ IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
 )
-_TRIPS = BY_NAME["trips"], BY_NAME["cache_trips"]
 
 
 _RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
@@ -198,7 +198,8 @@ def trips_of(result: CellResult) -> float | None:
 
 def _counted(result: CellResult) -> list[float]:
     """Return the round trips of every iteration whose traffic was counted; empty if none was."""
-    figures = [figure.values for figure in map(result.with_cost, _TRIPS) if figure is not None]
+    counts = (figure_of(result, one) for one in (TRIPS, CACHE_TRIPS))
+    figures = [figure.amounts for figure in counts if figure is not None]
     return [math.fsum(trips) for trips in zip(*figures, strict=True)]
 
 
@@ -214,7 +215,7 @@ def _are_measured(cells: Sequence[Columned]) -> bool:
 
 
 def _has_time(result: CellResult) -> bool:
-    return result.timed and not result.paced
+    return figure_of(result, THROUGHPUT) is not None
 
 
 def _is_near(result: CellResult) -> bool:
@@ -248,11 +249,12 @@ def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool
         return Entry(estimate, seconds) if estimate else Entry(DASH, style=Style.DIM)
     if result is None:
         return Entry()
-    mean, mark = result.mean, ""
-    if result.half_width is None or result.half_width > IMPRECISE:
+    figure = time_of(result)
+    mean, mark = figure.value, ""
+    if figure.half_width is None or figure.half_width > IMPRECISE:
         mean, mark = float(f"{mean:.2g}"), TILDE
     estimated = Entry(f"({estimate})", seconds, Style.DIM) if near and trips_of(near) else None
-    return Entry(f"{mark}{_text(mean)}", result.mean, ratio=estimated if estimate else None)
+    return Entry(f"{mark}{_text(mean)}", figure.value, ratio=estimated if estimate else None)
 
 
 def _up_to(near: CellResult) -> str:
@@ -261,19 +263,20 @@ def _up_to(near: CellResult) -> str:
 
 
 def _text(seconds: float) -> str:
-    return three_digits(1e3 * seconds)
+    return significant(1e3 * seconds)
 
 
 def _estimated(near: CellResult, rtt: float) -> float | None:
     trips = trips_of(near)
-    return None if trips is None else near.mean + trips * rtt
+    return None if trips is None else time_of(near).value + trips * rtt
 
 
 def _measured_points(column: str, curve: _Curve) -> Iterator[Point]:
     for rtt, result in sorted(curve.items()):
-        low, high = result.interval or (None, None)
+        figure = time_of(result)
+        low, high = figure.interval or (None, None)
         low = None if low is None else max(0.0, low)
-        yield Point(column, 1e3 * rtt, result.mean, f"{_text(result.mean)} ms", low, high)
+        yield Point(column, 1e3 * rtt, figure.value, f"{_text(figure.value)} ms", low, high)
 
 
 def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]:
@@ -292,7 +295,9 @@ def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
     """Yield the round-trip times at which two contenders are equally fast."""
     for (one, ones), (other, others) in combinations(curves.items(), 2):
         common = sorted(ones.keys() & others.keys())
-        points = [(rtt, ones[rtt].estimate - others[rtt].estimate) for rtt in common]
+        points = [
+            (rtt, time_of(ones[rtt]).estimate - time_of(others[rtt]).estimate) for rtt in common
+        ]
         if len(common) > 1:
             yield from _between(points, one, other, ones)
         elif common == [0.0]:
@@ -303,7 +308,7 @@ def _extrapolated(one: CellResult, other: CellResult) -> _Points:
     trips = trips_of(one), trips_of(other)
     if None in trips or trips[0] == trips[1]:
         return []
-    here = one.estimate - other.estimate
+    here = time_of(one).estimate - time_of(other).estimate
     more = float(trips[0] or 0) - float(trips[1] or 0)
     far = max(DISTANCES)
     return [(0.0, here), (far, replace(here, mean=here.mean + more * far))]
@@ -325,7 +330,7 @@ def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[M
         is_measured = len(curve) > 1
         if rtt - width <= points[0][0] or (is_measured and rtt + width >= points[-1][0]):
             continue
-        ends = [curve[near].mean, curve[far].mean] if is_measured else []
+        ends = [time_of(curve[end]).value for end in (near, far)] if is_measured else []
         seconds = (
             (1 - part) * ends[0] + part * ends[1] if ends else _estimated(curve[0.0], rtt) or 0.0
         )

@@ -11,8 +11,8 @@ import vl_convert
 from rich.console import Console
 
 from zodbshootout.errors import UserError
+from zodbshootout.model.quantities import P99
 from zodbshootout.reports.elements import Chart, ChartKind, Point, Report
-from zodbshootout.reports.metrics import DEFAULT_PERCENTILE
 
 LIGHT = (
     "#0067a5", "#b84a00", "#007a55", "#a0328c", "#7d5a00", "#4d4d4d", "#00788c", "#b01030",
@@ -405,9 +405,7 @@ def write_png(report: Report, console: Console) -> None:
 
 def _picture(report: Report) -> str:
     """Return the charts of a report and of its parts in two columns, as JSON for Vega-Lite."""
-    charts = [
-        chart for chart in report.all_charts() if chart.percentile in {"", DEFAULT_PERCENTILE}
-    ]
+    charts = [chart for chart in report.all_charts() if chart.percentile in {"", P99.name}]
     if not charts:
         raise UserError("no chart can be drawn: there are no figures")
     drawn = []

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
+from zodbshootout.model.quantities import AT_A_RATE, REACHED, Quantity
 from zodbshootout.model.wording import counted
 from zodbshootout.reports.elements import DASH, Entry, Style
 from zodbshootout.reports.headings import Columned, benchmarks_of
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.result import PERCENTILES_AT_A_RATE, REACHED, CellResult
+from zodbshootout.results.result import CellResult
 
 NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
 """The note on dashes that have no numbered note."""
@@ -36,25 +37,27 @@ class Footnotes:
         columns = list(dict.fromkeys(column for column, _ in cells))
         return cls(columns, benchmarks_of(cells), pending)
 
-    def missing(self, column: str, result: CellResult) -> Entry | None:
-        """Return the entry that says why a cell has no figure, ``None`` if it has a figure."""
+    def missing(
+        self, column: str, result: CellResult, quantity: Quantity | None = None
+    ) -> Entry | None:
+        """Return the entry that says why a cell lacks a quantity, ``None`` if it has a figure."""
         if not result.measured:
             words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
             word, style = words.get(result.state, result.state.value), _STYLES[result.state]
-        elif _is_overloaded(result):
-            is_first = result.measure in {"", next(iter(PERCENTILES_AT_A_RATE))}
+        elif quantity is not REACHED and not result.keeps_up:
+            is_first = quantity not in AT_A_RATE[2:]
             word, style = "cannot keep up" if is_first else DASH, Style.BAD
         else:
             return None
-        return Entry(word, style=style, note=self.number(column, result))
+        return Entry(word, style=style, note=self.number(column, result, quantity))
 
-    def number(self, column: str, result: CellResult) -> int:
+    def number(self, column: str, result: CellResult, quantity: Quantity | None = None) -> int:
         """Return the number of the footnote on a result, 0 if there is none."""
         reason = result.reason
         if result.measured and result.state is not State.MEASURED:
             runs = counted(len(result.runs), "run")
             reason = f"{reason}; the figure is from {runs} before that"
-        if _is_overloaded(result):
+        if quantity is not REACHED and not result.keeps_up:
             reason = "; ".join(filter(None, [reason, OVERLOADED]))
         if not reason:
             return 0
@@ -93,7 +96,3 @@ def _listed(names: Sequence[str], all_benchmarks: Sequence[str]) -> str:
     if set(names) == set(all_benchmarks):
         return ", every benchmark" if len(all_benchmarks) > 1 else ""
     return f", {', '.join(names)}"
-
-
-def _is_overloaded(result: CellResult) -> bool:
-    return result.paced and not result.keeps_up and result.measure != REACHED

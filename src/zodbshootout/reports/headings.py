@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
+from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.specification import (
     MappingType,
     Parameters,
@@ -20,8 +21,9 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.distances import at_distances
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.releases import Series, series_of
-from zodbshootout.results.result import REACHED, CellResult
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
 
 Columned = tuple[str, CellResult]
@@ -76,41 +78,38 @@ def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
     return list(dict.fromkeys(result.cell.benchmark for _, result in cells))
 
 
-def with_measures(cells: Iterable[Columned]) -> Iterator[Columned]:
-    """Yield the results, with each result at a rate divided into its measures, such as ``p99``.
+def caption_of(
+    quantity: Quantity, results: Sequence[CellResult], axis: Parameter | None = None
+) -> str:
+    """Describe a quantity of results of one table, in words for the middle of a sentence.
 
-    Each measure is yielded as a separate result.  An unmeasured cell at a rate has only the measure
-    ``reached``.
+    The words include the work of an iteration, such as ``of 100 objects``, if the quantity is one
+    per iteration.  *axis* is the parameter that varies along a chart's axis or from row to row.
     """
-    for column, result in cells:
-        lacks_measures = result.cell.parameters.rate and not result.measured
-        whole = replace(result, measure=REACHED) if lacks_measures else result
-        for measure in result.measures.values() or [whole]:
-            yield column, measure
-
-
-def rate_caption(result: CellResult) -> str:
-    """Describe the rate of a cell, in words for the middle of a sentence."""
-    parameters = result.cell.parameters
-    if not parameters.limit.percentile:
-        return f"{result.cell.words.counted} per second"
-    iterations = "transactions" if parameters.workload.name else "iterations"
-    return f"{iterations} a second with {parameters.limit.sentence}"
-
-
-def with_work(caption: str, results: Sequence[CellResult], axis: Parameter | None = None) -> str:
-    """Append the work, such as ``of 100 objects``, if a caption ends in ``per iteration``.
-
-    *axis* is the parameter that varies along a chart's axis or from row to row.
-    """
+    caption = quantity.caption.format(counted=results[0].cell.words.counted)
     works = {result.cell.benchmark: _work(result, axis) for result in results if result.measured}
-    if not caption.endswith("per iteration") or not works:
+    if quantity.per != "iteration" or not works:
         return caption
     ((usual, _),) = Counter(works.values()).most_common(1)
     others = [f"{benchmark}: {work}" for benchmark, work in works.items() if work != usual]
     exceptions = f" ({', '.join(others)})" if others else ""
     noun = results[0].cell.words.counted.removesuffix("s" if usual == "1" else "")
     return f"{caption} of {usual} {noun}{exceptions}"
+
+
+def pace_of(parameters: Parameters) -> str:
+    """Describe the pace of iterations; empty if each begins when the last one ends."""
+    if parameters.rate:
+        return "at a given rate"
+    if parameters.limit.percentile:
+        return f"with {parameters.limit.sentence}"
+    speed = parameters.workload.speed
+    return f"at {exactly(speed)} times the recorded speed" if speed else ""
+
+
+def capitalized(words: str) -> str:
+    """Return words for the beginning of a sentence."""
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def _work(result: CellResult, axis: Parameter | None) -> str:
@@ -179,7 +178,7 @@ def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
             if rows <= 0:
                 return first
             first += cells
-            rows -= max(len(result.measures) or 1 for result in cells)
+            rows -= max(len(shown(one.cell.parameters, one.facts)) for one in cells)
     return first
 
 
@@ -197,7 +196,7 @@ def row_titles(results: Iterable[CellResult]) -> list[str]:
     """Return a row title for each result in a table.
 
     A title consists of the benchmark, the number of objects if it varies in the table, the rate,
-    the round-trip time, the phase of an operation, and the measure.
+    the round-trip time, and the phase of an operation.
     """
     listed = list(results)
     axis = data_axis(listed)
@@ -209,8 +208,24 @@ def _row_title(result: CellResult, axis: Parameter | None) -> str:
     count = f"n={parameters.objects}" if axis else ""
     rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
     where = distance_of(result)
-    words = [result.cell.benchmark, count, rate, where, parameters.during, result.measure]
+    words = [result.cell.benchmark, count, rate, where, parameters.during]
     return " ".join(filter(None, words))
+
+
+def figure_titles(figures: Sequence[Figure]) -> list[str]:
+    """Return a row title for each figure in a table."""
+    titles = row_titles(figure.result for figure in figures)
+    return [
+        " ".join(filter(None, [title, figure_name(figure)]))
+        for title, figure in zip(titles, figures, strict=True)
+    ]
+
+
+def figure_name(figure: Figure) -> str:
+    """Return the name of a figure if its cell has several figures, else an empty text."""
+    figures = shown(figure.cell.parameters, figure.result.facts)
+    is_one_of_several = len(figures) > 1 and figure.quantity in figures
+    return figure.quantity.name if is_one_of_several else ""
 
 
 def distance_of(result: CellResult) -> str:
@@ -240,7 +255,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     title = " ".join(result.cell.words.title.replace("{objects}", count).split())
     paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis is not RATE else ""
     where = distance_of(result)
-    return ", ".join(filter(None, [title, paced, where, parameters.during, result.measure]))
+    return ", ".join(filter(None, [title, paced, where, parameters.during]))
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:

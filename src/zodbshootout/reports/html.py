@@ -15,13 +15,12 @@ from markupsafe import Markup, escape
 from rich.console import Console
 
 from zodbshootout.model.grouping import grouped
-from zodbshootout.reports.comparison import NOT_SIGNIFICANT
+from zodbshootout.model.quantities import Shown, quantities
 from zodbshootout.reports.costs import COSTS_TITLE
 from zodbshootout.reports.distance import DISTANCE
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import NO_FIGURE
-from zodbshootout.reports.metrics import PERCENTILES
 from zodbshootout.reports.releases import RELEASES
 from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
 
@@ -122,7 +121,7 @@ def _breakable(text: str) -> Markup:
 
 def _shade(entry: Entry) -> str:
     """Return the CSS class that colours a significant ratio by its distance from 1."""
-    if entry.value is None or entry.text.endswith(NOT_SIGNIFICANT):
+    if entry.value is None or entry.style not in {Style.GOOD, Style.BAD}:
         return ""
     distance = abs(math.log2(entry.value))
     step = 1 if distance < SHADES[0] else 2 if distance < SHADES[1] else 3
@@ -155,6 +154,4 @@ def _position(chart: Chart, x: float) -> str:
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:
     """Return the captions of the percentiles that have a table on the page, by percentile."""
     names = {table.percentile for part in parts for table in part.tables}
-    return {
-        metric.name: metric.caption.split(", ")[1] for metric in PERCENTILES if metric.name in names
-    }
+    return {one.name: one.title for one in quantities(Shown.LATENCY) if one.name in names}

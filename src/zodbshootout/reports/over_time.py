@@ -9,9 +9,10 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from zodbshootout.model.costs import BYTES, OVER_TIME, SECONDS
 from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
+from zodbshootout.model.quantities import TIME, Quantity, Shown, quantities
+from zodbshootout.model.units import BYTES, SECONDS
 from zodbshootout.reports.elements import (
     DASH,
     Chart,
@@ -26,17 +27,17 @@ from zodbshootout.reports.elements import (
 from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
+    capitalized,
     description,
     distance_of,
     in_columns,
     rows_of,
     title_of,
 )
-from zodbshootout.reports.metrics import METRICS, OBJECTS, PERCENTILES, Metric, metric_of
+from zodbshootout.results.figures import figure_of
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
-_SECONDS = METRICS["seconds"]
 _OF_MEMORY = {
     "client_memory_now_bytes": "a client grows",
     "server_memory_bytes": "its server grows",
@@ -161,8 +162,7 @@ def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool
     for column, result_of_column in row:
         curve = _within_runs(result_of_column) if within_runs else _runs(result_of_column)
         points += [
-            Point(column, round(x, 1), seconds, _SECONDS.text(result_of_column, seconds))
-            for x, seconds in curve
+            Point(column, round(x, 1), seconds, SECONDS.text(seconds)) for x, seconds in curve
         ]
     means = "on average within a run" if within_runs else "on average in each run"
     return Chart(
@@ -193,21 +193,6 @@ def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
     for number in range(min(len(starts) for starts, _ in runs)):
         instants = [starts[number] - starts[0] for starts, _ in runs]
         yield statistics.fmean(instants), statistics.fmean(values[number] for _, values in runs)
-
-
-QUANTITIES = (
-    OBJECTS,
-    *(metric for metric in PERCENTILES if metric.name != "p90"),
-    *map(metric_of, OVER_TIME),
-)
-"""The metrics that are shown over time."""
-
-
-def _key(metric: Metric) -> str:
-    """Return the key of a metric in records."""
-    if metric.cost is not None:
-        return metric.cost.key
-    return metric.name if metric is OBJECTS else f"latency_{metric.name}_s"
 
 
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
@@ -241,8 +226,11 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
                 for one in (CLIENTS, NUMBER, SIZE, RATE)
             },
             "start_s": round(starts[0] - first, 3),
-            "seconds_per_iteration": alone.mean,
-            **{_key(metric): metric.value(alone) for metric in QUANTITIES},
+            **{
+                one.key: figure and figure.value
+                for one in (TIME, *quantities(Shown.HOURS))
+                for figure in [figure_of(alone, one)]
+            },
         }
 
 
@@ -252,18 +240,21 @@ def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
         result = row[0][1]
-        for metric in QUANTITIES:
+        for quantity in quantities(Shown.HOURS):
             lines = [
                 Row(
                     _on_the_clock(start),
-                    [_entry(of_column.get(part), metric) for of_column in parts],
+                    [_entry(of_column.get(part), quantity) for of_column in parts],
                 )
                 for part, start in enumerate(_starts_of_parts(row))
             ]
             if any(entry.value is not None for line in lines for entry in line.entries):
                 where = f"{result.cell.benchmark} {distance_of(result)}".rstrip()
                 yield Table(
-                    f"{metric.caption}, {where}: {description(result)}", columns, lines, "Time"
+                    f"{_caption(quantity, result)}, {where}: {description(result)}",
+                    columns,
+                    lines,
+                    "Time",
                 )
 
 
@@ -292,40 +283,39 @@ def _in_parts(result: CellResult) -> dict[int, CellResult]:
     }
 
 
-def _entry(part: CellResult | None, metric: Metric) -> Entry:
-    value = None if part is None else metric.value(part)
-    if part is None or value is None:
-        return Entry(DASH, style=Style.DIM)
-    return Entry(metric.text(part, value), value)
+def _caption(quantity: Quantity, result: CellResult) -> str:
+    return capitalized(quantity.caption.format(counted=result.cell.words.counted))
+
+
+def _entry(part: CellResult | None, quantity: Quantity) -> Entry:
+    figure = part and figure_of(part, quantity)
+    return Entry(figure.text(), figure.value) if figure else Entry(DASH, style=Style.DIM)
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart of each quantity for each benchmark that was measured with ``--for``."""
     for row in rows_of(cell for cell in cells if cell[1].over_time):
-        for metric in QUANTITIES:
-            if points := [point for cell in row for point in _points(*cell, metric)]:
+        for quantity in quantities(Shown.HOURS):
+            if points := [point for cell in row for point in _points(*cell, quantity)]:
                 result = row[0][1]
-                in_megabytes = metric.cost is not None and metric.cost.unit == BYTES
-                is_time = metric.cost.unit == SECONDS if metric.cost else metric in PERCENTILES
+                unit = ", MB" if quantity.unit is BYTES else ""
                 yield Chart(
                     ChartKind.TIMES,
                     title_of(result),
                     subtitle=description(result),
                     x_title="minutes since the start of the first run",
-                    y_title=f"{metric.caption}, MB" if in_megabytes else metric.caption,
+                    y_title=f"{_caption(quantity, result)}{unit}",
                     points=points,
                     columns=columns,
-                    in_seconds=is_time or (result.paced and metric is OBJECTS),
-                    percentile=metric.name if metric in PERCENTILES else "",
+                    in_seconds=quantity.unit is SECONDS,
+                    percentile=quantity.name if quantity.shown & Shown.LATENCY else "",
                 )
 
 
-def _points(column: str, result: CellResult, metric: Metric) -> Iterator[Point]:
-    unit = MEGABYTE if metric.cost is not None and metric.cost.unit == BYTES else 1.0
+def _points(column: str, result: CellResult, quantity: Quantity) -> Iterator[Point]:
+    unit = MEGABYTE if quantity.unit is BYTES else 1.0
     for starts, run in zip(result.starts, result.runs, strict=True):
-        alone = replace(result, runs=(run,))
-        value = metric.value(alone)
-        if value is not None:
+        figure = figure_of(replace(result, runs=(run,)), quantity)
+        if figure is not None:
             minutes = (statistics.fmean(starts) - result.starts[0][0]) / 60
-            text = metric.text(alone, value)
-            yield Point(column, round(minutes, 3), value / unit, text)
+            yield Point(column, round(minutes, 3), figure.value / unit, figure.text())

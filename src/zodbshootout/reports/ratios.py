@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import Sense
 from zodbshootout.model.specification import exactly
-from zodbshootout.reports.headings import distance_of
+from zodbshootout.reports.headings import distance_of, figure_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import (
     SIGNIFICANT,
@@ -25,14 +26,27 @@ MANY = 7
 """If a sentence is on more benchmarks than this, it groups them by topic, such as writing."""
 FEW = 3
 """The maximum number of benchmarks that the summary of a topic names for each verdict."""
-_SPEED = {
-    Verdict.SLOWER: "slower at",
-    Verdict.FASTER: "faster at",
-    Verdict.NO_DIFFERENCE: "no difference seen at",
-    Verdict.UNDECIDED: "undecided at",
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words for differences in quantities of one sense."""
+
+    worse: str
+    better: str
+    statement: str
+    """A statement about two sides; ``{times}`` stands for the ratio."""
+    than: str
+
+
+_WORDS = {
+    Sense.SPEED: _Words("slower", "faster", "is {times} times as fast", "as"),
+    Sense.LATENCY: _Words(
+        "higher latency", "lower latency", "has {times} times lower latency", "than"
+    ),
+    Sense.AMOUNT: _Words("more", "less", "takes {times} times as much", "as"),
 }
-_LATENCY = {**_SPEED, Verdict.SLOWER: "higher latency at", Verdict.FASTER: "lower latency at"}
-_COST = {**_SPEED, Verdict.SLOWER: "more at", Verdict.FASTER: "less at"}
+_ALIKE = {Verdict.NO_DIFFERENCE: "no difference seen", Verdict.UNDECIDED: "undecided"}
 
 
 def by_distance(comparison: Comparison) -> list[Comparison]:
@@ -50,7 +64,7 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
     if not pairs:
         return ""
-    distance = f" {distance_of(pairs[0].base)}".rstrip()
+    distance = f" {distance_of(pairs[0].base.result)}".rstrip()
     asking = [pair for pair in pairs if pair.base.cell.words.topic]
     if len(comparison.pairs) == 1:
         (pair,) = pairs
@@ -59,31 +73,35 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
         clauses = [f"{words}{distance}"]
     elif len(set(map(_name, asking))) > MANY:
         topics = grouped((pair.base.cell.words.topic, pair) for pair in asking)
-        clauses = [f"{topic}: {', '.join(_clauses(own, FEW))}" for topic, own in topics.items()]
+        clauses = [
+            f"{topic}: {', '.join(_texts(_clauses(own, FEW)))}" for topic, own in topics.items()
+        ]
     else:
-        clauses = list(_clauses(asking))
+        clauses = _texts(_clauses(asking))
     mean = list(_mean(asking))
-    clauses += mean
     if len(comparison.pairs) > 1:
-        others = list(_clauses([pair for pair in pairs if not pair.base.cell.words.topic]))
-        # Benchmarks that ask nothing of the storage come after the mean, which leaves them out.
-        clauses = [*clauses, *others] if mean else _joined(clauses, others)
+        others = [pair for pair in pairs if not pair.base.cell.words.topic]
+        if mean or len(set(map(_name, asking))) > MANY:
+            # Benchmarks that ask nothing of the storage come after the mean, which leaves them out.
+            clauses = [*clauses, *mean, *_texts(_clauses(others))]
+        else:
+            clauses = _texts([*_clauses(asking), *_clauses(others)])
         clauses[0] = f"{new} against {base}{distance}: {clauses[0]}"
     return "; ".join([*clauses, *_overloaded(comparison.overloaded)])
 
 
-def _joined(clauses: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return *clauses* and *others*; two clauses on the same verdict become one."""
-    joined = list(clauses)
-    for clause in others:
-        words, at, names = clause.partition(" at ")
-        alike = (n for n, one in enumerate(joined) if one.startswith(f"{words}{at}"))
-        number = next(alike, None)
-        if number is None:
-            joined.append(clause)
-        else:
-            joined[number] += f", {names}"
-    return joined
+@dataclass(frozen=True)
+class _Clause:
+    """The benchmarks with one verdict."""
+
+    verdict: str
+    benchmarks: str
+
+
+def _texts(clauses: Iterable[_Clause]) -> list[str]:
+    """Return clauses as text; those on the same verdict become one."""
+    by_verdict = grouped((clause.verdict, clause.benchmarks) for clause in clauses)
+    return [f"{verdict} at {', '.join(listed)}" for verdict, listed in by_verdict.items()]
 
 
 def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
@@ -93,23 +111,39 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
     the name of the other side.
     """
     first, second = new, base
-    ratio = pair.speed.inverse if pair.base.cost else pair.speed
+    ratio, words = shown_ratio(pair), _words(pair)
     if ratio.value < 1:
         first, second, ratio = base, new, ratio.inverse
-    verb, better, than = "is", "as fast", "as"
-    if pair.base.cost:
-        verb, better = "takes", "as much"
-    elif pair.base.paced:
-        verb, better, than = "has", "lower latency", "than"
     if math.isinf(ratio.value):
         return f"{first} takes some" if brief else f"{first} takes some, and {second} none"
-    compared = "" if brief else f" {than} {second}"
-    return f"{first} {verb} {times(ratio)} times {better}{compared} {interval(ratio)}"
+    compared = "" if brief else f" {words.than} {second}"
+    return f"{first} {words.statement.format(times=times(ratio))}{compared} {interval(ratio)}"
+
+
+def shown_ratio(pair: Pair) -> Ratio:
+    """Return the ratio in the direction in which words give it: for amounts, new amount / base."""
+    return pair.speed.inverse if _is_amount(pair) else pair.speed
+
+
+def _is_amount(pair: Pair) -> bool:
+    """Return whether a pair's figures are amounts of which less is better."""
+    return _sense(pair) is Sense.AMOUNT and pair.base.quantity.better != "more"
+
+
+def _words(pair: Pair) -> _Words:
+    words = _WORDS[_sense(pair)]
+    if _sense(pair) is not Sense.AMOUNT or _is_amount(pair):
+        return words
+    return replace(words, worse=words.better, better=words.worse)
+
+
+def _sense(pair: Pair) -> Sense:
+    return pair.base.quantity.sense
 
 
 def alike(pair: Pair) -> str:
     """Return the words for a difference that is not significant, or for no difference at all."""
-    ratio = pair.speed.inverse if pair.base.cost else pair.speed
+    ratio = shown_ratio(pair)
     if ratio.is_exact:
         return pair.verdict.value if ratio.log.mean else "equal"
     return f"{pair.verdict.value} {interval(ratio)}".rstrip()
@@ -117,7 +151,8 @@ def alike(pair: Pair) -> str:
 
 def speed(pairs: Iterable[Pair]) -> str:
     """Return the word ``speed``; if latencies are compared, explain that it is 1 / latency."""
-    return "speed (1 / latency at a rate)" if any(pair.base.paced for pair in pairs) else "speed"
+    of_latency = any(_sense(pair) is Sense.LATENCY for pair in pairs)
+    return "speed (1 / latency at a rate)" if of_latency else "speed"
 
 
 def times(ratio: Ratio) -> str:
@@ -147,29 +182,25 @@ def _decimals(ratio: Ratio) -> int:
     return min(3, max(1, -math.floor(math.log10(half_width)))) if half_width > 0 else 2
 
 
-def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[str]:
+def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[_Clause]:
     """Yield a clause for each verdict; *most* is the maximum number of benchmarks to name."""
     names = Counter(map(_name, pairs))
     by_verdict = grouped((pair.verdict, pair) for pair in pairs)
-    for verdict, words in _words(pairs).items():
+    words_of = _words(pairs[0]) if pairs else _WORDS[Sense.SPEED]
+    worded = {Verdict.SLOWER: words_of.worse, Verdict.FASTER: words_of.better, **_ALIKE}
+    for verdict, word in worded.items():
         of_verdict = by_verdict.get(verdict, [])
         own = grouped((_name(pair), pair) for pair in of_verdict)
         is_all = len(of_verdict) == len(pairs)
         ratios = _ratios(of_verdict, verdict) if own else ""
         if len(own) > most:
             number = f"all {len(own)}" if is_all else f"{len(own)} of {len(names)}"
-            yield f"{words} {number} benchmarks{f' ({ratios})' if ratios else ''}"
+            yield _Clause(word, f"{number} benchmarks{f' ({ratios})' if ratios else ''}")
         elif is_all and len(own) > FEW and ratios:
-            yield f"{words} {', '.join(own)} ({ratios})"
+            yield _Clause(word, f"{', '.join(own)} ({ratios})")
         elif own:
             listed = [_listed(name, part, names[name], verdict) for name, part in own.items()]
-            yield f"{words} {', '.join(listed)}"
-
-
-def _words(pairs: Sequence[Pair]) -> Mapping[Verdict, str]:
-    if pairs and pairs[0].base.cost:
-        return _COST
-    return _LATENCY if pairs and pairs[0].base.paced else _SPEED
+            yield _Clause(word, ", ".join(listed))
 
 
 def _listed(name: str, pairs: Sequence[Pair], of: int, verdict: Verdict) -> str:
@@ -182,10 +213,8 @@ def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
     """Return the smallest and the greatest ratio of significant differences."""
     if verdict not in SIGNIFICANT:
         return ""
-    values = sorted(pair.speed.value for pair in pairs)
-    if pairs[0].base.cost:
-        values = sorted(math.inf if not value else 1 / value for value in values)
-    if pairs[0].base.cost or not pairs[0].base.paced:
+    values = sorted(shown_ratio(pair).value for pair in pairs)
+    if _sense(pairs[0]) is not Sense.LATENCY:
         return " to ".join(
             dict.fromkeys(f"{multiple(value)}×" for value in (values[0], values[-1]))
         )
@@ -206,14 +235,14 @@ def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
 def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield the geometric mean over cells if all differ significantly in the same direction."""
     cells = {(pair.base.cell, pair.new.cell) for pair in pairs}
-    mean = None if pairs and pairs[0].base.cost else mean_ratio(pairs)
+    mean = None if pairs and _sense(pairs[0]) is Sense.AMOUNT else mean_ratio(pairs)
     directions = {pair.verdict for pair in pairs}
     if len(cells) == 1 or mean is None or set(verdicts([mean])) & SIGNIFICANT != directions:
         return
     several = len({pair.base.cell.benchmark for pair in pairs}) == len(cells)
     noun = "benchmarks" if several else "cells"
     title = f"geometric mean of these {len(cells)} {noun}"
-    if pairs[0].base.paced:
+    if _sense(pairs[0]) is Sense.LATENCY:
         word, mean = ("lower", mean) if mean.value > 1 else ("higher", mean.inverse)
         yield f"{title}: {times(mean)} times {word} {interval(mean)}"
     else:
@@ -221,4 +250,4 @@ def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _name(pair: Pair) -> str:
-    return " ".join(filter(None, [pair.base.cell.benchmark, pair.base.measure]))
+    return f"{pair.base.cell.benchmark} {figure_name(pair.base)}".rstrip()

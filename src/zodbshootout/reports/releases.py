@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from zodbshootout.model.costs import NUMBER, SECONDS, Cost
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import THROUGHPUT, Quantity, Sense
+from zodbshootout.model.units import SECONDS
 from zodbshootout.reports.comparison import ratio_entry
 from zodbshootout.reports.elements import (
     DASH,
@@ -23,14 +24,14 @@ from zodbshootout.reports.elements import (
 )
 from zodbshootout.reports.headings import (
     ResultSet,
+    caption_of,
     description,
+    figure_titles,
     group_of,
-    rate_caption,
-    row_titles,
     title_of,
 )
-from zodbshootout.reports.metrics import OBJECTS, cost_text
-from zodbshootout.reports.ratios import interval, multiple, times
+from zodbshootout.reports.ratios import interval, multiple, shown_ratio, times
+from zodbshootout.results.figures import Figure, figure_of
 from zodbshootout.results.releases import Series, place
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
@@ -97,7 +98,7 @@ class Releases:
 
     def largest(self) -> list[str]:
         """Return sentences on the steps of times, the largest first; if there are none, say so."""
-        steps = [step for step in self.steps if not step.pair.base.cost]
+        steps = [step for step in self.steps if not _is_amount(step)]
         steps.sort(key=lambda step: -abs(step.pair.speed.log.mean))
         return _sentences(steps) or [NO_STEP] * bool(self.series)
 
@@ -110,12 +111,12 @@ class Releases:
     def _tables(self) -> Iterator[Table]:
         """Yield tables of the changes of times, with a row for each release."""
         groups = grouped(
-            (group_of(change.pair.base), change)
+            (group_of(change.pair.base.result), change)
             for change in self.changes
-            if not change.pair.base.cost
+            if not _is_amount(change)
         )
         for changes in groups.values():
-            titles = row_titles(change.pair.base for change in changes)
+            titles = figure_titles([change.pair.base for change in changes])
             rows: dict[str, dict[str, Entry]] = {}
             for change, title in zip(changes, titles, strict=True):
                 release = f"{change.series.contender}, {change.series.package} {change.since}"
@@ -123,7 +124,7 @@ class Releases:
                 rows.setdefault(release, {})[title] = ratio
             columns = list(dict.fromkeys(titles))
             yield Table(
-                f"{CHANGES}: {description(changes[0].pair.base)}",
+                f"{CHANGES}: {description(changes[0].pair.base.result)}",
                 columns,
                 [
                     Row(release, [row.get(title, Entry()) for title in columns])
@@ -134,59 +135,57 @@ class Releases:
 
     def _cost_charts(self, columns: Sequence[str]) -> Iterator[Chart]:
         """Yield the charts of costs in which there is a step."""
-        for cost in dict.fromkeys(step.pair.base.cost for step in self.steps):
-            if cost is not None:
-                yield from self._charts(columns, cost)
+        amounts = (step.pair.base.quantity for step in self.steps if _is_amount(step))
+        for cost in dict.fromkeys(amounts):
+            yield from self._charts(columns, cost)
 
-    def _charts(self, columns: Sequence[str], cost: Cost | None = None) -> Iterator[Chart]:
-        """Yield charts of a benchmark's speed, or of a cost, over the releases of a package."""
-        groups: dict[tuple[object, ...], list[tuple[str, Series, CellResult]]] = {}
+    def _charts(self, columns: Sequence[str], quantity: Quantity = THROUGHPUT) -> Iterator[Chart]:
+        """Yield charts of a quantity of each benchmark over the releases of a package."""
+        groups: dict[tuple[object, ...], list[tuple[str, Series, Figure]]] = {}
         for results, series in self.series:
             column = results.column(series.contender)
             for result in _in_order(results, series):
-                figure = result.with_cost(cost) if cost else result
-                if figure is not None and not result.paced:
+                figure = figure_of(result, quantity)
+                if figure is not None:
                     cell = result.cell
                     key = series.package, cell.benchmark, cell.parameters
                     groups.setdefault(key, []).append((column, series, figure))
         for group in groups.values():
             chart = self._chart(group, columns)
-            if chart.marks or not cost:
+            if chart.marks or quantity is THROUGHPUT:
                 yield chart
 
-    def _chart(
-        self, group: Sequence[tuple[str, Series, CellResult]], columns: Sequence[str]
-    ) -> Chart:
+    def _chart(self, group: Sequence[tuple[str, Series, Figure]], columns: Sequence[str]) -> Chart:
         _, series, first = group[0]
         releases = dict.fromkeys(name for _, one, _ in group for name in one.releases.values())
         labels = sorted(releases, key=place)
         points: list[Point] = []
         marks: list[Mark] = []
-        oldest: dict[str, CellResult] = {}
+        oldest: dict[str, Figure] = {}
         for column, one, figure in group:
             release = one.releases[figure.cell.contender]
             number = labels.index(release), release
             points.append(_point(column, number, figure, oldest.setdefault(column, figure)))
             marks += self._marks(one, figure, points[-1])
-        cost = first.cost
+        quantity = first.quantity
         return Chart(
             ChartKind.RELEASES,
-            title_of(first),
-            subtitle=description(first),
+            title_of(first.result),
+            subtitle=description(first.result),
             x_title=series.package,
-            y_title=f"{cost.caption} (less is better)" if cost else RELATIVE,
+            y_title=RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
             points=points,
             columns=columns,
-            in_seconds=cost is not None and cost.unit == SECONDS,
+            in_seconds=quantity.unit is SECONDS,
             marks=marks,
         )
 
-    def _marks(self, series: Series, figure: CellResult, point: Point) -> Iterator[Mark]:
+    def _marks(self, series: Series, figure: Figure, point: Point) -> Iterator[Mark]:
         for step in self.steps:
             new = step.pair.new
-            is_here = (new.cell, new.cost) == (figure.cell, figure.cost)
-            if is_here and step.series == series and not new.measure:
-                ratio = step.pair.speed.inverse if new.cost else step.pair.speed
+            is_here = (new.cell, new.quantity) == (figure.cell, figure.quantity)
+            if is_here and step.series == series:
+                ratio = shown_ratio(step.pair)
                 (sentence,) = _sentences([step])
                 sides = point.column, point.column
                 text = f"{multiple(ratio.value)}×"
@@ -205,8 +204,11 @@ def _rows(
 
 
 def _is_exact(step: Step) -> bool:
-    cost = step.pair.base.cost
-    return cost is None or cost.unit == NUMBER
+    return not _is_amount(step) or step.pair.base.quantity.unit.is_exact
+
+
+def _is_amount(step: Step) -> bool:
+    return step.pair.base.quantity.sense is Sense.AMOUNT
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
@@ -217,11 +219,11 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
     """
     bases = [step.pair.base for step in steps]
     several_contenders = len({step.series.contender for step in steps}) > 1
-    several_groups = len({group_of(base) for base in bases}) > 1
+    several_groups = len({group_of(base.result) for base in bases}) > 1
     sentences = []
-    for step, title in zip(steps, row_titles(bases), strict=True):
+    for step, title in zip(steps, figure_titles(bases), strict=True):
         words = [step.series.contender] if several_contenders else []
-        words.append(f"{title}, {description(step.pair.base)}" if several_groups else title)
+        words.append(f"{title}, {description(step.pair.base.result)}" if several_groups else title)
         sentences.append(
             f"{', '.join(words)}{change(step.pair, f' since {step.since}')}{_between(step)}"
         )
@@ -231,13 +233,12 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
 def change(pair: Pair, since: str = "") -> str:
     """Describe a change in words that follow a cell's name; *since* may name a release."""
     base, new, ratio = pair.base, pair.new, pair.speed
-    if base.cost:
-        before, now = (cost_text(base.cost, side.mean) for side in (base, new))
-        return f", {base.cost.title}: {now}{since}, {before} before"
+    if base.quantity.sense is Sense.AMOUNT:
+        return f", {base.quantity.title}: {new.text()}{since}, {base.text()} before"
     is_faster = ratio.value > 1
     ratio = ratio if is_faster else ratio.inverse
     how = f"{times(ratio)} times as fast" if is_faster else f"takes {times(ratio)} times as long"
-    if base.paced:
+    if base.quantity.sense is Sense.LATENCY:
         how = f"{times(ratio)} times {'lower' if is_faster else 'higher'} latency"
     return f": {how}{since} {interval(ratio)}"
 
@@ -256,20 +257,16 @@ def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
     return sorted(of_series, key=lambda result: order.index(result.cell.contender))
 
 
-def _point(column: str, release: tuple[int, str], figure: CellResult, oldest: CellResult) -> Point:
-    """Return a release's point: the amount of a cost, or a multiple of the oldest release's speed.
+def _point(column: str, release: tuple[int, str], figure: Figure, oldest: Figure) -> Point:
+    """Return a release's point: an amount, or a multiple of the oldest release's speed.
 
     The interval of a multiple comes from pairs of values, so that the machine's noise cancels out.
     """
     place, name = release
-    low, high = None, None
-    if figure.cost:
+    if figure.quantity is not THROUGHPUT:
         low, high = figure.interval or (None, None)
-        text = cost_text(figure.cost, figure.mean)
-        return Point(column, place, figure.mean, text, low, high, part=name)
+        return Point(column, place, figure.value, figure.text(), low, high, part=name)
     ratio = ratio_of(oldest, figure)
-    if ratio.is_known and figure is not oldest:
-        low, high = ratio.interval
-    rate = OBJECTS.text(figure, figure.objects_per_second)
-    text = f"{multiple(ratio.value)}×, {rate} {rate_caption(figure)}"
+    low, high = ratio.interval if ratio.is_known and figure is not oldest else (None, None)
+    text = f"{multiple(ratio.value)}×, {figure.text()} {caption_of(THROUGHPUT, [figure.result])}"
     return Point(column, place, ratio.value, text, low, high, part=name)

@@ -4,41 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from zodbshootout.model.latencies import NANOSECONDS
-from zodbshootout.recording.description import Step
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Row, Style, Table
+from zodbshootout.model.quantities import CONFLICTS, THROUGHPUT, Quantity, Shown, quantities
+from zodbshootout.reports.elements import DASH, Chart, ChartKind, Entry, Point, Row, Style, Table
 from zodbshootout.reports.headings import Columned, description, rows_of
-from zodbshootout.reports.metrics import METRICS, per_iteration
-from zodbshootout.results.result import USUAL, CellResult
+from zodbshootout.results.figures import figure_of
+from zodbshootout.results.result import CellResult
 
 RECORDED = "recorded"
 """The title of the column with the events that were recorded in the workload."""
-_KINDS = {"read_only": "read-only", "writing": "writing"}
-_EVENTS = {
-    "conflicts": "conflicts",
-    "resolutions": "conflicts resolved",
-    "retries": "retries",
-    "extra_loads": "reloads after invalidation",
-    "loads_of_other_size": "loads of another size",
-    "waits": "waits for another client",
-}
-"""The titles of rows about events, by metadata key."""
-_SECONDS = METRICS["seconds"]
 
 
 def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
     """Yield the tables about the replays among the cells: times of steps, latencies, events."""
     for group in _groups(cells):
         about, columns, results = _about(group), list(group), list(group.values())
-        steps = [
-            Row(step.value, [_time(result, _step(result, step)) for result in results])
-            for step in Step
-        ]
         tables = [
-            Table(f"Time by step (less is better): {about}", columns, steps, "Step"),
+            Table(
+                f"Time by step (less is better): {about}", columns,
+                [_row(one, results) for one in quantities(Shown.STEPS)], "Step",
+            ),
             Table(
                 f"Latency (less is better): {about}", columns,
-                list(_latencies(results)), "Transactions",
+                list(filter(_has_figure, (_row(one, results) for one in quantities(Shown.KINDS)))),
+                "Transactions",
             ),
             Table(
                 f"Events per transaction: {about}", [RECORDED, *columns],
@@ -50,9 +38,9 @@ def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
 def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a note if replays at full speed had conflicts."""
-    groups = _groups([cell for cell in cells if not cell[1].paced])
-    results = [result for group in groups for result in group.values()]
-    if any(per_iteration(result, "conflicts") for result in results):
+    at_full_speed = [cell for cell in cells if figure_of(cell[1], THROUGHPUT)]
+    results = [result for group in _groups(at_full_speed) for result in group.values()]
+    if any(figure.value for result in results if (figure := figure_of(result, CONFLICTS))):
         yield (
             "replay: as fast as possible, so the conflicts are not those of the application; "
             "--speed 1 begins transactions at their recorded times"
@@ -63,10 +51,10 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     """Yield a chart for each table of steps."""
     for group in _groups(cells):
         points = [
-            Point(column, 0, seconds, _SECONDS.text(result, seconds), part=step.value)
+            Point(column, 0, figure.value, figure.text(), part=step.title)
             for column, result in group.items()
-            for step in Step
-            if (seconds := _step(result, step)) is not None
+            for step in quantities(Shown.STEPS)
+            if (figure := figure_of(result, step)) is not None
         ]
         yield Chart(
             ChartKind.STACKS,
@@ -93,39 +81,30 @@ def _about(group: Mapping[str, CellResult]) -> str:
     return f"{replayed}, {description(result)}"
 
 
-def _time(result: CellResult, seconds: float | None) -> Entry:
-    if seconds is None:
-        return Entry("-", style=Style.DIM)
-    return Entry(_SECONDS.text(result, seconds), seconds)
+def _row(quantity: Quantity, results: Sequence[CellResult]) -> Row:
+    figures = [figure_of(result, quantity) for result in results]
+    return Row(
+        quantity.title,
+        [
+            Entry(DASH, style=Style.DIM) if figure is None else Entry(figure.text(), figure.value)
+            for figure in figures
+        ],
+    )
 
 
-def _step(result: CellResult, step: Step) -> float | None:
-    nanoseconds = per_iteration(result, f"{step.value}_ns")
-    return None if nanoseconds is None else nanoseconds / NANOSECONDS
-
-
-def _latencies(results: Sequence[CellResult]) -> Iterator[Row]:
-    for kind, words in _KINDS.items():
-        latencies = [result.latencies_at(USUAL, kind) for result in results]
-        if not any(latencies):
-            continue
-        for percentile in USUAL:
-            entries = [
-                _time(result, seconds.get(percentile))
-                for result, seconds in zip(results, latencies, strict=True)
-            ]
-            yield Row(f"{words}, p{percentile}", entries)
+def _has_figure(row: Row) -> bool:
+    return row.has_figure
 
 
 def _events(results: Sequence[CellResult]) -> Iterator[Row]:
+    """Yield a row for each kind of event, with what was recorded in the first column."""
     workload = results[0].cell.parameters.workload
-    for key, words in _EVENTS.items():
-        recorded = getattr(workload, key, None)
-        figures = [None if recorded is None else recorded / max(1, workload.transactions)]
-        figures += [per_iteration(result, key) for result in results]
-        if any(figures):
-            entries = [
-                Entry("-", style=Style.DIM) if figure is None else Entry(f"{figure:.3g}", figure)
-                for figure in figures
-            ]
-            yield Row(words, entries)
+    for event in quantities(Shown.REPLAY):
+        row = _row(event, results)
+        recorded = getattr(workload, event.name, None)
+        first = Entry(DASH, style=Style.DIM)
+        if recorded is not None:
+            share = recorded / max(1, workload.transactions)
+            first = Entry(event.unit.text(share), share)
+        if any(entry.value for entry in (first, *row.entries)):
+            yield Row(row.title, [first, *row.entries])

@@ -10,9 +10,10 @@ from operator import itemgetter
 from typing import Any
 
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import Combine, Shown, quantities, shown
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.wording import listed
-from zodbshootout.reports.charts import ENOUGH, MetricCharts, distributions, over_values
+from zodbshootout.reports.charts import ENOUGH, QuantityCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
     ColumnComparison,
     comparison_report,
@@ -24,14 +25,20 @@ from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_section, measured_crossings
 from zodbshootout.reports.elements import DASH, Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import Footnotes
-from zodbshootout.reports.headings import Columned, ResultSet, description, in_columns, row_titles
-from zodbshootout.reports.metrics import COUNTS, OBJECTS, PERCENTILES, Metric
+from zodbshootout.reports.headings import (
+    Columned,
+    ResultSet,
+    description,
+    figure_titles,
+    in_columns,
+)
 from zodbshootout.reports.over_time import over_time_charts, over_time_report, trend_charts
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import step_charts
 from zodbshootout.reports.tables import check_columns, other_load, tables_and_notes
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
@@ -86,9 +93,11 @@ def whole_report(
         distance_section(cells, columns),
         _by_benchmark(timed, columns, ceiling),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
-        Report(_tables(result_sets, PERCENTILES, footnotes), title="Latency"),
+        Report(_tables(result_sets, Shown.LATENCY, footnotes), title="Latency"),
         replace(over_time_report(result_sets), records=[], notes=[]),
-        Report(_tables(result_sets, COUNTS, footnotes), title="Conflicts, retries and caches"),
+        Report(
+            _tables(result_sets, Shown.EVENTS, footnotes), title="Conflicts, retries and caches"
+        ),
         _contenders(cells),
         _runs(result_sets),
     ]
@@ -143,17 +152,24 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
     for benchmark in dict.fromkeys(result.cell.benchmark for _, result in timed):
         cells = [cell for cell in timed if cell[1].cell.benchmark == benchmark]
         steps = step_charts(cells, columns)
-        unpaced = [cell for cell in cells if not cell[1].paced]
-        objects = MetricCharts(unpaced, columns, OBJECTS, ceiling)
+        rates = dict.fromkeys(
+            one
+            for _, result in cells
+            for one in shown(result.cell.parameters, result.facts)
+            if one.combine is Combine.PER_SECOND
+        )
+        of_rates = [QuantityCharts(cells, columns, one, ceiling) for one in rates]
+        curves = [chart for charts in of_rates for chart in charts.curves()]
+        bars = [chart for charts in of_rates for chart in charts.bars()]
         percentiles = [
-            replace(chart, percentile=metric.name)
-            for metric in PERCENTILES
-            for chart in MetricCharts(cells, columns, metric, ceiling).curves()
+            replace(chart, percentile=quantity.name)
+            for quantity in quantities(Shown.LATENCY)
+            for chart in QuantityCharts(cells, columns, quantity, ceiling).curves()
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
-        values = list(over_values(unpaced, columns))
+        values = list(over_values(cells, columns))
         trends = [*over_time_charts(cells, columns), *trend_charts(cells, columns)]
-        charts = [*objects.curves(), *values, *objects.bars(), *trends, *steps, *latencies]
+        charts = [*curves, *values, *bars, *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
     drawn = [(chart, point) for part in parts for chart in part.charts for point in chart.points]
     notes = {
@@ -236,7 +252,7 @@ def _matrix(
 ) -> Table | None:
     """Return the table of all ratios, ``None`` if nothing was compared."""
     by_row = grouped(
-        ((pair.base.cell.benchmark, pair.base.cell.parameters, pair.base.measure), (one.new, pair))
+        ((pair.base.cell.benchmark, pair.base.cell.parameters, pair.base.quantity), (one.new, pair))
         for one in comparisons
         for pair in one.comparison.pairs
     )
@@ -249,13 +265,13 @@ def _matrix(
     sides = {columns.new: columns.base for columns in comparisons}
     bases = ", ".join(dict.fromkeys(sides.values()))
     firsts = [next(iter(row.values())).base for row in rows]
-    titles = row_titles(firsts)
+    titles = figure_titles(firsts)
     several = Counter(titles)
     lines = []
     for title, first, row in zip(titles, firsts, rows, strict=True):
-        title = title if several[title] == 1 else f"{title}, {description(first)}"  # noqa: PLW2901
+        title = title if several[title] == 1 else f"{title}, {description(first.result)}"  # noqa: PLW2901
         entries = [
-            ratio_entry(row.get(name)) or _no_ratio(first, (name, base), results, footnotes)
+            ratio_entry(row.get(name)) or _no_ratio(first.cell, (name, base), results, footnotes)
             for name, base in sides.items()
         ]
         lines.append(Row(title, entries))
@@ -266,14 +282,14 @@ def _matrix(
 
 
 def _no_ratio(
-    first: CellResult,
+    first: Cell,
     columns: tuple[str, str],
     results: Mapping[tuple[str, str, Parameters], CellResult],
     footnotes: Footnotes,
 ) -> Entry:
     """Return the entry in place of a ratio: empty if a cell is missing, else a reason or a dash."""
     for column in columns:
-        result = results.get((column, first.cell.benchmark, first.cell.parameters))
+        result = results.get((column, first.benchmark, first.parameters))
         if result is None:
             return Entry()
         if (missing := footnotes.missing(column, result)) is not None:
@@ -281,14 +297,12 @@ def _no_ratio(
     return Entry(DASH, style=Style.DIM)
 
 
-def _tables(
-    result_sets: Sequence[ResultSet], metrics: Sequence[Metric], footnotes: Footnotes
-) -> list[Table]:
-    """Return the tables of some metrics, without rows that have no figure."""
+def _tables(result_sets: Sequence[ResultSet], where: Shown, footnotes: Footnotes) -> list[Table]:
+    """Return the tables of some quantities, without rows that have no figure."""
     return [
-        replace(table, rows=rows, percentile=metric.name if metric in PERCENTILES else "")
-        for metric in metrics
-        for table in tables_and_notes(result_sets, footnotes, metric).tables
+        replace(table, rows=rows, percentile=quantity.name if where is Shown.LATENCY else "")
+        for quantity in quantities(where)
+        for table in tables_and_notes(result_sets, footnotes, quantity).tables
         if (rows := [row for row in table.rows if row.has_figure])
     ]
 

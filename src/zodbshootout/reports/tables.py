@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zodbshootout.errors import UserError
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
-from zodbshootout.model.specification import exactly
+from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
@@ -30,15 +30,14 @@ from zodbshootout.reports.headings import (
     Columned,
     Group,
     ResultSet,
+    capitalized,
+    caption_of,
     groups_of,
     in_columns,
     legend,
-    rate_caption,
+    pace_of,
     title_of,
-    with_measures,
-    with_work,
 )
-from zodbshootout.reports.metrics import OBJECTS, TILDE, Metric
 from zodbshootout.reports.operations import operation_notes
 from zodbshootout.reports.over_time import NOTEWORTHY_LOAD, trend_notes
 from zodbshootout.reports.promises import promises
@@ -47,15 +46,12 @@ from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.result import IMPRECISE, REACHED, WATCHED, CellResult
-from zodbshootout.results.verdicts import Pair, rounds_needed
+from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import Pair, compared, rounds_needed
 
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
-VAGUE = 0.5
-"""A figure has only two digits if half of its interval exceeds this fraction of the figure."""
-_MEANS = {"objects", "seconds"}
-"""The metrics whose figures are means, which have intervals."""
 SLOW_HOST = 1.2
 """A note names a host if its clients take at least this many times as long as the average."""
 WARMING_UP = 1.2
@@ -64,27 +60,27 @@ WARMING_UP = 1.2
 
 def tables_with_comparisons(
     result_sets: Sequence[ResultSet],
-    metric: Metric = OBJECTS,
+    quantity: Quantity | None = None,
     baseline: str | None = None,
 ) -> Report:
     """Return the report that ``show`` prints: tables, then comparisons of variants with originals.
 
     :raises UserError: if no column has the title *baseline*
     """
-    report = make_report(result_sets, metric, baseline)
-    if metric is not OBJECTS:
+    report = make_report(result_sets, quantity, baseline)
+    if quantity is not None:
         return report
     parts = [
         comparison_report(columns)
         for columns in comparisons_of_columns(result_sets)
-        if columns.is_variant and not columns.comparison.pairs[0].new.definitions
+        if columns.is_variant and not columns.comparison.pairs[0].new.result.definitions
     ]
     return replace(report, parts=parts)
 
 
 def make_report(
     result_sets: Sequence[ResultSet],
-    metric: Metric = OBJECTS,
+    quantity: Quantity | None = None,
     baseline: str | None = None,
     pending: str = State.NOT_RUN.value,
 ) -> Report:
@@ -93,43 +89,40 @@ def make_report(
     *pending* is the entry of cells that were not measured.
     """
     footnotes = Footnotes.of(in_columns(result_sets), pending)
-    report = tables_and_notes(result_sets, footnotes, metric, baseline)
+    report = tables_and_notes(result_sets, footnotes, quantity, baseline)
     return replace(report, records=Records(result_sets))
 
 
 def tables_and_notes(
     result_sets: Sequence[ResultSet],
     footnotes: Footnotes,
-    metric: Metric = OBJECTS,
+    quantity: Quantity | None = None,
     baseline: str | None = None,
 ) -> Report:
     """Return a report with tables and notes.
 
-    The cells of a table have the same clients, the same kind of objects, and the same unit of work,
-    such as transactions.  Figures of the metric :data:`OBJECTS` show their ratio to the column
-    *baseline*, by default the first.  Reports made with the same *footnotes* give a note the same
-    number.
+    The tables show a *quantity* or, by default, the figures of the cells, with the ratio of each to
+    the column *baseline*, which is the first by default.  The cells of a table have the same
+    clients, the same kind of objects, and the same unit of work, such as transactions.  Reports
+    made with the same *footnotes* give a note the same number.
 
     :raises UserError: if no column has the title *baseline*
     """
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
     check_columns(columns, baseline)
-    is_main = metric is OBJECTS
-    comparisons = comparisons_of_columns(result_sets, baseline) if is_main else []
+    comparisons = [] if quantity else comparisons_of_columns(result_sets, baseline)
     pairs = {
-        (columns.new, pair.new.cell, pair.new.measure): pair
+        (columns.new, pair.new.cell, pair.new.quantity): pair
         for columns in comparisons
         for pair in columns.comparison.pairs
     }
-    scale = _Scale(metric, footnotes, pairs)
-    groups = groups_of(with_measures(cells) if is_main else cells)
-    tables = [table for group in groups if (table := _table(group, scale)).rows]
-    rows = {row.title.partition(" ")[0] for table in tables for row in table.rows}
-    legends = legend(result.cell for _, result in cells if result.cell.benchmark in rows)
+    scale = _Scale(quantity, footnotes, pairs)
+    tables = [table for group in groups_of(cells) if (table := _table(group, scale)).rows]
+    legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
     releases = Releases.of(result_sets)
     tables = list(map(releases.rows_of, tables))
-    if is_main:
+    if quantity is None:
         tables += replay_tables(cells)
     notes = [
         *releases.lines(),
@@ -140,8 +133,8 @@ def tables_and_notes(
         *legends,
         *_remarks(cells),
     ]
-    if metric.name in _MEANS:
-        notes += _imprecision(result_sets, baseline)
+    if quantity is None or quantity.watched:
+        notes += _imprecision(result_sets, quantity, baseline)
     if any(table.has_dashes for table in tables):
         notes.append(NO_FIGURE)
     return Report(tables, notes)
@@ -159,67 +152,70 @@ def check_columns(columns: Sequence[str], *titles: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Scale:
-    """The metric, the footnotes and the comparisons from which entries are made."""
+    """The quantity, the footnotes and the comparisons from which entries are made."""
 
-    metric: Metric
+    quantity: Quantity | None
+    """The quantity that the user named; ``None`` for the figures of each cell."""
     footnotes: Footnotes
-    pairs: Mapping[tuple[str, Cell, str], Pair]
-    """The comparisons of cells, by column, cell and measure."""
+    pairs: Mapping[tuple[str, Cell, Quantity], Pair]
+    """The comparisons of cells, by column, cell and quantity."""
 
-    def entry(self, row: Mapping[str, CellResult], column: str) -> Entry:
+    def quantities(self, results: Iterable[CellResult]) -> Sequence[Quantity]:
+        """Return the quantities of some results, each of which has a line of the table."""
+        if self.quantity is not None:
+            return [self.quantity]
+        return max((shown(one.cell.parameters, one.facts) for one in results), key=len)
+
+    def entry(self, quantity: Quantity, row: Mapping[str, CellResult], column: str) -> Entry:
         """Return the entry of a row in a column; *row* maps columns to results."""
         result = row.get(column)
-        if result is None:
+        if result is None or quantity not in self.quantities([result]):
             return Entry()
-        missing = self.footnotes.missing(column, result)
+        missing = self.footnotes.missing(column, result, quantity)
         if missing is not None:
             return missing
-        note = self.footnotes.number(column, result)
-        value = self.metric.value(result)
-        if value is None:
+        note = self.footnotes.number(column, result, quantity)
+        figure = figure_of(result, quantity)
+        if figure is None:
             return Entry(DASH, note=note)
         style = Style.NOTABLE if result.reason else Style.PLAIN
-        text = self.metric.text(result, value)
-        if self.metric.name not in _MEANS:
-            return Entry(text, value, style, note=note)
-        if result.is_imprecise:
+        if figure.is_imprecise:
             style = Style.DIM if style is Style.PLAIN else style
-            digits = 3 if (result.half_width or 1.0) <= VAGUE else 2
-            text = f"{TILDE}{self.metric.text(result, float(f'{value:.{digits}g}'))}"
-        within = "" if result.half_width is None else f"±{result.half_width:3.0%}"
-        ratio = ratio_entry(self.pairs.get((column, result.cell, result.measure)))
-        return Entry(text, value, style, within, note, ratio)
+        within = "" if figure.half_width is None else f"±{figure.half_width:3.0%}"
+        ratio = ratio_entry(self.pairs.get((column, result.cell, quantity)))
+        return Entry(figure.entry, figure.value, style, within, note, ratio)
+
+
+def _is_shown(result: CellResult, quantity: Quantity | None) -> bool:
+    """Return whether the table has more than a dash for a cell."""
+    return not result.measured or quantity is None or figure_of(result, quantity) is not None
 
 
 def _table(group: Group, scale: _Scale) -> Table:
     columns, rows = group.columns, []
     for title, row in group.rows.items():
-        first = next(iter(row.values()))
-        # A cell at a rate may have several rows; only the first row has the full title.
-        shown = title if first.measure in {"", REACHED} else f"  {first.measure}"
-        entries = [scale.entry(row, column) for column in columns]
-        if any(entry.text != DASH for entry in entries):
-            rows.append(Row(shown, entries, title_of(first)))
+        quantities = scale.quantities(row.values())
+        several = len(quantities) > 1
+        for number, quantity in enumerate(quantities):
+            entries = [scale.entry(quantity, row, column) for column in columns]
+            words = [f" {title}".strip() if not number else "", quantity.name if several else ""]
+            long_title = ", ".join(filter(None, [title_of(next(iter(row.values()))), words[1]]))
+            shown_title = " ".join(filter(None, words)) if not number else f"  {words[1]}"
+            if any(entry.text != DASH for entry in entries):
+                rows.append(Row(shown_title, entries, long_title))
     return Table(_caption(group, scale), columns, rows)
 
 
 def _caption(group: Group, scale: _Scale) -> str:
-    better, figures, results = scale.metric.better, scale.metric.caption, group.results
-    if better == "less":
-        figures = with_work(figures, results, group.axis)
-    parameters = results[0].cell.parameters
-    if any(result.measured and result.unit == "byte" for result in results):
-        figures, better = "Memory of a worker", "less"
-    elif scale.metric is OBJECTS and parameters.rate:
-        figures, better = "Latency at a given rate", "less"
-    elif scale.metric is OBJECTS and (speed := parameters.workload.speed):
-        figures, better = f"Mean latency at {exactly(speed)} times the recorded speed", "less"
-    elif scale.metric is OBJECTS:
-        rate = rate_caption(results[0])
-        figures = f"{rate[0].upper()}{rate[1:]}"
-    if better == "less":
-        figures = f"{figures} (less is better)"
-    return f"{figures}: {group.description}"
+    results = group.results
+    quantities = scale.quantities(results)
+    words = "latency"
+    if len(quantities) == 1:
+        words = caption_of(quantities[0], results, group.axis)
+    if scale.quantity is None:
+        words = f"{words} {pace_of(results[0].cell.parameters)}".rstrip()
+    less = " (less is better)" if quantities[-1].better == "less" else ""
+    return f"{capitalized(words)}{less}: {group.description}"
 
 
 def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
@@ -261,21 +257,24 @@ def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
         yield f"{host}: slower than the clients of all hosts together: {listed}"
 
 
-def _imprecision(result_sets: Sequence[ResultSet], baseline: str | None) -> Iterator[str]:
+def _imprecision(
+    result_sets: Sequence[ResultSet], quantity: Quantity | None, baseline: str | None
+) -> Iterator[str]:
     """Yield a line about imprecise figures, if there are any: their number, cause and remedy."""
     measured = [
-        result
+        figure
         for results in result_sets
-        for _, result in with_measures(("", result) for result in results.results)
-        if result.measured and result.measure in {"", *WATCHED}
+        for result in results.results
+        for figure in compared(result, quantity)
     ]
-    imprecise = [result for result in measured if result.is_imprecise and not result.trend]
-    if not imprecise:
+    figures = [figure for figure in measured if figure.is_imprecise and not figure.result.trend]
+    if not figures:
         return
+    imprecise = [figure.result for figure in figures]
     precision = max(result.precision for result in imprecise) or IMPRECISE
     counts = f"{len(imprecise)} of {len(measured)}"
     clauses = [f"{TILDE} imprecise: {counts} figures (±{100 * precision:g}% wanted)"]
-    few = sum(result.half_width is None for result in imprecise)
+    few = sum(figure.half_width is None for figure in figures)
     if few:
         number = "all" if few == len(imprecise) else str(few)
         clauses.append(

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.filesize import decimal
 
+from zodbshootout.model.units import significant
 from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
 from zodbshootout.recording.mixture import MADE
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Report, Row, Table
-from zodbshootout.reports.metrics import three_digits
 
 PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
@@ -86,7 +86,7 @@ def _overview(workload: Workload, description: Description) -> Iterator[Row]:
         yield _share("recorded connections", facts["sample"])
     yield _count("transactions", description.transactions)
     rate = description.transactions / seconds
-    yield _row("transactions per second", three_digits(rate), rate)
+    yield _row("transactions per second", significant(rate), rate)
     yield _share("read-only transactions", description.read_only / transactions)
     yield _count("commits", description.count(Kind.FINISH))
     yield _count("loads", description.count(Kind.LOAD))

@@ -15,28 +15,17 @@ import pyperf
 from hdrh.histogram import HdrHistogram
 
 from zodbshootout.model.arrivals import KEPT_UP
-from zodbshootout.model.costs import Cost
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import INSTALLED, without_rtt
 from zodbshootout.model.wording import counted
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import MIN_RUNS, Estimate, joined, mean_of, mean_of_runs
+from zodbshootout.results.estimate import MIN_RUNS, mean_of
 
 MAX_WARMING_UP = 2
 """A run with at most this many values cannot show whether its first value is slower."""
-IMPRECISE = 0.1
-"""If no precision was requested, a figure is imprecise if the half width of its interval exceeds
-this fraction of the mean."""
 NEARLY = 0.9
 """A result is complete if it lasted at least this fraction of the requested time."""
-USUAL = (50, 90, 99)
-"""The percentiles that every report of latencies shows."""
-PERCENTILES_AT_A_RATE = {"p50": 0, "p99": 0, "p99.9": 5000}
-"""The percentiles shown for iterations at a rate, and the minimum of iterations for each."""
-REACHED, LONGEST = "reached", "longest"
-WATCHED = ("p50", "p99")
-"""The measures that are compared if there is a rate; only these measures have to be precise."""
 _NAME = "cell"
 """A name for all runs in memory: pyperf joins only runs that have the same name."""
 
@@ -102,12 +91,6 @@ class CellResult:
     runs: tuple[pyperf.Run, ...] = ()
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
-    measure: str = ""
-    """The name of the measure in :attr:`figures`; empty if they contain no measure."""
-    cost: Cost | None = None
-    """The cost in :attr:`figures`; ``None`` if they contain no cost."""
-    figures: tuple[tuple[float, ...], ...] = ()
-    """The values of a measure or a cost in each run, instead of the runs' own values."""
     trend: Trend | None = None
     """The rise of the cell's times; ``None`` if no rise was found."""
     over_time: OverTime | None = None
@@ -156,7 +139,8 @@ class CellResult:
 
     @property
     def timed(self) -> bool:
-        return self.measured and self.unit == "second"
+        """Whether the cell was measured, and its values are times rather than memory."""
+        return self.measured and self.metadata.get("unit") != "byte"
 
     def benchmark(self, name: str = _NAME) -> pyperf.Benchmark:
         benchmark = pyperf.Benchmark(self.runs)
@@ -172,17 +156,6 @@ class CellResult:
     def metadata(self) -> Mapping[str, Any]:
         """The metadata of the first run."""
         return self.runs[0].get_metadata() if self.runs else {}
-
-    @property
-    def unit(self) -> str:
-        """The unit of the values as in pyperf: ``second``, or ``byte`` if memory was traced."""
-        return str(self.metadata.get("unit", "second"))
-
-    @property
-    def paced(self) -> bool:
-        """Whether iterations had scheduled starts, so that values are latencies."""
-        parameters = self.cell.parameters
-        return parameters.workload.speed > 0 or parameters.rate > 0
 
     @cached_property
     def keeps_up(self) -> bool:
@@ -207,30 +180,6 @@ class CellResult:
         half_a_slice = iterations / self.cell.parameters.rate / len(growths) / 2
         allowed = half_a_slice * (1 - KEPT_UP) / 2
         return not (mean_of(growths).interval[0] > 0 and statistics.fmean(growths) > allowed)
-
-    @cached_property
-    def measures(self) -> Mapping[str, CellResult]:
-        """The results to show for iterations at a rate, by measure; see :meth:`with_measure`."""
-        if not (self.cell.parameters.rate and self.timed):
-            return {}
-        iterations = sum(one.get("iterations", 0) for one in self.facts)
-        shown = [name for name, beyond in PERCENTILES_AT_A_RATE.items() if iterations >= beyond]
-        return {name: self.with_measure(name) for name in [REACHED, *shown, LONGEST]}
-
-    def with_measure(self, name: str) -> CellResult:
-        """Return the result with the measure *name* as the only value of each run.
-
-        Percentiles of latencies (such as ``p99``) and the ``longest`` latency are in seconds.  The
-        measure ``reached`` is the fraction of the rate that a run reached.
-        """
-        figures = tuple((_measure(name, one),) for one in self.facts)
-        return replace(self, figures=figures, measure=name)
-
-    def with_cost(self, cost: Cost) -> CellResult | None:
-        """Return the result with a cost as its values, ``None`` if a run lacks the cost."""
-        figures = list(map(cost.values, self.facts))
-        known = tuple(tuple(values) for values in figures if values is not None)
-        return replace(self, figures=known, cost=cost) if len(known) == len(figures) > 0 else None
 
     @property
     def wanted_seconds(self) -> float:
@@ -324,80 +273,10 @@ class CellResult:
             return None
         return max((statistics.mean(of_host), name) for name, of_host in ratios.items())
 
-    @cached_property
-    def by_round(self) -> dict[str, dict[int, float]]:
-        """The values by round and slice; runs of unknown round or slices are left out."""
-        rounds: dict[str, dict[int, float]] = {}
-        for run, metadata, values in zip(self.runs, self.facts, self.values_by_run, strict=True):
-            slices = list(map(int, str(metadata.get("slices", "")).split()))
-            if "round" in metadata and len(slices) == len(run.values):
-                keys = slices if len(values) == len(slices) else range(len(values))
-                own = rounds.setdefault(str(metadata["round"]), {})
-                own.update(zip(keys, values, strict=True))
-        return rounds
-
-    @property
-    def values_by_run(self) -> Sequence[Sequence[float]]:
-        return self.figures or [run.values for run in self.runs]
-
-    @cached_property
-    def values(self) -> list[float]:
-        """The values of all runs, in seconds per iteration, bytes, or the unit of the figures."""
-        return [value for values in self.values_by_run for value in values]
-
-    @cached_property
-    def mean(self) -> float:
-        return self.estimate.mean if self.measure else statistics.fmean(self.values)
-
-    @cached_property
-    def estimate(self) -> Estimate:
-        """The mean, estimated from runs or, if runs share clients, from batches of runs.
-
-        The mean of a measure is geometric, so that one long stall does not dominate the mean.
-        """
-        runs = joined(self.values_by_run) if self.wanted_seconds else self.values_by_run
-        if self.measure:
-            logs = mean_of([statistics.fmean(map(math.log, values)) for values in runs])
-            mean = math.exp(logs.mean)
-            return replace(logs, mean=mean, variance=logs.variance * mean**2)
-        return mean_of_runs(runs)
-
-    @property
-    def relative(self) -> Estimate:
-        """The estimate divided by its mean, so that the new mean is 1."""
-        mean = self.estimate.mean or 1.0
-        return replace(self.estimate, mean=1.0, variance=self.estimate.variance / mean**2)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the mean; ``None`` if there are too few runs."""
-        if len(self.runs) < MIN_RUNS:
-            return None
-        if self.measure:
-            factor = math.exp(self.relative.half_width)
-            return self.mean / factor, self.mean * factor
-        return self.estimate.interval
-
-    @property
-    def half_width(self) -> float | None:
-        """The half width of the estimate's interval, as a fraction of the mean."""
-        return self.relative.half_width if len(self.runs) >= MIN_RUNS else None
-
     @property
     def precision(self) -> float:
         """The requested half width, as a fraction of the mean; 0 if no precision was requested."""
         return float(self.runs[-1].get_metadata().get("precision", 0)) if self.runs else 0.0
-
-    @property
-    def is_imprecise(self) -> bool:
-        """Whether the half width is unknown or above the requested precision, by default 10 %.
-
-        A measure that is not in :data:`WATCHED` does not have to be precise, so it is never
-        imprecise.  Results of runs that share clients are never imprecise either.
-        """
-        if self.measure not in {"", *WATCHED} or self.wanted_seconds:
-            return False
-        return self.half_width is None or self.half_width > (self.precision or IMPRECISE)
 
     @property
     def run_seconds(self) -> float:
@@ -405,65 +284,45 @@ class CellResult:
         seconds = [one.get("duration", 0.0) for one in self.facts]
         return statistics.median(seconds) if seconds else 0.0
 
-    @cached_property
-    def usual_latencies(self) -> dict[float, float]:
-        """The latencies in seconds at the percentiles :data:`USUAL`."""
-        return self.latencies_at(USUAL)
-
     def latencies_at(self, percentiles: Sequence[float], kind: str = "") -> dict[float, float]:
         """Return percentiles of latencies: of all iterations, or of a *kind* such as ``writing``.
 
         The latencies are in seconds.  The result is empty if the runs recorded no latencies.
         """
-        histogram = self._latencies_of(kind) if kind else self.latencies
+        histogram = self.latencies_of(kind)
         if histogram is None:
             return {}
-        # A bucket of the histogram may extend beyond the longest latency in the bucket.
-        longest = math.inf if self.longest_latency is None else self.longest_latency
         values = histogram.get_percentile_to_value_dict(list(percentiles))
-        return {
-            percentile: min(value / NANOSECONDS, longest) for percentile, value in values.items()
-        }
+        longest = [float(one.get("latency_max_s", math.inf)) for one in self.facts]
+        return {percentile: _seconds(value, max(longest)) for percentile, value in values.items()}
 
-    @property
-    def longest_latency(self) -> float | None:
-        """The longest latency of all runs, in seconds, ``None`` if runs recorded no latencies."""
-        longest = (float(one["latency_max_s"]) for one in self.facts if "latency_max_s" in one)
-        return max(longest, default=None)
+    def percentiles_by_run(self, percentile: float, kind: str) -> list[tuple[float] | None]:
+        """Return a percentile of each run's latencies, ``None`` for runs that have none."""
+        return [
+            (_seconds(histogram.get_value_at_percentile(percentile), one["latency_max_s"]),)
+            if (histogram := _histogram(one, kind)) is not None
+            else None
+            for one in self.facts
+        ]
 
-    @cached_property
-    def latencies(self) -> Any:
-        """The HdrHistogram of the latencies of all runs, in nanoseconds, if there is one."""
-        return self._latencies_of("")
-
-    def _latencies_of(self, kind: str) -> Any:
+    def latencies_of(self, kind: str = "") -> Any:
         """Return the HdrHistogram of the latencies of a *kind*, in nanoseconds, if there is one.
 
         If *kind* is empty, the histogram contains the latencies of all kinds.
         """
-        key = f"{kind}_latency_histogram" if kind else "latency_histogram"
-        encoded = [one[key] for one in self.facts if key in one]
-        if not encoded or (not kind and len(encoded) < len(self.runs)):
-            return None
-        first, *others = map(HdrHistogram.decode, encoded)
-        for other in others:
-            first.add(other)
-        return first
+        if kind not in self._histograms:
+            decoded = [_histogram(one, kind) for one in self.facts]
+            known = [one for one in decoded if one is not None]
+            for other in known[1:]:
+                known[0].add(other)
+            is_known = known and (kind or len(known) == len(decoded))
+            self._histograms[kind] = known[0] if is_known else None
+        return self._histograms[kind]
 
-    @property
-    def objects_per_second(self) -> float:
-        """The objects or transactions per second that all clients together process."""
-        return self.work / self.mean
-
-    @property
-    def work(self) -> float:
-        """The objects or transactions in one iteration, added up over all clients.
-
-        If runs search for the highest rate, iterations are counted instead.
-        """
-        parameters = self.cell.parameters
-        work = 1.0 if parameters.limit.percentile else self.work_per_iteration
-        return parameters.crew.size * work
+    @cached_property
+    def _histograms(self) -> dict[str, Any]:
+        """The histograms that were asked for, by kind."""
+        return {}
 
     @property
     def work_per_iteration(self) -> float:
@@ -471,16 +330,14 @@ class CellResult:
         return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
 
 
-def _measure(name: str, metadata: Mapping[str, Any]) -> float:
-    """Return a measure of a run from the run's *metadata*; see :meth:`CellResult.with_measure`."""
-    if name == REACHED:
-        return float(metadata["part_of_schedule"])
-    longest = float(metadata["latency_max_s"])
-    if name == LONGEST:
-        return longest
-    histogram = HdrHistogram.decode(metadata["latency_histogram"])
+def _histogram(metadata: Mapping[str, Any], kind: str) -> Any:
+    key = f"{kind}_latency_histogram" if kind else "latency_histogram"
+    return HdrHistogram.decode(metadata[key]) if key in metadata else None
+
+
+def _seconds(nanoseconds: float, longest: float) -> float:
     # A bucket of the histogram may extend beyond the longest latency in the bucket.
-    return min(float(histogram.get_value_at_percentile(float(name[1:])) / NANOSECONDS), longest)
+    return min(nanoseconds / NANOSECONDS, float(longest))
 
 
 def _compact(run: pyperf.Run) -> pyperf.Run:
@@ -490,14 +347,3 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
         for key, value in run.get_metadata().items()
     }
     return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)
-
-
-def averaged(results: Sequence[CellResult]) -> CellResult:
-    """Return a result with one figure for each run: the geometric mean of the run's measures.
-
-    *results* are the measures of one cell.
-    """
-    measures = zip(*(result.values for result in results), strict=True)
-    return replace(
-        results[0], figures=tuple((statistics.geometric_mean(values),) for values in measures)
-    )

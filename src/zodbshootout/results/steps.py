@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from zodbshootout.model.costs import COSTS
+from zodbshootout.model.quantities import Shown, quantities
+from zodbshootout.results.figures import Figure, figure_of, figures_of
 from zodbshootout.results.releases import Series, series_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import SIGNIFICANT, Pair, figures_of, pairs_of
+from zodbshootout.results.verdicts import SIGNIFICANT, Pair, pairs_of
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,15 @@ def steps_of(results: Sequence[CellResult]) -> list[Step]:
 
 def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
     """Return the changes of costs; a change is exact if costs do not vary from run to run."""
-    # The cost "bytes" is left out: it is the sum of the costs "sent" and "received".
-    costs = [cost for cost in COSTS if cost.name != "bytes"]
+    costs = quantities(Shown.COSTS)
     return _steps(
-        results, lambda result: [one for one in map(result.with_cost, costs) if one is not None]
+        results,
+        lambda result: list(filter(None, (figure_of(result, cost) for cost in costs))),
     )
 
 
 def _steps(
-    results: Sequence[CellResult], figures: Callable[[CellResult], Sequence[CellResult]]
+    results: Sequence[CellResult], figures: Callable[[CellResult], Sequence[Figure]]
 ) -> list[Step]:
     sides = [
         (series, base, new)
@@ -70,7 +71,7 @@ def _steps(
         for before, since in _neighbours(results, series)
         for base in figures(before)
         for new in figures(since)
-        if (base.measure, base.cost) == (new.measure, new.cost)
+        if base.quantity is new.quantity
     ]
     pairs = pairs_of([(base, new) for _, base, new in sides])
     return [

@@ -27,7 +27,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from zodbshootout.model.quantities import TIME
 from zodbshootout.results.estimate import Estimate, joined, mean_of
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.probabilities import corrected, t_quantile
 from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
 
@@ -365,7 +367,7 @@ def _stalls(result: CellResult) -> Iterator[Stall]:
 def _logarithms(result: CellResult) -> Rounds:
     return {
         name: {number: math.log(value) for number, value in values.items() if value > 0}
-        for name, values in result.by_round.items()
+        for name, values in Figure(result, TIME).by_round.items()
     }
 
 

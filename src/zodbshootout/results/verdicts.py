@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from zodbshootout.errors import UserError
-from zodbshootout.model.costs import NUMBER
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
+from zodbshootout.model.quantities import Combine, Quantity, Sense
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.distances import at_distances
 from zodbshootout.results.estimate import (
@@ -23,10 +24,11 @@ from zodbshootout.results.estimate import (
     mean_of_runs,
     runs_needed,
 )
+from zodbshootout.results.figures import Figure, figure_of, figures_of
 from zodbshootout.results.names import long_name
 from zodbshootout.results.probabilities import corrected
 from zodbshootout.results.releases import originals_of
-from zodbshootout.results.result import WATCHED, CellResult, averaged
+from zodbshootout.results.result import CellResult
 
 FALSE_CALLS = 0.01
 """The false discovery rate: the share of chance findings among cells called faster or slower.
@@ -39,7 +41,11 @@ MAX_WIDTH = math.log(1.1)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The speed of a new cell as a multiple of the speed of the cell's base."""
+    """How many times better a new figure is than its base.
+
+    The ratio is the speed of the new cell as a multiple of the speed of its base or, if less is
+    better, the base's amount as a multiple of the new amount.
+    """
 
     log: Estimate
     """The logarithm of the ratio; the inverse ratio's logarithm has the opposite sign."""
@@ -52,7 +58,7 @@ class Ratio:
 
     @property
     def value(self) -> float:
-        """The ratio, which is above 1 if the new cell is faster."""
+        """The ratio, which is above 1 if the new figure is better."""
         return math.exp(self.log.mean)
 
     @property
@@ -86,15 +92,17 @@ class Verdict(Enum):
     UNDECIDED = "undecided"
 
 
+MISSING = "-"
+"""The value of a fact or a setting on a side that lacks it."""
 SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The results of a base and a new cell, with the comparison of their speeds."""
+    """A quantity of a base and of a new cell, with their comparison."""
 
-    base: CellResult
-    new: CellResult
+    base: Figure
+    new: Figure
     speed: Ratio
     verdict: Verdict
     runs_needed: int | None = None
@@ -105,7 +113,7 @@ class Pair:
         """The predicted duration of the missing runs, in seconds."""
         if self.runs_needed is None:
             return 0.0
-        seconds = self.base.run_seconds, self.new.run_seconds
+        seconds = self.base.result.run_seconds, self.new.result.run_seconds
         runs = self.runs_needed - self.speed.runs
         # Paired runs are made in turn, so each run's duration includes the other run's slices.
         return runs * (max(seconds) if self.speed.paired else sum(seconds))
@@ -120,6 +128,19 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A fact or a setting that differs between two sides."""
+
+    name: str
+    base: str
+    """The values on the side of the base; :data:`MISSING` if the side lacks it."""
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.base} against {self.new}"
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The cells that two sides have in common, and the cells that only one side has."""
 
@@ -131,7 +152,7 @@ class Comparison:
     lost: Sequence[CellResult]
     """The new results of cells that failed, do not keep up or are missing, although the base has a
     figure.  The state of a missing cell is ``NOT_RUN``."""
-    differences: Sequence[str]
+    differences: Sequence[Difference]
     """The facts that differ, followed by the contenders' settings that differ."""
 
     @property
@@ -143,7 +164,8 @@ class Comparison:
 def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
     """Return the geometric mean of the ratios with known intervals; ``None`` if there are none.
 
-    The measures of a cell at a rate come from the same iterations, so they count as one ratio.
+    The figures of a cell at a rate come from the same iterations.  So they count as one ratio,
+    whose error is the mean of their errors, as if one figure determined the other.
     """
     cells = grouped(((pair.base.cell, pair.new.cell), pair) for pair in pairs)
     known = [ratio for ratio in map(_ratio_of_cell, cells.values()) if ratio.is_known]
@@ -156,10 +178,10 @@ def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
 def _ratio_of_cell(pairs: Sequence[Pair]) -> Ratio:
     if len(pairs) == 1:
         return pairs[0].speed
-    base, new = (
-        averaged(measures) for measures in zip(*((p.base, p.new) for p in pairs), strict=True)
-    )
-    return ratio_of(base, new)
+    logs = [pair.speed.log for pair in pairs]
+    error = statistics.fmean(math.sqrt(log.variance) for log in logs)
+    mean = statistics.fmean(log.mean for log in logs)
+    return replace(pairs[0].speed, log=Estimate(mean, error**2, min(log.df for log in logs)))
 
 
 def pairs_to_compare(
@@ -183,8 +205,9 @@ def compare(
     ignored: Collection[str] = (),
     *,
     across: bool = False,
+    quantity: Quantity | None = None,
 ) -> Comparison:
-    """Compare the cells that both sides measured.
+    """Compare a *quantity* of the cells that both sides measured, by default the cells' figures.
 
     Two cells are compared if their benchmarks and parameters are the same.  Parameters of *ignored*
     options may differ.  The contenders have to be the same too, unless *across* is set.
@@ -196,14 +219,20 @@ def compare(
     common = [
         (of_base[key], of_new[key])
         for key in of_base
-        if key in of_new and of_base[key].measured and of_new[key].measured
+        if key in of_new and all(_is_measured(side[key], quantity) for side in (of_base, of_new))
     ]
     return Comparison(
-        pairs_of([pair for sides in common for pair in zip(*map(figures_of, sides), strict=False)]),
-        _only_in(of_base, of_new),
-        _only_in(of_new, of_base),
+        pairs_of(
+            [
+                pair
+                for sides in common
+                for pair in _alike(*(compared(side, quantity) for side in sides))
+            ]
+        ),
+        _only_in(of_base, of_new, quantity),
+        _only_in(of_new, of_base, quantity),
         [result for result in (*base, *new) if result.measured and not result.keeps_up],
-        list(_lost(of_base, of_new)),
+        list(_lost(of_base, of_new, quantity)),
         [
             *_differing([(_facts(base), _facts(new)) for base, new in common]),
             *_differing([(base.settings, new.settings) for base, new in common]),
@@ -211,14 +240,25 @@ def compare(
     )
 
 
-def figures_of(result: CellResult) -> list[CellResult]:
-    """Return the figures to compare: the result itself or, at a rate, two percentiles.
+def compared(result: CellResult, quantity: Quantity | None = None) -> list[Figure]:
+    """Return the figures to compare: a *quantity* or, by default, what :func:`figures_of` returns.
 
-    The list is empty if the result does not keep up with the rate.
+    The list is empty if the result does not keep up with its rate, or lacks the quantity.
     """
-    if not result.measures:
-        return [result]
-    return [result.measures[name] for name in WATCHED] if result.keeps_up else []
+    if quantity is None:
+        return figures_of(result)
+    figure = figure_of(result, quantity) if result.keeps_up else None
+    return [figure] if figure else []
+
+
+def _alike(base: Sequence[Figure], new: Sequence[Figure]) -> list[tuple[Figure, Figure]]:
+    """Pair the figures of two results that are of one quantity."""
+    of_new = {figure.quantity: figure for figure in new}
+    return [(one, of_new[one.quantity]) for one in base if one.quantity in of_new]
+
+
+def _is_measured(result: CellResult, quantity: Quantity | None) -> bool:
+    return result.measured and (quantity is None or figure_of(result, quantity) is not None)
 
 
 _Key = tuple[Any, ...]
@@ -246,27 +286,30 @@ def _by_key(
 
 
 def _only_in(
-    results: Mapping[_Key, CellResult], others: Mapping[_Key, CellResult]
-) -> list[CellResult]:
+    results: Mapping[_Key, CellResult], others: Mapping[_Key, CellResult],
+    quantity: Quantity | None,
+) -> list[CellResult]:  # fmt: skip
     return [
         result
         for key, result in results.items()
-        if result.measured and not (key in others and others[key].measured)
+        if _is_measured(result, quantity)
+        and not (key in others and _is_measured(others[key], quantity))
     ]
 
 
 def _lost(
-    of_base: Mapping[_Key, CellResult], of_new: Mapping[_Key, CellResult]
-) -> Iterator[CellResult]:
+    of_base: Mapping[_Key, CellResult], of_new: Mapping[_Key, CellResult],
+    quantity: Quantity | None,
+) -> Iterator[CellResult]:  # fmt: skip
     for key, base in of_base.items():
         new = of_new.get(key, CellResult(base.cell))
         has_failed = new.state is State.FAILED and base.state is not State.FAILED
-        if _has_figures(base) and (has_failed or not _has_figures(new)):
+        if _has_figures(base, quantity) and (has_failed or not _has_figures(new, quantity)):
             yield new
 
 
-def _has_figures(result: CellResult) -> bool:
-    return result.measured and result.keeps_up
+def _has_figures(result: CellResult, quantity: Quantity | None) -> bool:
+    return _is_measured(result, quantity) and result.keeps_up
 
 
 def differing(base: Cell, new: Cell) -> set[str]:
@@ -286,37 +329,37 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     return Verdict.UNDECIDED if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
 
 
-def pairs_of(cells: Sequence[tuple[CellResult, CellResult]]) -> list[Pair]:
-    """Compare pairs of results, the base first; correct verdicts for the number of pairs."""
-    ratios = [ratio_of(base, new) for base, new in cells]
+def pairs_of(figures: Sequence[tuple[Figure, Figure]]) -> list[Pair]:
+    """Compare pairs of figures, the base first; correct verdicts for the number of pairs."""
+    ratios = [ratio_of(base, new) for base, new in figures]
     pairs = []
-    for (base, new), ratio, verdict in zip(cells, ratios, verdicts(ratios), strict=True):
+    for (base, new), ratio, verdict in zip(figures, ratios, verdicts(ratios), strict=True):
         needed = None
-        if base.cost and ratio.is_known and not base.cost.differs(base.mean, new.mean):
+        is_amount = base.quantity.sense is Sense.AMOUNT
+        if is_amount and ratio.is_known and not base.quantity.differs(base.value, new.value):
             verdict = Verdict.NO_DIFFERENCE  # noqa: PLW2901
-        has_no_logarithm = base.cost and not ratio.is_known and ratio.runs >= MIN_RUNS
+        has_no_logarithm = is_amount and not ratio.is_known and ratio.runs >= MIN_RUNS
         if verdict is Verdict.UNDECIDED and not has_no_logarithm:
             needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
         pairs.append(Pair(base, new, ratio, verdict, needed))
     return pairs
 
 
-def ratio_of(base: CellResult, new: CellResult) -> Ratio:
-    """Return the speed of *new* as a multiple of the speed of *base*; both must have runs.
+def ratio_of(base: Figure, new: Figure) -> Ratio:
+    """Return how many times better *new* is than *base*, a figure of the same quantity.
 
-    The speed is work per second, as in the table, or the inverse amount of a cost.  A pair is one
-    value of each cell, both from the same slice of the same round.  The two values were measured
-    within about a second of each other.  A run counts as the mean of the logarithms of the pairs'
-    ratios.  Runs without a counterpart, such as those after the other cell failed, are left out,
-    because the machine may have been faster or slower meanwhile.
+    A pair is one amount of each cell, both from the same slice of the same round.  The two amounts
+    were measured within about a second of each other.  A run counts as the mean of the logarithms
+    of the pairs' ratios.  Runs without a counterpart, such as those after the other cell failed,
+    are left out, because the machine may have been faster or slower meanwhile.
 
     Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  If the cells have fewer rounds
     than that in common, a single round with pairs is enough.  Without pairs, a run counts as the
-    mean of the logarithms of its values.  If one command measured both cells, but never both cells
+    mean of the logarithms of its amounts.  If one command measured both cells, but never both cells
     in the same round, the interval is unknown.
     """
     of_base, of_new = _by_round(base), _by_round(new)
-    if base.cost and (exact := _exact_ratio(base, new)):
+    if base.quantity.sense is Sense.AMOUNT and (exact := _exact_ratio(base, new)):
         return exact
     common = of_base.keys() & of_new.keys()
     in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
@@ -328,41 +371,49 @@ def ratio_of(base: CellResult, new: CellResult) -> Ratio:
     paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
     runs = len(pairs)
     if paired:
-        times = mean_of_runs(joined(pairs) if base.wanted_seconds else pairs)
+        amounts = mean_of_runs(joined(pairs) if base.result.wanted_seconds else pairs)
     else:
         firsts, seconds = (
             zip(*in_common, strict=True) if common else (of_base.values(), of_new.values())
         )
-        times, runs = _mean_log(firsts) - _mean_log(seconds), min(len(firsts), len(seconds))
+        amounts, runs = _mean_log(firsts) - _mean_log(seconds), min(len(firsts), len(seconds))
         if not common and _commands(of_base) & _commands(of_new):
-            times = replace(times, df=0)
-    work = 0.0 if new.cost else math.log(new.work / base.work)
+            amounts = replace(amounts, df=0)
     return Ratio(
-        replace(times, mean=times.mean + work),
+        replace(amounts, mean=_oriented(amounts.mean, base, new)),
         runs,
         paired,
         len(base.runs) + len(new.runs) - 2 * runs if common else 0,
     )
 
 
-def _exact_ratio(base: CellResult, new: CellResult) -> Ratio | None:
-    """Return the ratio of costs if each side has the same amount in all of its runs.
+def _oriented(log: float, base: Figure, new: Figure) -> float:
+    """Return how many times better *new* is from the logarithm of base's amounts / new amounts."""
+    quantity = base.quantity
+    if quantity.combine is Combine.PER_SECOND:
+        return log + math.log(new.work / base.work)
+    return -log if quantity.better == "more" else log
 
-    One run suffices for a cost that is counted, such as round trips.  Other amounts need
+
+def _exact_ratio(base: Figure, new: Figure) -> Ratio | None:
+    """Return the ratio of amounts if each side has the same amount in all of its runs.
+
+    One run suffices for an amount that is counted, such as round trips.  Other amounts need
     :data:`MIN_RUNS` runs to show that they do not vary.  If amounts may vary, and one of them has
     no logarithm because it is 0 or less, the ratio is unknown.
     """
-    amounts = set(base.values), set(new.values)
+    amounts = set(base.amounts), set(new.amounts)
     runs = min(len(base.runs), len(new.runs))
-    is_number = base.cost is not None and base.cost.unit == NUMBER
-    if all(len(side) == 1 for side in amounts) and (is_number or runs >= MIN_RUNS):
+    enough = base.quantity.unit.is_exact or runs >= MIN_RUNS
+    if all(len(side) == 1 for side in amounts) and enough:
         (one,), (other,) = amounts
         if one == other:
             return Ratio(Estimate(0.0, 0.0, math.inf), runs)
-        if one > 0 and other > 0:
-            return Ratio(Estimate(math.log(one / other), 0.0, math.inf), runs)
-        return Ratio(Estimate(math.inf if one > other else -math.inf, 0.0, math.inf), runs)
-    if min(*base.values, *new.values) <= 0:
+        log = (
+            math.log(one / other) if one > 0 and other > 0 else math.copysign(math.inf, one - other)
+        )
+        return Ratio(Estimate(_oriented(log, base, new), 0.0, math.inf), runs)
+    if min(*base.amounts, *new.amounts) <= 0:
         return Ratio(Estimate(0.0, 0.0, 0), runs)
     return None
 
@@ -391,7 +442,7 @@ def _rounds_of_row(
         for figure in figures
     ]
     for names in pairs_to_compare(originals_of([*results.values()]), baseline):
-        for base, new in zip(*(shown[name] for name in names), strict=False):
+        for base, new in _alike(*(shown[name] for name in names)):
             ratio = ratio_of(base, new)
             made = min(len(base.runs), len(new.runs))
             rounds.append(made - ratio.runs + runs_needed(ratio.log, ratio.runs, precision))
@@ -399,17 +450,17 @@ def _rounds_of_row(
 
 
 _Round = Mapping[int, float]
-"""The values of a run by the numbers of their slices."""
+"""The amounts of a run by the numbers of their slices."""
 
 
 def _mean_log(rounds: Iterable[_Round]) -> Estimate:
     return mean_of_runs([[math.log(value) for value in values.values()] for values in rounds])
 
 
-def _by_round(result: CellResult) -> Mapping[str, _Round]:
-    """Return the values by round; if no rounds are known, every run counts as a round."""
-    runs = enumerate(result.values_by_run)
-    return result.by_round or {f"{id(result)}-{n}": dict(enumerate(run)) for n, run in runs}
+def _by_round(figure: Figure) -> Mapping[str, _Round]:
+    """Return the amounts by round; if no rounds are known, every run counts as a round."""
+    runs = enumerate(figure.runs)
+    return figure.by_round or {f"{id(figure)}-{n}": dict(enumerate(run)) for n, run in runs}
 
 
 def _commands(rounds: Iterable[str]) -> set[str]:
@@ -427,19 +478,19 @@ _FACTS = (
 """The metadata that may explain a difference, besides versions and settings."""
 
 
-def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[str]:
-    """Return a text for each name whose values differ; ``-`` stands for a missing value."""
+def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[Difference]:
+    """Return a difference for each name whose values differ."""
     names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
     differing = []
     for name in names:
         values = [
-            (base.get(name, "-"), new.get(name, "-"))
+            (base.get(name, MISSING), new.get(name, MISSING))
             for base, new in pairs
             if base.get(name) != new.get(name)
         ]
         if values:
             base, new = (", ".join(dict.fromkeys(side)) for side in zip(*values, strict=True))
-            differing.append(f"{name}: {base} against {new}")
+            differing.append(Difference(name, base, new))
     return differing
 
 

@@ -111,10 +111,8 @@ def _message_if_slow(name: str, limit: TimeLimit, observer: Observer) -> Iterato
         timer.cancel()
 
 
-_MISSING_DRIVER = (
-    "DriverNotAvailableError",
-    "DriverNotImportableError",
-    "NoDriversAvailableError",
+_MISSING_DRIVER = frozenset(
+    {"DriverNotAvailableError", "DriverNotImportableError", "NoDriversAvailableError"}
 )
 """Names of RelStorage's exceptions; the classes cannot be imported without RelStorage."""
 
@@ -151,7 +149,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
         if error.failure.state is State.UNSUPPORTED:
             return error.failure
         cause, detail = error.failure.cause, error.failure.detail
-        if contender.installation and cause.startswith(_MISSING_DRIVER):
+        if contender.installation and error.failure.exception in _MISSING_DRIVER:
             return Failure(contender.installation, detail)
         advice = contender.advice_on(cause)
         cause = _without_options(cause)

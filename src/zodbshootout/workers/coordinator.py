@@ -497,7 +497,7 @@ class Worker:
     def _with_last_lines(self, failure: Failure) -> Failure:
         """Add a process's last lines to the failure if the process exited."""
         printed = self.output.last_lines()
-        if not (failure.crashed and "ended with exit status" in failure.cause and printed):
+        if not (failure.exited and printed):
             return failure
         return replace(failure, cause=f"{failure.cause}: {printed[-1]}", detail="\n".join(printed))
 

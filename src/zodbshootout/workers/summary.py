@@ -58,7 +58,7 @@ def summarize(
     ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices`` has a
     number for each value.  The following have a number for each sample: ``slice_starts_s``,
     ``slice_longest_s`` (the longest iteration), ``lag_growth_s``, and all costs except memory (see
-    :mod:`~zodbshootout.model.costs`).
+    :mod:`~zodbshootout.model.quantities`).
 
     *hosts* maps the names of a cluster's hosts to the indices of their clients; ``host_1_s`` and so
     on are the seconds per iteration of a host's average client.  The hosts' clocks are known to

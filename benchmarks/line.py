@@ -10,7 +10,7 @@ class NotMeasured(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Figure:
+class Line:
     """One line of the command's output."""
 
     name: str
@@ -26,22 +26,22 @@ class Figure:
         return f"{self.name:<36} {self.measured:>14}  {self.goal:<16} {verdict}".rstrip()
 
 
-def at_most(name: str, measured: float, limit: float, form: str) -> Figure:
+def at_most(name: str, measured: float, limit: float, form: str) -> Line:
     """Return a figure whose goal is at most *limit*, both written in *form*."""
-    return Figure(name, form.format(measured), f"<= {form.format(limit)}", measured <= limit)
+    return Line(name, form.format(measured), f"<= {form.format(limit)}", measured <= limit)
 
 
-def at_least(name: str, measured: float, limit: float, form: str) -> Figure:
+def at_least(name: str, measured: float, limit: float, form: str) -> Line:
     """Return a figure whose goal is at least *limit*, both written in *form*."""
-    return Figure(name, form.format(measured), f">= {form.format(limit)}", measured >= limit)
+    return Line(name, form.format(measured), f">= {form.format(limit)}", measured >= limit)
 
 
-def between(name: str, measured: float, lowest: float, highest: float, form: str) -> Figure:
+def between(name: str, measured: float, lowest: float, highest: float, form: str) -> Line:
     """Return a figure whose goal lies between *lowest* and *highest*, all written in *form*."""
     goal = f"{form.format(lowest)} to {form.format(highest)}"
-    return Figure(name, form.format(measured), goal, lowest <= measured <= highest)
+    return Line(name, form.format(measured), goal, lowest <= measured <= highest)
 
 
-def info(name: str, measured: float, form: str) -> Figure:
+def info(name: str, measured: float, form: str) -> Line:
     """Return a figure without a goal."""
-    return Figure(name, form.format(measured))
+    return Line(name, form.format(measured))

@@ -7,8 +7,11 @@ import shutil
 import subprocess
 import sys
 import venv
+from importlib.metadata import distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from uv import find_uv_bin
 
 ROOT = Path(__file__).parents[1]
@@ -59,14 +62,42 @@ def make_python(directory: Path, left_out: re.Pattern[str] = OURS) -> Path:
     return directory / "bin" / "python"
 
 
-def install_wheel(directory: Path) -> Path:
-    """Make an environment with the wheel, and return the directory of its programs."""
-    python = make_python(directory / "environment")
-    subprocess.run(
-        [
-            find_uv_bin(), "pip", "install", "--quiet", "--no-cache", "--offline", "--no-deps",
-            "--python", python, build_wheel(directory),
-        ],
-        check=True,
-    )  # fmt: skip
+def make_base_python(directory: Path) -> Path:
+    """Make a virtual environment with what an installation without extras has, but for ours."""
+    venv.create(directory, with_pip=False, symlinks=True)
+    (packages,) = directory.glob("lib/*/site-packages")
+    for name in required("zodbshootout") - {"zodbshootout"}:
+        for file in distribution(name).files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                path = packages / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.symlink_to(file.locate())
+    return directory / "bin" / "python"
+
+
+def required(name: str) -> set[str]:
+    """Return the packages that a package without extras needs, itself among them."""
+    found: set[str] = set()
+    wanted = [Requirement(name)]
+    while wanted:
+        requirement = wanted.pop()
+        for extra in ("", *requirement.extras):
+            key = canonicalize_name(requirement.name) + (f"[{extra}]" if extra else "")
+            if key not in found:
+                found.add(key)
+                further = map(Requirement, distribution(requirement.name).requires or ())
+                wanted += [
+                    one
+                    for one in further
+                    if one.marker is None or one.marker.evaluate({"extra": extra})
+                ]
+    return {key for key in found if not key.endswith("]")}
+
+
+def install_wheel(python: Path, wheel: Path) -> Path:
+    """Install a wheel for a Python that has what it needs; return the directory of programs."""
+    uv = (find_uv_bin(), "pip")
+    offline = ("--quiet", "--no-cache", "--offline", "--no-deps")
+    subprocess.run([*uv, "install", *offline, "--python", python, wheel], check=True)
+    subprocess.run([*uv, "check", "--quiet", "--python", python], check=True)
     return python.parent

@@ -8,17 +8,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.documented import DOCS, ROOT, Command, commands
-from tests.integration.command import LONGEST, left_behind, open_directory
+from tests.integration.command import LONGEST, Done, left_behind, open_directory
 from tests.integration.zygote import Zygote
-from tests.wheel import install_wheel
+from tests.wheel import build_wheel, install_wheel, make_base_python, make_python
 from zodbshootout.cli.main import command_in
 from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.reports import PICTURES, formats
 
 pytestmark = pytest.mark.xdist_group("the wheel")  # which each process would build again
 ASSUMED = re.compile(
@@ -35,21 +36,49 @@ BRIEF = "-p 1 -n 1 --min-time 0.001 --object-counts 2"
 
 
 @pytest.fixture(scope="module")
-def programs() -> Iterator[Path]:
-    """Return the directory of the programs of an environment with the wheel."""
+def wheel() -> Iterator[Path]:
     with open_directory() as directory:
-        yield install_wheel(directory)
+        yield build_wheel(directory)
 
 
 @pytest.fixture(scope="module")
-def forking(programs: Path) -> Iterator[Zygote]:
-    """A process of that environment that forks commands."""
-    zygote = Zygote("", str(programs / "python"))
+def programs(wheel: Path) -> Path:
+    """Return the directory of the programs of an environment with the wheel."""
+    return install_wheel(make_python(wheel.parent / "environment"), wheel)
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path) -> Path:
+    """Return the directory of the programs of an environment with the wheel, but no extra."""
+    return install_wheel(make_base_python(wheel.parent / "base"), wheel)
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[Callable[[Path], Zygote]]:
+    """Return a function that returns a process, which forks commands, of some programs."""
+    zygotes: dict[Path, Zygote] = {}
+
+    def zygote(programs: Path) -> Zygote:
+        return zygotes.setdefault(programs, Zygote("", str(programs / "python")))
+
     yield zygote
-    zygote.end()
+    for one in zygotes.values():
+        one.end()
 
 
-def run(line: str, place: Path, variables: Mapping[str, str], forking: Zygote | None) -> None:
+def variables_for(programs: Path, place: Path) -> dict[str, str]:
+    """Return environment variables with which a shell finds *programs*."""
+    (place / "tmp").mkdir()
+    # With the variable that is left out, each interpreter would compile the modules of the wheel.
+    return {
+        **{name: os.environ[name] for name in {*os.environ} - {"PYTHONDONTWRITEBYTECODE"}},
+        "PYTHONPATH": "",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "TMPDIR": str(place / "tmp"), "XDG_DATA_HOME": str(place / "data"),
+    }  # fmt: skip
+
+
+def run(line: str, place: Path, variables: Mapping[str, str], forking: Zygote | None) -> Done:
     """Run a command in a shell, or fork it if it needs none."""
     if forking is None or NEEDS_SHELL.search(line):
         done = subprocess.run(
@@ -57,12 +86,10 @@ def run(line: str, place: Path, variables: Mapping[str, str], forking: Zygote | 
             check=False, capture_output=True, text=True, cwd=place, env=variables,
             stdin=subprocess.DEVNULL, timeout=LONGEST,
         )  # fmt: skip
-        status, out, err = done.returncode, done.stdout, done.stderr
-    else:
-        _, *words = shlex.split(line, comments=True)
-        with Path(os.devnull).open() as nothing:
-            status, out, err = forking.run(words, place, variables, nothing.fileno(), LONGEST)
-    assert status == 0, f"{line}\n{out}{err}"
+        return Done(done.returncode, done.stdout, done.stderr)
+    _, *words = shlex.split(line, comments=True)
+    with Path(os.devnull).open() as nothing:
+        return Done(*forking.run(words, place, variables, nothing.fileno(), LONGEST))
 
 
 def typed(command: Command) -> str:
@@ -107,20 +134,60 @@ def offered(page: str) -> Iterator[Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("page", "lines"), by_page().items(), ids=by_page())
 def test_the_commands_of_a_page_work_in_an_environment_with_the_wheel_alone(
-    page: str, lines: list[str], programs: Path, forking: Zygote, place: Path
+    page: str, lines: list[str], programs: Path, forking: Callable[[Path], Zygote], place: Path
 ) -> None:
     for path in offered(page):
         shutil.copy(path, place)
-    (place / "tmp").mkdir()
-    # With the variable that is left out, each interpreter would compile the modules of the wheel.
-    variables = {
-        **{name: os.environ[name] for name in {*os.environ} - {"PYTHONDONTWRITEBYTECODE"}},
-        "PYTHONPATH": "",
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "TMPDIR": str(place / "tmp"), "XDG_DATA_HOME": str(place / "data"),
-    }  # fmt: skip
+    variables = variables_for(programs, place)
     # Those of the first page are typed as a reader does, with the program and new interpreters.
     is_first = page == "README.rst" or sys.platform != "linux"
     for line in lines:
-        run(line, place, variables, None if is_first else forking)
+        done = run(line, place, variables, None if is_first else forking(programs))
+        assert done.status == 0, f"{line}\n{done.out}{done.err}"
+    assert left_behind(place) == []
+
+
+ONE = "fs.conf add -c 1 --object-counts 2"
+FORMATS = {name: "altair" if name in {"html", "svg", "png"} else "" for name in formats()}
+WITHOUT_EXTRAS = {
+    f"add hot -c 1 {BRIEF} -o a.json": "",
+    f"{ONE} --at-most 0.1 -o b.json": "",
+    f"--workload sessions fs.conf {BRIEF} -c 1": "",
+    "sample": "",
+    "sample fs-sample": "",
+    "workload sessions": "",
+    "compare a.json --contender filestorage zeo --fail-above 100000": "",
+    **{
+        f"{command} --format {name}": package
+        for name, package in FORMATS.items()
+        for command in ("show a.json", "compare a.json b.json", "report a.json -o page")
+        if name not in PICTURES or command.startswith("report")
+    },
+    f"{ONE} --against ZODB==6.0": "uv",
+    f"{ONE} --gevent": "gevent",
+    f"{ONE} --leaks": "objgraph",
+    f"{ONE} --hosts 127.0.0.1:1": "distributed",
+    "file:///tmp/x.fs add --list": "zodburi",
+    "z.conf add --list": "zc.zlibstorage",
+}
+"""Commands, with the package that a command wants and that only an extra installs."""
+FS = "<filestorage>\npath $scratch/a.fs\n</filestorage>\n"
+
+
+@pytest.mark.timeout(600)
+def test_without_extras_each_command_works_or_names_the_package_that_it_wants(
+    base: Path, forking: Callable[[Path], Zygote], place: Path
+) -> None:
+    (place / "fs.conf").write_text(FS)
+    (place / "z.conf").write_text(f"%import zc.zlibstorage\n<zlibstorage>\n{FS}</zlibstorage>\n")
+    variables = {**variables_for(base, place), "PATH": f"{base}:/usr/bin:/bin"}  # without our uv
+    for words, package in WITHOUT_EXTRAS.items():
+        done = run(f"zodbshootout {words}", place, variables, forking(base))
+        seen = (words, done.status, done.err)
+        assert done.status == (2 if package else 0), seen
+        if package:
+            assert re.search(rf"\b{package}\b.* not installed|needs {package}", done.complaint), (
+                seen
+            )
+            assert "pip install" in done.complaint, seen
     assert left_behind(place) == []

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 import pytest
-
-from tests.install_servers import REQUIREMENTS, advice
+from tools.install_servers import REQUIREMENTS, advice
 
 MODULES = {"MySQLdb": "mysql", "playwright": "browser"}
 """Modules that an extra other than ``dev`` installs, with its name."""

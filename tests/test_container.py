@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.repository import ROOT, container_steps, project
-from zodbshootout.config.sample_files import samples
+from tests.repository import container_steps, project
 from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
 
 LISTS = Path("/var/lib/apt/lists")
@@ -62,14 +60,6 @@ def test_the_extras_exist() -> None:
     assert not requirement.specifier.contains("0.8.0")
 
 
-def test_the_command_is_in_the_environment_that_was_made() -> None:
-    (made,) = re.findall(r"python3 -m venv (\S+)", str(arguments("RUN")))
-    ((command,),) = map(json.loads, arguments("ENTRYPOINT"))
-    assert arguments("COPY") == [f"--from=build {made} {made}"]
-    assert Path(command).parent == Path(made, "bin")
-    assert Path(command).name in project()["scripts"]
-
-
 def test_it_runs_as_a_user_without_rights() -> None:
     (made,) = re.findall(r"useradd --create-home (\w+)", str(arguments("RUN")))
     instructions = [word for word, _ in container_steps()]
@@ -77,11 +67,3 @@ def test_it_runs_as_a_user_without_rights() -> None:
     assert made != "root"
     assert instructions.index("USER") < instructions.index("ENTRYPOINT")
     assert "RUN" not in instructions[instructions.index("USER") :]
-
-
-@pytest.mark.parametrize("page", ["docs/installation.rst", "docs/examples/container/Dockerfile"])
-def test_the_documentation_measures_a_sample(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    measured = re.findall(r"docker run .*zodbshootout (\S+-sample)", text)
-    assert measured
-    assert {*measured} <= {path.stem for path in samples().values()}

@@ -1,8 +1,7 @@
-"""Docstrings begin with a verb or a noun, and their references lead to a name."""
+"""References in docstrings lead to a name."""
 
 from __future__ import annotations
 
-import ast
 import dis
 import inspect
 import pkgutil
@@ -59,22 +58,3 @@ def test_every_reference_in_a_docstring_leads_to_a_name() -> None:
     written = [names for path in sorted(SOURCE.rglob("*.py")) for names in references(path)]
     assert len(written) > 200
     assert [names[0] for names in written if not any(map(exists, names))] == []
-
-
-def first_words(path: Path) -> Iterator[str]:
-    """Yield the first word of each docstring in a module, also of those of attributes."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield str(node.value.value).split(maxsplit=1)[0]
-
-
-def test_no_docstring_begins_with_a_question_or_a_preposition() -> None:
-    places = [SOURCE, *(ROOT / name for name in ("tests", "benchmarks", "docs"))]
-    paths = [path for place in places for path in sorted(place.rglob("*.py"))]
-    assert len(paths) > 400
-    assert [
-        f"{path}: {word}"
-        for path in paths
-        for word in first_words(path)
-        if word in {"Of", "What", "Where", "Who", "Whose"}
-    ] == []

@@ -1,87 +1,52 @@
+"""Missing servers are installed, or the command to type is printed, on made-up machines."""
+
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from unittest import mock
 
 import pytest
-
-from tests import install_servers
-from tests.install_servers import Requirement
-
-
-@pytest.fixture
-def fake_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that fakes the machine, and the answers of a requirement in turn."""
-
-    def fake(*met: bool, root: bool, debian: bool, platform: str = "linux") -> None:
-        answers = iter(met)
-        requirement = Requirement("a thing", lambda: next(answers), "thing thing-dev", "brew it")
-        monkeypatch.setattr(install_servers, "REQUIREMENTS", [requirement])
-        monkeypatch.setattr(install_servers, "is_debian", lambda: debian)
-        monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
-        monkeypatch.setattr("sys.platform", platform)
-
-    return fake
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    names: list[str] = []
-
-    def install(requirements: Sequence[Requirement]) -> None:
-        names.extend(requirement.debian for requirement in requirements)
-
-    monkeypatch.setattr(install_servers, "install", install)
-    return names
-
-
-def test_nothing_is_installed_if_nothing_is_missing(
-    fake_machine: Callable[..., None], installed: list[str]
-) -> None:
-    fake_machine(True, root=True, debian=True)
-    assert install_servers.main() == 0
-    assert installed == []
-
-
-def test_root_on_debian_installs_missing_packages(
-    fake_machine: Callable[..., None], installed: list[str]
-) -> None:
-    fake_machine(False, True, root=True, debian=True)
-    assert install_servers.main() == 0
-    assert installed == ["thing thing-dev"]
-
-
-def test_a_requirement_that_cannot_be_installed_is_reported(
-    fake_machine: Callable[..., None], installed: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_machine(False, False, root=True, debian=True)
-    assert install_servers.main() == 1
-    assert "missing: a thing" in capsys.readouterr().err
+from tools import install_servers
+from tools.install_servers import Requirement
 
 
 @pytest.mark.parametrize(
-    ("root", "debian", "platform", "advice"),
+    ("met", "root", "debian", "platform", "installs", "advice"),
     [
-        (False, True, "linux", "sudo apt-get install --no-install-recommends thing thing-dev"),
-        (True, False, "linux", "on Debian that is apt-get install --no-install-recommends thing"),
-        (False, False, "darwin", "brew it"),
+        ([True], True, True, "linux", False, ""),
+        ([False, True], True, True, "linux", True, ""),
+        ([False, False], True, True, "linux", True, "sudo apt-get install"),
+        ([False], False, True, "linux", False,
+         "sudo apt-get install --no-install-recommends thing thing-dev"),
+        ([False], True, False, "linux", False,
+         "on Debian that is apt-get install --no-install-recommends thing"),
+        ([False], False, False, "darwin", False, "brew it"),
     ],
-)
-def test_the_command_to_type_is_printed_if_nothing_can_be_installed(
+)  # fmt: skip
+def test_what_is_missing_is_installed_or_the_command_to_type_is_printed(
+    met: Sequence[bool],
     root: bool,
     debian: bool,
     platform: str,
+    installs: bool,
     advice: str,
-    fake_machine: Callable[..., None],
-    installed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    fake_machine(False, root=root, debian=debian, platform=platform)
-    assert install_servers.main() == 1
-    assert installed == []
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"missing: a thing; install it: {advice}")
+    requirement = Requirement("a thing", mock.Mock(side_effect=met), "thing thing-dev", "brew it")
+    install = mock.Mock()
+    monkeypatch.setattr(install_servers, "REQUIREMENTS", [requirement])
+    monkeypatch.setattr(install_servers, "is_debian", lambda: debian)
+    monkeypatch.setattr(install_servers, "install", install)
+    monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr("sys.platform", platform)
+    assert install_servers.main() == bool(advice)
+    assert install.mock_calls == [mock.call([requirement])] * installs
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"missing: a thing; install it: {advice}" if advice else "")
+    assert printed.count("\n") == bool(advice)
 
 
 def test_the_script_needs_only_the_standard_library() -> None:

@@ -36,11 +36,6 @@ SMALL = Experiment(
 )
 
 
-def test_names_of_runs_and_of_experiments_are_unique() -> None:
-    assert len({run.name for run in RUNS}) == len(RUNS)
-    assert len({experiment.name for experiment in EXPERIMENTS}) == len(EXPERIMENTS)
-
-
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_every_command_line_covers_its_published_figures(
     run: Run, monkeypatch: pytest.MonkeyPatch
@@ -93,17 +88,6 @@ def test_a_page_has_the_command_the_chart_and_the_ratios_then_and_now(
     assert ratios == {"Add 100 Objects": ["4.00", "2.00"], "Read 100 Cold Objects": ["1.00", "-"]}
 
 
-@pytest.mark.slow
-def test_text_files_hold_the_tables_and_the_comparison(data: Path, tmp_path: Path) -> None:
-    make_pages([SMALL], data, tmp_path / "made")
-    shown = (tmp_path / "made" / "one.txt").read_text(encoding="utf-8")
-    assert "Objects per second: 100 objects of 300 bytes, 1 process" in shown
-    compared = (tmp_path / "made" / "one-compare.txt").read_text(encoding="utf-8")
-    assert "zeo is 4.00 times as fast" in compared
-    in_seconds = (tmp_path / "made" / "one-seconds.txt").read_text(encoding="utf-8")
-    assert "Mean seconds per iteration" in in_seconds
-
-
 def test_a_page_shows_traffic_in_place_of_speed(data: Path, tmp_path: Path) -> None:
     results = read_results(data / f"one{ENDING}")
     for result in results:
@@ -120,10 +104,6 @@ def test_a_page_shows_traffic_in_place_of_speed(data: Path, tmp_path: Path) -> N
     assert "Objects per second" not in text
     assert "2 to 3 + 1" in text
     assert [path.name for path in page.parent.iterdir()] == [page.name]
-
-
-def test_no_page_is_made_if_there_are_no_results(tmp_path: Path) -> None:
-    assert make_pages([SMALL], tmp_path, tmp_path / "made") == []
 
 
 class FakeCommand:
@@ -166,25 +146,6 @@ def test_an_interrupted_run_is_resumed_and_a_complete_one_kept(
     assert len(runs.commands) == 2
     there = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert there == ["data", "data/one.cells.jsonl", f"data/one{ENDING}", "running"]
-
-
-def test_a_run_is_complete_although_a_contender_failed(
-    tmp_path: Path, fake_command: Callable[..., FakeCommand]
-) -> None:
-    fake_command(3)
-    command.measure(SMALL, tmp_path, quick=True)
-    assert (tmp_path / "data" / f"one{ENDING}").exists()
-
-
-def test_a_quick_run_measures_few_objects_once(
-    tmp_path: Path, fake_command: Callable[..., FakeCommand]
-) -> None:
-    runs = fake_command(0)
-    words = "add --object-counts 10000 --at-most 1"
-    command.measure(Experiment("e", [Run("one", "One", "", words)]), tmp_path, quick=True)
-    assert runs.commands[0][3:-2] == [
-        "add", "--object-counts", "10", "-p", "1", "-n", "1", "--min-time", "0.001",
-    ]  # fmt: skip
 
 
 @pytest.mark.slow

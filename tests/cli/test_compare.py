@@ -102,11 +102,6 @@ def test_fail_above_fails_only_if_a_significant_slowdown_exceeds_it(
     assert err == (slower if status else "")
 
 
-def test_fail_above_passes_a_faster_or_equal_contender(both: Path) -> None:
-    assert run(both, "--contender", "zeo", "fs", "--fail-above", "1%")[0] == 0
-    assert run(both, "--contender", "fs", "fs", "--fail-above", "1%")[0] == 0
-
-
 def refusals(tmp_path: Path) -> Sequence[tuple[list[str | Path], str]]:
     two = written(tmp_path / "a.json", *side("fs", 1.0, 1), *side("zeo", 1.0, 3))
     other = written(tmp_path / "b.json", measured(cell("add", "fs", objects=10), [1.0], [1.0]))
@@ -210,8 +205,6 @@ def test_every_contender_is_compared_with_itself_in_another_environment(environm
         ("fs", "faster"), ("fs", "no significant difference"),
         ("zeo", "no significant difference"), ("zeo", "no significant difference"),
     ]  # fmt: skip
-    assert run(environments, "--environment", "installed", "before", "--fail-above", "5")[0] == 1
-    assert run(environments, "--environment", "before", "installed", "--fail-above", "5")[0] == 0
 
 
 def test_an_environment_that_is_not_in_the_file_is_refused(environments: Path) -> None:
@@ -258,8 +251,6 @@ def test_all_values_of_a_defined_name_are_compared_with_the_first(caches: Path) 
     assert "fs" not in printed
     _, written, _ = run(caches, "--define", "cache", "--format", "csv")
     assert len(list(csv.DictReader(io.StringIO(written)))) == 2
-    status, _, _ = run(caches, "--define", "cache", "--fail-above", "1%")
-    assert status == 0
 
 
 @pytest.fixture
@@ -278,7 +269,7 @@ def swept_caches(tmp_path: Path) -> Path:
 
 
 def test_values_without_a_common_cell_are_not_compared(swept_caches: Path) -> None:
-    status, out, error = run(swept_caches, "--define", "cache", "--fail-above", "5%")
+    status, out, error = run(swept_caches, "--define", "cache")
     assert (status, out, error.count("\n")) == (2, "", 1)
     assert "differ in object-counts; to compare them anyway, add --ignore" in error
 
@@ -310,14 +301,11 @@ def with_trips(tmp_path: Path) -> Path:
 
 
 def test_a_cost_that_is_the_same_in_all_runs_is_compared_exactly(with_trips: Path) -> None:
-    words = (with_trips, "--metric", "trips", "--fail-above", "0", "--contender")
-    status, out, _ = run(*words, "zeo", "pg")
-    assert status == 1
+    words = (with_trips, "--metric", "trips", "--contender")
+    _, out, _ = run(*words, "zeo", "pg")
     assert "pg takes 6.00 times as much (exactly)" in out
     assert "different times" not in out
-    assert run(*words, "pg", "zeo")[0] == 0
-    status, out, _ = run(*words, "zeo", "zeo")
-    assert status == 0
+    _, out, _ = run(*words, "zeo", "zeo")
     assert any(line.rstrip().endswith(" equal") for line in out.splitlines()), out
 
 

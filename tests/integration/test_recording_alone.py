@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.fetch_wheels import OLD
 
-from tests.fetch_wheels import OLD
 from tests.recording.recordings import counts
 
 ROOT = Path(__file__).parents[2]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 from tests.faults.runs import BUSY, faulty
 from tests.integration.command import (
     QUICK,
-    SOURCES,
     TESTS,
     Done,
     cells,
@@ -25,7 +23,7 @@ from tests.integration.command import (
     wait_until,
 )
 from tests.integration.sections import ZEO_SERVER, contender, filestorage, zeo
-from tests.integration.zygote import Zygote, zygote
+from tests.integration.zygote import Zygote
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere commands are started")
 
@@ -34,16 +32,6 @@ def started(place: Path, *words: str) -> Done:
     with start(place, *words) as process:
         out, err = process.communicate()
     return Done(process.returncode, out, err)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("--version",), ("no.conf",), ("show", "no.json"), ("workload", "plone")],
-)
-def test_a_forked_command_prints_and_returns_what_a_started_one_does(
-    words: Sequence[str], tmp_path: Path
-) -> None:
-    assert run(tmp_path, *words) == started(tmp_path, *words)
 
 
 def test_a_forked_run_measures_and_leaves_as_much_as_a_started_one(tmp_path: Path) -> None:
@@ -94,15 +82,6 @@ def test_a_forked_command_ends_as_an_interpreter_does(ending: str, tmp_path: Pat
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (
         expected.returncode, expected.stdout, expected.stderr,
     )  # fmt: skip
-
-
-def test_a_command_that_takes_too_long_is_killed_and_answers_no_later_order(
-    tmp_path: Path,
-) -> None:
-    path = f"{TESTS}{os.pathsep}{SOURCES}"
-    with Path(os.devnull).open() as nothing, pytest.raises(subprocess.TimeoutExpired):
-        zygote(path).run(["--list"], tmp_path, environment(tmp_path), nothing.fileno(), 0.0)
-    assert run(tmp_path, "no.conf").status == 2
 
 
 class PatienceError(Exception):

@@ -1,6 +1,6 @@
 """Install the servers, PyPy and Chromium that the tests start, and compilers.
 
-``python tests/install_servers.py`` installs missing packages as root on Debian and its derivatives,
+``python tools/install_servers.py`` installs missing packages as root on Debian and its derivatives,
 and otherwise prints the commands to type.  It needs only the standard library, because it runs
 before anything is built.
 """

@@ -1,8 +1,8 @@
 """Fetch the wheels from which the tests make environments, or build them, once.
 
-``python tests/fetch_wheels.py`` puts wheels into ``.tox/wheels``, a directory for each set.  The
+``python tools/fetch_wheels.py`` puts wheels into ``.tox/wheels``, a directory for each set.  The
 tests then have uv make their environments from these alone.  The script needs a package index and,
-for two of the sets, the packages that ``tests/install_servers.py`` installs.
+for two of the sets, the packages that ``tools/install_servers.py`` installs.
 """
 
 from __future__ import annotations

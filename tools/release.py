@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fetch_wheels import python_with
+from tools.fetch_wheels import python_with
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -152,7 +153,10 @@ def server() -> Iterator[Path]:
         (repository / "back.py").write_text(BACKEND)
         git(repository, "init", "-q", "-b", "master")
         git(repository, "add", ".")
-        git(repository, "commit", "-q", "-m", "ZEO")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GIT_COMMITTER_DATE", "2026-01-01T00:00:00")
+            git(repository, "commit", "-q", "-m", "ZEO")
+        git(repository, "tag", workflow("benchmark-zeo")["jobs"]["benchmark"]["with"]["anchor"])
         (place / "bin").mkdir()
         for name, text in (("gh", GH), ("pip", PIP)):
             (place / "bin" / name).write_text(text)
@@ -222,6 +226,21 @@ def test_a_comment_that_github_would_not_take_is_shortened(server: Path) -> None
     url = f"{server.as_uri()}/{REPOSITORY}/actions/runs/42"
     assert (empty, notice) == ("", f"*Shortened: the [summary of the run]({url}) has all of it.*")
     assert long.read("summary.md").count("update") == 10_000
+
+
+def test_a_night_compares_the_branch_with_the_day_before_and_the_anchor(server: Path) -> None:
+    night = runner(server, "night", "self._call('lastTransaction')")
+    git(night.place / "head", "push", "-q", "origin", "HEAD:refs/heads/night")
+    night.job("night")
+    assert night.refused == [], night.output
+    curves = {one["name"]: one["value"] for one in json.loads(night.read("curves.json"))}
+    trips = [curves[f"{name}: update objects=5: round trips"]
+             for name in ("zeo", "zeo@previous", "zeo@anchor")]  # fmt: skip
+    assert trips == [trips[1] + 1, trips[1], trips[1]]
+    night.replaced = {"--metric trips": "--metric trips --fail-above 0%", **BRIEFLY}
+    night.job("night", "Gate")
+    assert night.refused == ["Gate: 1"]
+    assert night.output.count("significantly more trips by more than 0 %: zeo: update") == 2
 
 
 @pytest.mark.parametrize("name", callers())

@@ -33,6 +33,7 @@ _FORMATS = {
     "markdown": "markup:write_markdown",
     "rst": "markup:write_rst",
     "json": "csv_json:write_json",
+    "customSmallerIsBetter": "curves:write",
     "html": "html:write",
     "svg": "drawing:write_svg",
     "png": "drawing:write_png",

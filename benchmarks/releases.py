@@ -78,5 +78,5 @@ def slower_copy(directory: Path) -> Path:
 def _pairs(against: str, *words: str) -> Sequence[Pair]:
     """Measure the installed release and another one; return the pairs of their cells."""
     done = shoot_out(f"{IMPORTS}{sqlite('sqlite')}", *words, "--against", against)
-    installed, other = dict.fromkeys(result.cell.contender for result in done.results)
+    installed, other = dict.fromkeys(result.cell.title for result in done.results)
     return compared(done, (installed, other))

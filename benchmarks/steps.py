@@ -18,6 +18,7 @@ import pyperf
 
 from benchmarks.line import Line, at_least, at_most, info
 from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
+from zodbshootout.model.titles import RELEASE, Release
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of
@@ -70,7 +71,7 @@ class Released:
         """Yield the results of all releases; the last is installed."""
         for release in range(RELEASES):
             is_last = release == RELEASES - 1
-            name = "a" if is_last else f"a@it=={release}"
+            variant = {} if is_last else {RELEASE: Release("it", str(release))}
             runs = [
                 pyperf.Run(
                     values[release],
@@ -84,7 +85,7 @@ class Released:
                 for number, values in enumerate(self.rounds)
             ]
             words = BenchmarkWords(self.benchmark)
-            cell = Cell(self.benchmark, name, Parameters(CrewShape(1)), words)
+            cell = Cell(self.benchmark, "a", Parameters(CrewShape(1)), words, variant)
             yield CellResult(cell, runs=tuple(runs))
 
 

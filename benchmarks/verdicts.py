@@ -60,9 +60,7 @@ def measure(*, quick: bool) -> Iterator[Line]:
 
 def compared(done: Done, names: Sequence[str], quantity: Quantity | None = None) -> Sequence[Pair]:
     """Return the pairs of cells of two contenders."""
-    base, new = (
-        [result for result in done.results if result.cell.contender == name] for name in names
-    )
+    base, new = ([result for result in done.results if result.cell.title == name] for name in names)
     return compare(base, new, across=True, quantity=quantity).pairs
 
 

@@ -23,6 +23,7 @@ from zodbshootout.model.specification import (
     Storage,
 )
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
+from zodbshootout.model.titles import Value
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
@@ -39,14 +40,21 @@ def run(*values: float, loops: int = 1, unit: str = "second", **metadata: Any) -
     return pyperf.Benchmark([pyperf.Run(values, metadata=metadata, collect_metadata=False)])
 
 
-def cell(benchmark: str, contender: str, **parameters: Any) -> Cell:
-    return cell_with(benchmark, contender, Parameters(THREADS, **parameters))
+def cell(
+    benchmark: str, contender: str, variant: Mapping[str, Value] | None = None, **parameters: Any
+) -> Cell:
+    return cell_with(benchmark, contender, Parameters(THREADS, **parameters), variant)
 
 
-def cell_with(benchmark: str, contender: str, parameters: Parameters) -> Cell:
+def cell_with(
+    benchmark: str,
+    contender: str,
+    parameters: Parameters,
+    variant: Mapping[str, Value] | None = None,
+) -> Cell:
     known = benchmarks().get(benchmark)
     words = known.words() if known else BenchmarkWords(f"{benchmark} {{objects}}")
-    return Cell(benchmark, contender, parameters, words)
+    return Cell(benchmark, contender, parameters, words, variant or {})
 
 
 def measured(
@@ -162,10 +170,11 @@ def measured_for(
 
 
 def in_rounds(
-    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add", **more: Any
-) -> CellResult:
+    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add",
+    variant: Any = None, rtt: Any = None, **more: Any,
+) -> CellResult:  # fmt: skip
     """Return a result whose runs were made in rounds numbered from 0, with slices in order."""
-    result = CellResult(cell(benchmark, contender))
+    result = CellResult(cell(benchmark, contender, variant, rtt=rtt))
     for number, values in enumerate(rounds):
         slices = " ".join(map(str, range(len(values))))
         result = result.with_run(run(*values, round=f"r-{number}", slices=slices, **more))

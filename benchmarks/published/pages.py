@@ -93,9 +93,7 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
 
 def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
     for names in run.compared:
-        base, new = (
-            [result for result in results if result.cell.contender == name] for name in names
-        )
+        base, new = ([result for result in results if result.cell.title == name] for name in names)
         yield comparison_report(ColumnComparison(*names, compare(base, new, across=True)))
 
 
@@ -160,7 +158,7 @@ def _then_and_now(published: Published, results: Sequence[CellResult]) -> Table:
     for name, figures in published.rows.items():
         then = dict(zip(published.columns, figures, strict=True))
         now = {
-            result.cell.contender: result
+            result.cell.title: result
             for result in results
             if result.measured
             and result.cell.benchmark == name

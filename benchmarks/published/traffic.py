@@ -22,8 +22,8 @@ def traffic_tables(results: Sequence[CellResult]) -> Iterator[Table]:
     cells: dict[str, dict[str, list[CellResult]]] = {}
     for result in results:
         row = cells.setdefault(result.cell.benchmark, {})
-        row.setdefault(result.cell.contender, []).append(result)
-    columns = list(dict.fromkeys(result.cell.contender for result in results))
+        row.setdefault(result.cell.title, []).append(result)
+    columns = list(dict.fromkeys(result.cell.title for result in results))
     counts = sorted({result.cell.parameters.objects for result in results} - {0})
     for name, title in _CAPTIONS.items():
         caption = f"{title}, with {_BETWEEN.join(map(str, counts))} objects"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,10 +42,10 @@ def test_a_comparison_matches_the_golden_file(both: Path, name: str, ending: str
 def test_two_sections_are_compared_at_each_round_trip_time(tmp_path: Path) -> None:
     path = written(
         tmp_path / "out.json",
-        *side("zeo [0]", 1.0, 1),
-        *side("zeo [2ms]", 1.2, 2),
-        *side("pg [0]", 0.5, 3),
-        *side("pg [2ms]", 2.4, 4),
+        *side("zeo", 1.0, 1, rtt=0.0),
+        *side("zeo", 1.2, 2, rtt=0.002),
+        *side("pg", 0.5, 3, rtt=0.0),
+        *side("pg", 2.4, 4, rtt=0.002),
     )
     _, out, _ = run(path, "--contender", "zeo", "pg", "--format", "csv")
     rows = [row for row in csv.DictReader(io.StringIO(out)) if row["benchmark"] == "add"]
@@ -55,6 +54,11 @@ def test_two_sections_are_compared_at_each_round_trip_time(tmp_path: Path) -> No
     _, out, _ = run(path, "--contender", "zeo [0]", "zeo [2ms]", "--format", "csv")
     row, _ = csv.DictReader(io.StringIO(out))
     assert float(row["ratio"]) == pytest.approx(1 / 1.2, rel=0.02)
+    assert (row["base_contender"], row["new_contender"]) == ("zeo [0]", "zeo [2ms]")
+    _, out, _ = run(path, "--define", "rtt", "--format", "csv")
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["benchmark"] == "add"]
+    assert [row["base_contender"] for row in rows] == ["zeo", "pg"]
+    assert [float(row["ratio"]) for row in rows] == pytest.approx([1 / 1.2, 0.5 / 2.4], rel=0.02)
 
 
 def test_csv_has_a_line_for_each_cell(both: Path) -> None:
@@ -186,14 +190,17 @@ def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: P
     assert "no significant difference (1.00 to 1.00)" in out
 
 
+BEFORE = {"environment": "before"}
+
+
 @pytest.fixture
 def environments(tmp_path: Path) -> Path:
     return written(
         tmp_path / "run.json",
         *side("fs", 1.0, 1),
         *side("zeo", 1.0, 3),
-        *side("fs@before", 1.1, 5, variant_of="fs"),
-        *side("zeo@before", 1.0, 7, variant_of="zeo"),
+        *side("fs", 1.1, 5, variant=BEFORE),
+        *side("zeo", 1.0, 7, variant=BEFORE),
     )
 
 
@@ -232,10 +239,7 @@ def caches(tmp_path: Path) -> Path:
         tmp_path / "caches.json",
         in_rounds("fs", noisy(1), "cold"),
         *(
-            in_rounds(
-                f"zeo [cache={size}]", noisy(seed, slower), "cold",
-                definitions=json.dumps({"cache": size}),
-            )
+            in_rounds("zeo", noisy(seed, slower), "cold", {"cache": size})
             for seed, (size, slower) in enumerate(times.items())
         ),
     )  # fmt: skip
@@ -259,10 +263,7 @@ def swept_caches(tmp_path: Path) -> Path:
     return written(
         tmp_path / "swept.json",
         *(
-            measured(
-                cell("cold", f"zeo [cache={size}]", objects=objects), *[[1.0]] * 3,
-                definitions=json.dumps({"cache": size}),
-            )
+            measured(cell("cold", "zeo", {"cache": size}, objects=objects), *[[1.0]] * 3)
             for size, objects in (("1MB", 1000), ("10MB", 10))
         ),
     )  # fmt: skip

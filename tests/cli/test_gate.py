@@ -113,8 +113,8 @@ def test_a_cell_that_failed_in_another_environment_is_a_finding(tmp_path: Path) 
     file = written(
         tmp_path / "out.json",
         *side("fs", 1.0, 1),
-        side("fs@new", 1.0, 3, variant_of="fs")[0],
-        failed(cell("hot", "fs@new"), "wrong data"),
+        side("fs", 1.0, 3, variant={"environment": "new"})[0],
+        failed(cell("hot", "fs", {"environment": "new"}), "wrong data"),
     )
     status, _, err = run(file, "--environment", "installed", "new", "--fail-above", "5")
     assert status == 1

@@ -23,7 +23,7 @@ BENCHMARKS = ("add", "update", "hot")
 
 
 def plan() -> Plan:
-    variant = replace(contender("fs@new"), variant_of="fs")
+    variant = replace(contender("fs"), variant={"environment": "new"})
     return plan_of([contender("fs"), variant], BENCHMARKS)
 
 
@@ -32,7 +32,7 @@ def measured(plan: Plan, slower: Mapping[str, float]) -> Shootout:
     tasks = Tasks(plan)
     store = ResultStore(plan, Observer(), lambda _: None)
     for seed, cell in enumerate(plan.cells):
-        times = slower.get(cell.benchmark, 1.0) if cell.contender == "fs@new" else 1.0
+        times = slower.get(cell.benchmark, 1.0) if cell.title == "fs@new" else 1.0
         for number, values in enumerate(noisy(seed, times)):
             slices = " ".join(map(str, range(len(values))))
             store.add_run(cell, run(*values, round=f"r-{number}", slices=slices))
@@ -82,7 +82,7 @@ def test_what_cannot_be_opened_is_not_tried_again(repeated: list[Plan]) -> None:
     closed = replace(plan(), unavailable={"fs@new": Failure("no such release")})
     shootout = measured(closed, {})
     for cell in closed.cells:
-        if cell.contender == "fs@new":
+        if cell.title == "fs@new":
             shootout.store.fail(cell, Failure("no such release"))
     assert _measured_again(shootout, ALL_MEASURED, options()) == ("", [])
     assert repeated == []

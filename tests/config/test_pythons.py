@@ -16,6 +16,7 @@ from zodbshootout.config.pythons import (
     is_direct,
 )
 from zodbshootout.errors import UserError
+from zodbshootout.model.titles import Release
 
 LONG = "RelStorage>=4" + "".join(f",!=4.{n}" for n in range(60))
 """A requirement that is longer than the name of a file can be."""
@@ -27,9 +28,22 @@ def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_requirement_is_added_to_the_installed_packages() -> None:
-    assert environments_of_words(["RelStorage==4.2.0"]) == [
-        Environment("relstorage==4.2.0", requirements=("RelStorage==4.2.0",), keeps_installed=True)
-    ]
+    (environment,) = environments_of_words(["RelStorage[postgresql]==4.2.0"])
+    assert environment.requirements == ("RelStorage[postgresql]==4.2.0",)
+    assert (environment.name, environment.keeps_installed) == ("relstorage==4.2.0", True)
+    assert environment.variant == {"release": Release("relstorage", "4.2.0")}
+
+
+@pytest.mark.parametrize("word", ["ZODB<6", "ZODB==5.*", "ZODB==5.8 ZEO==5.4", "ZODB>=5,==5.8"])
+def test_what_pins_no_single_package_is_no_release(word: str) -> None:
+    (environment,) = environments_of_words([word])
+    assert environment.variant == {"environment": environment.name}
+
+
+def test_of_two_environments_of_one_name_only_the_first_is_that_release() -> None:
+    first, second = environments_of_words(["ZODB==5.8", "ZODB[test]==5.8"])
+    assert str(first.variant["release"]) == first.name == "zodb==5.8"
+    assert second.variant == {"environment": "zodb==5.8-2"}
 
 
 def test_a_package_from_a_url_is_named_without_the_url() -> None:

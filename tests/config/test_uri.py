@@ -135,7 +135,7 @@ def test_the_database_of_a_uri_is_recognized_by_its_file_or_the_uri(uri: str, pl
 def test_a_uri_with_a_name_of_the_run_is_another_database_in_each_variant() -> None:
     uris = ["zeo://$main", "file://$scratch/x.fs"]
     places = {
-        Contender("x", Storage(), {"uri": uri}, variant=variant).place
+        Contender("x", Storage(), {"uri": uri}, reading=variant).place
         for uri in uris
         for variant in "ab"
     }

@@ -52,7 +52,7 @@ def read(places: ExitStack, text: str, *rtts: float) -> Sequence[Contender]:
 def distances(contenders: Sequence[Contender]) -> dict[str, dict[str, float]]:
     """Return the seconds by contender and server; the server is empty for all others."""
     return {
-        one.name: {distance.server: distance.rtt for distance in one.storage.distances}
+        one.title: {distance.server: distance.rtt for distance in one.storage.distances}
         for one in contenders
     }
 

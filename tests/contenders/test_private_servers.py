@@ -277,7 +277,7 @@ def test_a_contender_has_the_facts_of_the_storage_that_it_names(
 def test_a_server_is_not_restarted_for_a_storage_that_would_lose_its_data(
     how: str, several: dict[str, Contender]
 ) -> None:
-    parameters = Parameters(CrewShape(2), rate=9.0, during=f"before {how}")
+    parameters = Parameters(CrewShape(2), rate=9.0, during=how, phase="before")
     refusals = {name: operation_refusal(one, parameters) for name, one in several.items()}
     assert refusals == {
         **dict.fromkeys(several),

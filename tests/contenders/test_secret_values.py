@@ -43,9 +43,7 @@ def kept_of(files: Files, places: ExitStack) -> tuple[list[Contender], str]:
     contenders = variants.contenders()
     tasks = Tasks(plan_of(contenders), options.run, mask=mask)
     kept = [tasks.metadata(cell) for row in tasks.plan.rows for cell in row]
-    own = [
-        (one.name, one.variant, one.variant_of, one.place, one.definitions) for one in contenders
-    ]
+    own = [(one.title, one.reading, one.place, one.variant) for one in contenders]
     return contenders, json.dumps([kept, [repr(texts) for texts in own]])
 
 
@@ -106,9 +104,8 @@ def test_variants_are_numbered_if_their_values_are_secret(
     files.options += ["--define", f"x={','.join(values)}"]
     files.add("a", place, "$x")
     contenders, kept = kept_of(files, places)
-    assert [contender.name for contender in contenders] == ["a [x=#1]", "a [x=#2]"]
-    assert [contender.definitions for contender in contenders] == [{"x": "#1"}, {"x": "#2"}]
-    assert [contender.variant_of for contender in contenders] == ["", "a [x=#1]"]
+    assert [contender.title for contender in contenders] == ["a [x=#1]", "a [x=#2]"]
+    assert [contender.variant for contender in contenders] == [{"x": "#1"}, {"x": "#2"}]
     assert leaks(password, kept) == []
     assert shlex.quote("x=***,***") in json.loads(kept)[0][0]["command_line"]
     first, second = contenders

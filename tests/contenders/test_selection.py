@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.runs import contender
@@ -31,11 +33,13 @@ def test_a_name_that_no_contender_has_is_refused(word: str, message: str) -> Non
 
 
 def test_the_baseline_must_be_a_measured_contender() -> None:
-    assert baseline_among(["a"], None) is None
-    assert baseline_among(["a [cache=1MB]"], "A [cache=1mb]") == "a [cache=1MB]"
-    assert baseline_among(["a [0]", "a [2ms]"], "A") == "a"
+    plain = contender("a")
+    assert baseline_among([plain], None) is None
+    small = replace(plain, variant={"cache": "1MB"})
+    assert baseline_among([small], "A [cache=1mb]") == "a [cache=1MB]"
+    assert baseline_among([replace(plain, rtt=0.0), replace(plain, rtt=0.002)], "A") == "a"
     with pytest.raises(UserError, match="--baseline: 'b' is not measured; there are a"):
-        baseline_among(["a"], "b")
+        baseline_among([plain], "b")
 
 
 def test_contenders_that_share_a_database_are_reported() -> None:

@@ -60,33 +60,20 @@ def read(tmp_path: Path) -> Iterator[Read]:
 
 
 def names(contenders: list[Contender]) -> list[str]:
-    return [contender.name for contender in contenders]
+    return [contender.title for contender in contenders]
 
 
 def test_a_variant_has_its_own_names_servers_and_scratch(read: Read) -> None:
     variants = read(SERVER + ZEO + FILE, NEW)
     contenders = variants.contenders()
     assert names(contenders) == ["zeo", "zeo@new", "file", "file@new"]
-    assert [contender.variant_of for contender in contenders] == ["", "zeo", "", "file"]
+    assert [contender.name for contender in contenders] == ["zeo", "zeo", "file", "file"]
+    assert [contender.variant for contender in contenders] == [{}, NEW.variant, {}, NEW.variant]
     installed = Environment("installed")
     assert [contender.environment for contender in contenders] == [installed, NEW, installed, NEW]
     assert len({contender.place for contender in contenders}) == 4
     addresses = [contender.storage.names["main"] for contender in contenders[:2]]
     assert addresses[0] != addresses[1]
-
-
-def test_variants_may_be_compared_with_another_environment_than_the_installed_one(
-    tmp_path: Path,
-) -> None:
-    old = Environment("old", requirements=("ZODB==6.0",), keeps_installed=True)
-    options = VariantOptions([NEW], base=old)
-    source = Source(tmp_path / "x.conf", FILE)
-    guardian = mock.Mock(spec=Guardian)
-    with ExitStack() as places:
-        contenders = read_variants([source], options, places, guardian, Mask()).contenders()
-    assert names(contenders) == ["file", "file@new"]
-    assert [contender.environment for contender in contenders] == [old, NEW]
-    assert [contender.variant_of for contender in contenders] == ["", "file"]
 
 
 def test_a_private_zeo_server_is_in_the_environment_of_its_variant(read: Read) -> None:
@@ -212,11 +199,11 @@ def test_a_name_in_several_files_is_preceded_by_that_of_the_file(read: Read) -> 
 
 def test_each_file_has_its_variants(read: Read) -> None:
     contenders = read([FILE, FILE], NEW).contenders()
-    assert [(contender.name, contender.variant_of) for contender in contenders] == [
-        ("x.conf:file", ""),
-        ("x.conf:file@new", "x.conf:file"),
-        ("y.conf:file", ""),
-        ("y.conf:file@new", "y.conf:file"),
+    assert [(contender.name, contender.title) for contender in contenders] == [
+        ("x.conf:file", "x.conf:file"),
+        ("x.conf:file", "x.conf:file@new"),
+        ("y.conf:file", "y.conf:file"),
+        ("y.conf:file", "y.conf:file@new"),
     ]
 
 
@@ -330,9 +317,8 @@ def test_a_contender_that_uses_a_name_is_measured_with_each_of_its_values(read: 
         "zeo [cache=1MB]", "zeo [cache=10MB]", "zeo [cache=20MB]", "file",
     ]  # fmt: skip
     first, second, third, file = contenders
-    assert (first.variant_of, second.variant_of, third.variant_of) == ("", first.name, first.name)
-    assert file.variant_of == ""
-    assert [dict(contender.definitions) for contender in contenders] == [
+    assert (first.name, second.name, file.name) == ("zeo", "zeo", "file")
+    assert [contender.variant for contender in contenders] == [
         {"cache": "1MB"}, {"cache": "10MB"}, {"cache": "20MB"}, {},
     ]  # fmt: skip
     assert [contender.settings["storage.cache_size"] for contender in (first, second, third)] == [
@@ -358,7 +344,7 @@ def test_a_contender_that_uses_two_names_has_a_variant_per_combination(read: Rea
         "zeo [cache=2MB, objects=5]", "zeo [cache=2MB, objects=6]",
         "other [objects=5]", "other [objects=6]",
     ]  # fmt: skip
-    assert [contender.variant for contender in contenders[4:]] == [
+    assert [contender.reading for contender in contenders[4:]] == [
         "[cache=1MB, objects=5]", "[cache=1MB, objects=6]",
     ]  # fmt: skip
 
@@ -387,7 +373,7 @@ def test_only_the_names_with_a_secret_value_are_numbered(read: Read) -> None:
         "zeo [cache=1MB, mine=#1]", "zeo [cache=1MB, mine=#2]",
         "zeo [cache=2MB, mine=#1]", "zeo [cache=2MB, mine=#2]",
     ]  # fmt: skip
-    assert contenders[2].variant == "[cache=2MB, mine=#1]"
+    assert contenders[2].reading == "[cache=2MB, mine=#1]"
 
 
 def test_values_of_a_name_like_a_password_are_numbered_even_in_another_place(read: Read) -> None:

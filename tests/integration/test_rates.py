@@ -105,9 +105,9 @@ def test_each_value_of_a_setting_is_measured_with_a_server_of_its_own(place: Pat
     assert process.returncode == 0, err
     assert len(servers) == 2
     names = ["zeo [cache=1MB]", "zeo [cache=10MB]", "filestorage"]
-    results = {result.cell.contender: result for result in read_results(place / file)}
+    results = {result.cell.title: result for result in read_results(place / file)}
     assert list(results) == names
-    assert [dict(results[name].definitions) for name in names] == [
+    assert [dict(results[name].cell.variant) for name in names] == [
         {"cache": "1MB"}, {"cache": "10MB"}, {},
     ]  # fmt: skip
     settings = [json.loads(results[name].metadata["settings"]) for name in names[:2]]

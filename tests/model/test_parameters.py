@@ -29,9 +29,8 @@ DEFAULT = Parameters(CrewShape(1))
 
 
 def test_the_table_has_every_attribute_that_tells_cells_apart() -> None:
-    # Files have the round-trip time in the names of contenders.
     inner = {"crew", "workload", "copied"}
-    own = {field.name for field in fields(Parameters)} - {*inner, "owner", "rtt"}
+    own = {field.name for field in fields(Parameters)} - {*inner, "owner"}
     of_crew = {f"crew.{field.name}" for field in fields(CrewShape)}
     of_workload = {f"workload.{f.name}" for f in fields(ReplayedWorkload) if f.compare}
     of_copied = {f"copied.{f.name}" for f in fields(CopiedData) if f.compare}

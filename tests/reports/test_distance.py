@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 
 from tests.runs import cell_with, measured
-from zodbshootout.model.specification import (
-    CrewShape,
-    Parameters,
-    duration,
-    variant_name,
-    without_rtt,
-)
+from zodbshootout.model.specification import CrewShape, Parameters, duration
+from zodbshootout.model.titles import Release, Value, title_of
 from zodbshootout.reports.distance import (
     crossings,
     distance_charts,
@@ -32,9 +27,10 @@ RTTS = (0.0, 0.5e-3, 2e-3)
 
 
 def timed(
-    name: str, seconds: tuple[float, ...], size: int = 1, place: str = "elsewhere", **metadata: Any
-) -> CellResult:
-    cell = cell_with("update", name, Parameters(CrewShape(size)))
+    name: str, seconds: tuple[float, ...], size: int = 1, place: str = "elsewhere",
+    rtt: float | None = None, **metadata: Any,
+) -> CellResult:  # fmt: skip
+    cell = cell_with("update", name, Parameters(CrewShape(size), rtt=rtt))
     facts = {"server_place": place, **metadata} if place else metadata
     return measured(cell, *([value] for value in seconds), **facts)
 
@@ -44,11 +40,9 @@ def columned(name: str, *args: Any, **kwargs: Any) -> Columned:
 
 
 def at(rtt: float, trips: int, seconds: tuple[float, ...], name: str) -> CellResult:
-    text = duration(rtt)
-    facts: dict[str, Any] = {"rtt_s": rtt, "variant_of": f"{name} [0]"} if rtt else {}
-    facts |= {"definitions": f'{{"rtt": "{text}"}}', "trips": f"{trips} {trips}"}
+    facts: dict[str, Any] = {"rtt_s": rtt} if rtt else {}
     there = tuple(value + trips * rtt for value in seconds)
-    return timed(f"{name} [{text}]", there, **facts)
+    return timed(name, there, rtt=rtt, trips=f"{trips} {trips}", **facts)
 
 
 def at_all(*sides: tuple[str, int, tuple[float, ...]]) -> list[CellResult]:
@@ -191,21 +185,19 @@ def test_storages_without_round_trips_have_no_chart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("definitions", "rest"),
+    ("variant", "title"),
     [
-        ({"rtt": "0.5ms"}, "pg"),
-        ({"cache": "1, 2", "rtt": "0.5ms"}, "pg [cache=1, 2]"),
-        ({"rtt": "500us"}, "pg"),
+        ({}, "pg [0.5ms]"),
+        ({"cache": "1, 2"}, "pg [cache=1, 2, 0.5ms]"),
+        ({"release": Release("relstorage", "4.0.0")}, "pg@relstorage==4.0.0 [0.5ms]"),
+        ({"release": Release("relstorage", commit="1a2b")}, "pg@relstorage@1a2b [0.5ms]"),
+        ({"environment": "pypy3"}, "pg@pypy3 [0.5ms]"),
     ],
 )
-def test_the_time_is_read_from_a_name(definitions: dict[str, str], rest: str) -> None:
-    name, seconds = without_rtt(variant_name("pg", definitions))
-    assert (name, seconds) == (rest, 0.5e-3)
-
-
-def test_other_names_have_no_time() -> None:
-    for name in ("pg", "pg [cache=5ms]", "pg@new"):
-        assert without_rtt(name) == (name, None)
+def test_a_title_has_all_that_distinguishes_a_variant(
+    variant: dict[str, Value], title: str
+) -> None:
+    assert title_of("pg", variant, 500e-6) == title
 
 
 def test_durations_are_read_back() -> None:
@@ -215,10 +207,10 @@ def test_durations_are_read_back() -> None:
 
 def test_a_round_trip_time_that_was_not_delivered_is_told_with_its_cells() -> None:
     def notes(**metadata: Any) -> list[str]:
-        far = timed("pg [2ms]", NEAR, rtt_s=0.002, **metadata)
-        also = timed("zeo [2ms]", QUICK, rtt_s=0.002, rtt_delivered_s=0.0026)
-        exact = timed("pg [0.5ms]", NEAR, rtt_s=0.0005, rtt_delivered_s=0.00052)
-        report = make_report([ResultSet([timed("pg [0]", NEAR), far, also, exact])])
+        far = timed("pg", NEAR, rtt=0.002, rtt_s=0.002, **metadata)
+        also = timed("zeo", QUICK, rtt=0.002, rtt_s=0.002, rtt_delivered_s=0.0026)
+        exact = timed("pg", NEAR, rtt=0.0005, rtt_s=0.0005, rtt_delivered_s=0.00052)
+        report = make_report([ResultSet([timed("pg", NEAR, rtt=0.0), far, also, exact])])
         return [note for note in map(str, report.notes) if "took" in note]
 
     reason = "round trips of 2 ms took 2.3 to 2.6 ms: the machine was too slow or too busy"

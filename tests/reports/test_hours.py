@@ -116,7 +116,7 @@ def test_what_cannot_be_told_is_not_called_steady() -> None:
 
 
 def test_each_distance_has_its_line_and_its_tables() -> None:
-    here, there = for_a_time("zeo [0]"), for_a_time("zeo [2ms]", 1.5, seed=3)
+    here, there = for_a_time("zeo", rtt=0.0), for_a_time("zeo", 1.5, seed=3, rtt=2e-3)
     notes = [str(note) for note in make_report(result_sets(here, there)).notes]
     assert [note.partition(": ")[0] for note in notes if note.startswith("zeo in ")] == [
         "zeo in update at 0", "zeo in update at 2 ms",

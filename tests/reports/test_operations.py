@@ -18,7 +18,7 @@ from zodbshootout.results.verdicts import compare
 
 def in_phase(contender: str, phase: str, times: float = 1, **more: Any) -> CellResult:
     made = result(contender, 20, times, **more)
-    parameters = replace(made.cell.parameters, during=f"{phase} pack")
+    parameters = replace(made.cell.parameters, during="pack", phase=phase)
     return replace(made, cell=replace(made.cell, parameters=parameters))
 
 
@@ -97,10 +97,7 @@ def test_a_note_names_repeated_iterations_and_what_was_not_observed() -> None:
 def test_latencies_during_an_operation_are_shown_even_if_the_queue_grows() -> None:
     overloaded = in_phase("a", "during", part_of_schedule=0.5, operation_s=1.0)
     assert overloaded.keeps_up
-    assert not replace(
-        overloaded,
-        cell=replace(overloaded.cell, parameters=replace(overloaded.cell.parameters, during="")),
-    ).keeps_up
+    assert not replace(overloaded, cell=overloaded.cell.without_operation).keeps_up
 
 
 def test_a_note_counts_lost_commits_and_errors_after_a_restart() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from tests.runs import in_rounds
 from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
@@ -15,21 +12,17 @@ from zodbshootout.results.result import CellResult
 RUNS = 5
 
 
-def result(times: float, section: str = "zeo", original: str = "", **values: str) -> CellResult:
+def result(times: float, section: str = "zeo", **values: str) -> CellResult:
     """Return a result that takes *times* seconds, of a variant with these *values* of names."""
-    names = ", ".join(f"{name}={value}" for name, value in values.items())
-    metadata: dict[str, Any] = {"definitions": json.dumps(values)} if values else {}
-    if original:
-        metadata["variant_of"] = original
     runs = [[times * (1 + number / 1000)] * 3 for number in range(RUNS)]
-    return in_rounds(f"{section} [{names}]" if values else section, runs, "cold", **metadata)
+    return in_rounds(section, runs, "cold", values)
 
 
 FIRST = "zeo [cache=1MB]"
 CACHES = [
     result(4.0, cache="1MB"),
-    result(2.0, original=FIRST, cache="10MB"),
-    result(2.0, original=FIRST, cache="100MB"),
+    result(2.0, cache="10MB"),
+    result(2.0, cache="100MB"),
 ]
 
 
@@ -60,7 +53,7 @@ def test_a_curve_has_the_colour_of_the_first_of_its_columns() -> None:
 
 
 def test_nothing_is_marked_if_the_greatest_value_is_the_fastest() -> None:
-    (chart,) = curves(*CACHES[:2], result(1.0, original=FIRST, cache="100MB"))
+    (chart,) = curves(*CACHES[:2], result(1.0, cache="100MB"))
     assert not any(point.knee for point in chart.points)
 
 
@@ -75,6 +68,6 @@ def test_a_chart_has_a_curve_for_each_value_of_the_other_name() -> None:
 
 
 def test_values_that_are_not_numbers_are_drawn_as_bars() -> None:
-    results = [result(1.0, mode="fast"), result(2.0, original="zeo [mode=fast]", mode="safe")]
+    results = [result(1.0, mode="fast"), result(2.0, mode="safe")]
     charts = list(whole_report([ResultSet(results)]).all_charts())
     assert [chart.kind for chart in charts] == [ChartKind.BARS]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.runs import cell, run
+from zodbshootout.model.titles import Release, Value, title_of
 from zodbshootout.results.result import CellResult
 
 RELEASES = ("4.0.0", "4.1.0", "4.2.0", "4.10.0")
@@ -15,8 +16,12 @@ INSTALLED = "4.3.0"
 IN_ORDER = ["4.0.0", "4.1.0", "4.2.0", INSTALLED, "4.10.0"]
 
 
+def variant_in(release: str, package: str = "relstorage") -> dict[str, Value]:
+    return {} if release == INSTALLED else {"release": Release(package, release)}
+
+
 def name_of(release: str, contender: str = "pg") -> str:
-    return contender if release == INSTALLED else f"{contender}@relstorage=={release}"
+    return title_of(contender, variant_in(release))
 
 
 def in_release(
@@ -31,10 +36,8 @@ def in_release(
 ) -> CellResult:
     """Return the result of a release in rounds in which the machine is more or less fast."""
     chance = random.Random(f"{release} {benchmark} {contender}")
-    result = CellResult(cell(benchmark, name_of(release, contender)))
+    result = CellResult(cell(benchmark, contender, variant_in(release)))
     facts = {"version_RelStorage": release, "slices": "0 1 2", **metadata}
-    if release != INSTALLED:
-        facts["variant_of"] = contender
     for number in rounds:
         machine = random.Random(number).uniform(1, 2)
         values = [seconds * machine * math.exp(chance.gauss(0, noise)) for _ in range(3)]

@@ -34,6 +34,7 @@ def for_a_time(
     seed: int = 1,
     noise: float = 0.01,
     more: Callable[[int], Mapping[str, Any]] = lambda _: {},
+    rtt: float | None = None,
 ) -> CellResult:
     """Return a result whose runs share their clients, at the end *rise* times as long.
 
@@ -44,4 +45,4 @@ def for_a_time(
         log = log / 2 + chance.gauss(0, noise)
         mean = math.exp(log) * (1 + (rise - 1) * number / (RUNS - 1))
         runs.append([mean * math.exp(chance.gauss(0, noise)) for _ in range(4)])
-    return measured_for(cell("update", contender), runs, more=more)
+    return measured_for(cell("update", contender, rtt=rtt), runs, more=more)

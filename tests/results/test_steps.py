@@ -11,6 +11,7 @@ import pytest
 
 from tests.results.of_releases import IN_ORDER, INSTALLED, RELEASES, all_releases, in_release
 from tests.runs import cell, failed, unsupported
+from zodbshootout.model.titles import Release
 from zodbshootout.results.releases import originals_of, series_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
@@ -21,6 +22,10 @@ def significant(steps: Sequence[Step]) -> list[tuple[str, str]]:
     return [(step.before, step.since) for step in steps if step.is_significant]
 
 
+def commit(name: str) -> CellResult:
+    return CellResult(cell("update", "pg", {"release": Release("relstorage", commit=name)}))
+
+
 def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> None:
     (series,) = series_of(all_releases())
     assert (series.contender, series.package) == ("pg", "relstorage")
@@ -29,21 +34,22 @@ def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> 
 
 
 def test_commits_follow_releases_in_their_own_order() -> None:
-    commits = [CellResult(cell("update", f"pg@relstorage@{name}")) for name in ("v5.0", "1a2b3c4")]
+    commits = [commit(name) for name in ("v5.0", "1a2b3c4")]
     (series,) = series_of([*all_releases(), *commits])
     assert list(series.releases.values()) == [*IN_ORDER, "v5.0", "1a2b3c4"]
 
 
 def test_what_is_installed_is_in_no_series_of_commits() -> None:
-    commits = [CellResult(cell("update", f"pg@relstorage@{name}")) for name in "cab"]
+    commits = [commit(name) for name in "cab"]
     (series,) = series_of([in_release(INSTALLED), *commits])
     assert list(series.releases.values()) == ["c", "a", "b"]
 
 
 def test_two_releases_and_other_environments_are_no_series() -> None:
-    others = ("pg@zeo==5.4.1+zodb<6", "pg@pypy3", "pg@before", "other@relstorage==4.0.0")
-    results = [CellResult(cell("update", name)) for name in others]
-    assert series_of([in_release(INSTALLED), in_release("4.0.0"), *results]) == []
+    others = ("zeo==5.4.1+zodb<6", "pypy3", "before")
+    results = [CellResult(cell("update", "pg", {"environment": name})) for name in others]
+    alone = in_release("4.1.0", contender="other")
+    assert series_of([in_release(INSTALLED), in_release("4.0.0"), *results, alone]) == []
     assert originals_of([in_release(INSTALLED), in_release("4.0.0")]) == {
         "pg": "", "pg@relstorage==4.0.0": "pg",
     }  # fmt: skip
@@ -101,8 +107,8 @@ def test_a_release_without_a_figure_is_passed_over_and_named(absent: Any) -> Non
 
 def test_the_installed_release_is_not_between_itself_and_the_next_if_it_is_named_as_well() -> None:
     results = all_releases(v4_10_0=0.2)
-    named = in_release(INSTALLED, variant_of="pg")
-    results.append(replace(named, cell=cell("update", f"pg@relstorage=={INSTALLED}")))
+    named = cell("update", "pg", {"release": Release("relstorage", INSTALLED)})
+    results.append(replace(in_release(INSTALLED), cell=named))
     (change,) = [step for step in steps_of(results) if step.is_significant]
     assert (change.before, change.since, change.between) == (INSTALLED, "4.10.0", [])
 

@@ -176,10 +176,9 @@ def test_the_ratios_that_have_to_be_precise_are_those_at_one_distance() -> None:
     # What disturbs both contenders at one distance cancels out.
     here, there = noisy(1), noisy(2, runs=6, noise=0.3)[::-1]
     results = [
-        in_rounds("zeo [0]", here),
-        in_rounds("zeo [2ms]", there, variant_of="zeo [0]"),
-        in_rounds("pg [0]", here),
-        in_rounds("pg [2ms]", there, variant_of="pg [0]"),
+        in_rounds(name, rounds, rtt=rtt)
+        for name in ("zeo", "pg")
+        for rtt, rounds in ((0.0, here), (0.002, there))
     ]
     alone = max(rounds_needed([result], None, 0.05) for result in results)
     assert rounds_needed(results, None, 0.05) == alone

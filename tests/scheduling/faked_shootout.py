@@ -242,8 +242,6 @@ class FakeWorker:
         metadata: dict[str, Any] = {"loops": self.loops}
         if self.site.rises:
             metadata |= {"round": str(before), "slices": " ".join(map(str, range(self.values)))}
-        if "variant_of" in self.task.metadata:
-            metadata["variant_of"] = self.task.metadata["variant_of"]
         return run(*values, **metadata)
 
     def abandon(self) -> None:

@@ -26,7 +26,7 @@ from zodbshootout.scheduling.operations import (
 from zodbshootout.servers import ServerFailed
 from zodbshootout.workers.measuring import Slice
 
-AT_A_RATE = Parameters(CrewShape(2), rate=100.0, during="before pack")
+AT_A_RATE = Parameters(CrewShape(2), rate=100.0, during="pack", phase="before")
 USUAL = 0.005
 """The usual 99th percentile, in seconds."""
 
@@ -227,7 +227,7 @@ def test_a_process_of_its_own_packs_what_several_can_open(
     one = contender("a", **facts)
     assert is_elsewhere(one, replace(AT_A_RATE, blobs=True)) == elsewhere
     advice = "only the process that has it open can pack it; use --threads shared"
-    alone = Parameters(CrewShape(1), rate=1.0, during="before pack", garbage=0.3)
+    alone = Parameters(CrewShape(1), rate=1.0, during="pack", phase="before", garbage=0.3)
     reason = operation_refusal(one, alone)
     assert (reason is None) if elsewhere else (reason is not None and advice in reason)
 

@@ -39,13 +39,13 @@ def states_of_phases(outcome: FakedShootout) -> dict[str, list[str]]:
 
 def test_a_contender_after_the_other_is_measured_before_during_and_after_an_operation() -> None:
     outcome = run_shootout(plan_of("ab", shaped=DURING, processes=2))
-    assert [result.cell.parameters.during for result in outcome.results] == [
+    assert [result.cell.parameters.moment for result in outcome.results] == [
         "before pack", "during pack", "after pack",
     ] * 2  # fmt: skip
     assert [len(result.runs) for result in outcome.results] == [2] * 6
     assert outcome.site.together == [["a"], ["b"]] * 2
     during = outcome.results[1].runs[0].get_metadata()
-    assert (during["operation_s"], during["during"]) == (3.0, "during pack")
+    assert (during["operation_s"], during["during"], during["phase"]) == (3.0, "pack", "during")
     operations = [event.detail for event in outcome.site.did("prepare_operation")]
     assert [(one.benchmark, one.storage.section) for one in operations] == [
         ("pack", "a"), ("pack", "b"),

@@ -142,7 +142,7 @@ def test_ratios_are_relative_to_the_baseline() -> None:
 @pytest.mark.slow
 def test_a_variant_must_be_precise_relative_to_its_original() -> None:
     # The variant and its original swing against each other, the first contender does not swing.
-    variant = replace(contender("b@new"), variant_of="b")
+    variant = replace(contender("b"), variant={"environment": "new"})
     swings = {"b": 0.08, "b@new": -0.08}
     variants = run_shootout(precise(["a", "b", variant]), Site(swings=swings))
     strangers = run_shootout(precise(["a", "b", "b@new"]), Site(swings=swings))

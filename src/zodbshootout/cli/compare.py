@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from zodbshootout.cli.gate import status_of
@@ -12,14 +13,13 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import limit, quantity, result_to_read
 from zodbshootout.errors import UserError, suggestion
-from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.quantities import QUANTITIES, Quantity
-from zodbshootout.model.specification import INSTALLED, variant_name
+from zodbshootout.model.specification import INSTALLED
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
-from zodbshootout.results.distances import at_distances
+from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, defined_axes
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
@@ -27,7 +27,11 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Comparison, compare, differing
 
 IGNORABLE = tuple(
-    dict.fromkeys(one.option for one in PARAMETERS if one.option and one.scope is not Scope.PACE)
+    dict.fromkeys(
+        one.option
+        for one in PARAMETERS
+        if one.option and one.scope not in {Scope.PACE, Scope.DISTANCE}
+    )
 )
 """The options of a run that ``--ignore`` accepts, to compare cells that differ in them."""
 
@@ -51,24 +55,23 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
     base, new = results[0], results[-1]
     if options.define:
         return _compare_values(options.define, results, options, write, streams)
-    contenders = options.contender
-    if not (contenders or options.environment):
-        contenders = _default_contenders(base, new, files)
-    if contenders and not (
-        contenders[0] in _contenders(base) and contenders[1] in _contenders(new)
-    ):
-        base, new = at_distances(base), at_distances(new)
-    if names := contenders or options.environment:
-        select = _of_contender if contenders else _of_environment
-        base = select(names[0], base, files[0])
-        new = select(names[1], new, files[-1])
+    names = options.environment or options.contender or _default_contenders(base, new, files)
+    axis = ENVIRONMENTS if options.environment else CONTENDERS
+    if names:
+        if axis is CONTENDERS:
+            base, new = _named_by_title(names, base, new)
+        base, new = map(partial(_chosen, axis), names, (base, new), (files[0], files[-1]))
         titles = [": ".join(filter(None, words)) for words in zip(titles, names, strict=True)]
     if options.metric:
         of = names or ("", "")
         _check_recorded(options.metric, base, of[0], files[0])
         _check_recorded(options.metric, new, of[1], files[-1])
     comparison = compare(
-        base, new, options.ignore, across=bool(contenders), quantity=options.metric
+        base,
+        new,
+        options.ignore,
+        across=axis is CONTENDERS and bool(names),
+        quantity=options.metric,
     )
     if options.fail_above is None or not comparison.lost or comparison.only_new:
         _check_comparable(comparison, files)
@@ -84,15 +87,11 @@ def _compare_values(
     """Compare the first value of *name* with each of the others; return the exit status."""
     if len(results) > 1:
         raise UserError("compare: --define compares values within one file; give one file")
-    by_value = grouped(
-        (result.definitions[name], _without(name, result))
-        for result in results[0]
-        if name in result.definitions
-    )
+    axes = defined_axes(results[0])
+    by_value = axes[name].divided(results[0]) if name in axes else {}
     first, *others = by_value or [""]
     if not others:
-        names = dict.fromkeys(known for result in results[0] for known in result.definitions)
-        advice = suggestion(name, list(names)) if names else "the run was without --define"
+        advice = suggestion(name, list(axes)) if axes else "the run was without --define"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
     compared = [
         ColumnComparison(
@@ -113,13 +112,6 @@ def _compare_values(
     return max(status_of(sides.comparison, options.fail_above, streams) for sides in compared)
 
 
-def _without(name: str, result: CellResult) -> CellResult:
-    """Return *result* after removing the definition *name* from its contender's name."""
-    others = {key: value for key, value in result.definitions.items() if key != name}
-    contender = variant_name(result.section, others)
-    return replace(result, cell=replace(result.cell, contender=contender))
-
-
 def _read_times(path: Path) -> list[CellResult]:
     results = read_results(path)
     if any(result.measured and not result.timed for result in results):
@@ -136,53 +128,45 @@ def _check_recorded(metric: Quantity, results: Sequence[CellResult], of: str, pa
     raise UserError(f"--metric: {path} has no {metric.name}{owner}{servers}")
 
 
-def _contenders(results: Sequence[CellResult]) -> list[str]:
-    return list(dict.fromkeys(result.cell.contender for result in results))
-
-
 def _default_contenders(
     base: Sequence[CellResult], new: Sequence[CellResult], files: Sequence[Path]
 ) -> list[str] | None:
     """Return the contenders of two files if each has one and their names differ, else ``None``."""
-    of_base, of_new = _contenders(base), _contenders(new)
+    of_base, of_new = (list(CONTENDERS.divided(side)) for side in (base, new))
     if len(files) == 1:
         raise UserError(
             f"compare: {files[0]} is one file; name two of its contenders with --contender: "
-            f"{', '.join(of_base)}"
+            f"{', '.join(dict.fromkeys(result.cell.title for result in base))}"
         )
     if len(of_base) == len(of_new) == 1 and of_base != of_new:
         return [*of_base, *of_new]
     return None
 
 
-def _of_contender(contender: str, results: Sequence[CellResult], path: Path) -> list[CellResult]:
-    _check_known("--contender", contender, _contenders(results), path)
-    return [result for result in results if result.cell.contender == contender]
+def _named_by_title(names: Sequence[str], *sides: Sequence[CellResult]) -> list[list[CellResult]]:
+    """Return the sides with titles as contenders' names if *names* are titles, as in ``pg [2ms]``.
+
+    Otherwise, *names* stand for contenders at all distances.
+    """
+    if all(
+        name in {result.cell.title for result in side}
+        for name, side in zip(names, sides, strict=True)
+    ):
+        return [
+            [replace(result, cell=result.cell.named_by_title) for result in side] for side in sides
+        ]
+    return [at_distances(side) for side in sides]
 
 
-def _of_environment(
-    environment: str, results: Sequence[CellResult], path: Path
-) -> list[CellResult]:
-    """Select the results of an environment, and cut its name from the names of the contenders."""
-    # Cells that were not measured have no metadata, but other cells of their contender have.
-    facts = {result.cell.contender: result for result in results if result.measured}
-    known = list(dict.fromkeys(result.environment for result in facts.values()))
-    _check_known("--environment", environment, known, path)
-    originals = {
-        name: result.variant_of or name
-        for name, result in facts.items()
-        if result.environment == environment
-    }
-    return [
-        replace(result, cell=replace(result.cell, contender=originals[result.cell.contender]))
-        for result in results
-        if result.cell.contender in originals
-    ]
+def _chosen(axis: Axis, name: str, results: Sequence[CellResult], path: Path) -> list[CellResult]:
+    """Return the results with a value on an axis, without the value in their cells.
 
-
-def _check_known(option: str, name: str, known: Sequence[str], path: Path) -> None:
+    :raises UserError: if there are none
+    """
+    known = axis.divided(results)
     if name not in known:
-        raise UserError(f"{option}: no {name!r} in {path}; {suggestion(name, known)}")
+        raise UserError(f"--{axis.key}: no {name!r} in {path}; {suggestion(name, list(known))}")
+    return known[name]
 
 
 def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:

@@ -35,7 +35,7 @@ def result_files(options: Options, plan: Plan) -> ResultFiles:
         files = _new_files(options.output)
     else:
         files = _default_files(options)
-    files.check(contender.name for contender in plan.contenders)
+    files.check(contender.title for contender in plan.contenders)
     return files
 
 

@@ -39,12 +39,12 @@ from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
 from zodbshootout.model.quantities import ITERATIONS, THROUGHPUT
 from zodbshootout.model.specification import (
     RESTARTS,
-    RTT,
     ClientKind,
     CrewShape,
     MappingType,
     Parameters,
 )
+from zodbshootout.model.titles import ENVIRONMENT, RELEASE, RTT
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
@@ -422,7 +422,7 @@ def _sweep(given: argparse.Namespace, threads: str | None, clients: int) -> Swee
     fixed = {
         one: typed[one.option]
         for one in PARAMETERS
-        if one.option and one not in SWEPT and one.option not in {"threads", "hosts"}
+        if one.option and one not in SWEPT and one.option not in {"threads", "hosts", "rtt"}
     }
     base = Parameters(CrewShape(clients, unit, shared=threads == "shared"))
     return Sweep(
@@ -436,6 +436,8 @@ def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
     for name, values in given.define:
         if name in definitions:
             raise UserError(f"--define: {name} is given twice; separate its values by commas")
+        if len(values) > 1 and name in {RTT, RELEASE, ENVIRONMENT}:
+            raise UserError(f"--define: {name} has a meaning in results; rename the definition")
         definitions[name] = values
     if given.against and any(len(values) > 1 for values in definitions.values()):
         raise UserError("--define has several values; with --against it can have only one")
@@ -446,8 +448,6 @@ def _rtts(given: argparse.Namespace) -> Sequence[float]:
     rtts = _distinct("--rtt", given.rtt)
     if len(rtts) > 1 and given.against:
         raise UserError("--rtt has several values; with --against, give only one")
-    if rtts and any(name == RTT for name, _ in given.define):
-        raise UserError("--define rtt cannot be combined with --rtt; rename the definition")
     return rtts
 
 

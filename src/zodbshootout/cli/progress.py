@@ -22,7 +22,7 @@ from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet, in_first_rows
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.figures import figure_of
-from zodbshootout.results.names import long_name
+from zodbshootout.results.names import long_name, row_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.result_store import Observer
 
@@ -81,9 +81,9 @@ class Lines(_Printed):
     def row_done(self, results: Sequence[CellResult]) -> None:
         self._done += 1
         cell = results[0].cell
-        name = long_name(cell).removeprefix(f"{cell.contender}: ")
+        name = row_name(cell)
         figures = ", ".join(
-            f"{result.cell.contender} {describe(result)}" for result in results if result.measured
+            f"{result.cell.title} {describe(result)}" for result in results if result.measured
         )
         place = f"{self._done}/{self._rows}" if self._done <= self._rows else "again"
         self.relay(f"[{place}] {name}: {figures or 'no figures'}")

@@ -61,7 +61,7 @@ class Requirement:
     def is_about(self, result: CellResult) -> bool:
         """Return whether the requirement applies to a result."""
         cell = result.cell
-        return cell.benchmark == self.benchmark and self.contender in {"", cell.contender.lower()}
+        return cell.benchmark == self.benchmark and self.contender in {"", cell.title.lower()}
 
     def figure(self, result: CellResult) -> Figure | None:
         """Return the figure that the requirement limits, ``None`` if the result lacks it."""

@@ -41,6 +41,7 @@ from zodbshootout.contenders.variants import read_variants
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian, GuardianLost
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State, describe
 from zodbshootout.model.parameters import CLIENTS
 from zodbshootout.model.specification import CopiedData, ReplayedWorkload
@@ -145,8 +146,8 @@ def _sources(options: Options) -> list[Source]:
 
 def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     """Resolve the names in ``--baseline`` and ``--may-write``; check the names in other options."""
-    names = [contender.name for contender in contenders]
-    baseline = baseline_among(names, options.run.baseline)
+    names = [contender.title for contender in contenders]
+    baseline = baseline_among(contenders, options.run.baseline)
     may_write = named("--may-write", options.run.may_write, names)
     named("--zap", _to_be_zapped(options), names)
     required = [one.contender for one in options.requirements if one.contender]
@@ -155,7 +156,7 @@ def _with_names(options: Options, contenders: Sequence[Contender]) -> Options:
     for contender in contenders:
         if option and contender.environment:
             raise UserError(
-                f"{option} applies to this Python only, but {contender.name} uses another one; "
+                f"{option} applies to this Python only, but {contender.title} uses another one; "
                 "choose others with --only"
             )
     return replace(options, run=replace(options.run, baseline=baseline, may_write=may_write))
@@ -166,7 +167,7 @@ def _settled(options: Options, plan: Plan, cluster: Cluster | None) -> tuple[Pla
     if cluster is not None:
         check_hosts(cluster, plan)
     sweep, contenders = options.sweep, plan.contenders
-    opened = [contender for contender in contenders if contender.name not in plan.unavailable]
+    opened = [contender for contender in contenders if contender.title not in plan.unavailable]
     notes = [*shared_databases(opened), *only_clients_in_environments(contenders)]
     if any(options.variants.rtts):
         notes += not_moved(contenders)
@@ -363,16 +364,14 @@ def _gate(
 
 
 def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:
-    """Yield each variant's name and the comparison of the variant with its original."""
+    """Yield the title of each variant of ``--against``, and its comparison with its original."""
+    by_title = grouped((result.cell.title, result) for result in results)
     for variant in plan.contenders:
         is_release = variant.environment and variant.environment.one_of_several
-        if is_release and variant.name in plan.unavailable:
+        if not variant.variant or (is_release and variant.title in plan.unavailable):
             continue
-        base, new = (
-            [result for result in results if result.cell.contender == name]
-            for name in (variant.variant_of, variant.name)
-        )
-        yield variant.name, compare(base, new, across=True)
+        base, new = by_title.get(variant.name, []), by_title.get(variant.title, [])
+        yield variant.title, compare(base, new, across=True)
 
 
 def _measured_again(

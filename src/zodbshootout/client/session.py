@@ -69,7 +69,7 @@ class Session:
         self._behind = 0.0
         """Seconds from when the latest iteration was due until it ended."""
         self._has_left = False
-        restarts = benchmark.client.parameters.operation in RESTARTS
+        restarts = benchmark.client.parameters.during in RESTARTS
         self._recovery = Recovery(benchmark, lambda: self._supply) if restarts else None
 
     def follow_orders(self) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from packaging.utils import canonicalize_name
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import State
 from zodbshootout.model.specification import INSTALLED
+from zodbshootout.model.titles import ENVIRONMENT, RELEASE, Release, Value
 
 MAX_NAME = 100
 """The maximum length of an environment's name, which also becomes part of file names."""
@@ -49,6 +50,14 @@ class Environment:
     """Whether the environment also has the packages of the command's own Python."""
     one_of_several: bool = False
     """Whether one word of ``--against`` stands for several environments, of which this is one."""
+    release: Release | None = None
+    """The release or commit by which the environment differs from what is installed, if it differs
+    by just one; its text is the environment's name."""
+
+    @property
+    def variant(self) -> Mapping[str, Value]:
+        """The place of a contender in this environment, by axis."""
+        return {RELEASE: self.release} if self.release else {ENVIRONMENT: self.name}
 
     @property
     def description(self) -> str:
@@ -123,7 +132,8 @@ def environments_of_words(
         candidates = chain([environment.name], (f"{environment.name}-{n}" for n in count(2)))
         name = next(candidate for candidate in candidates if candidate not in taken)
         taken.add(name)
-        environments.append(replace(environment, name=name))
+        release = wanted.release if str(wanted.release).lower() == name else None
+        environments.append(replace(environment, name=name, release=release and release.lower()))
     return environments
 
 
@@ -153,7 +163,9 @@ def _of_word(word: str) -> Environment:
         return Environment(word, word)
     requirements = tuple(_requirements_of(word))
     name = "+".join(map(_name_of_requirement, requirements))
-    return Environment(name, "", tuple(map(_absolute, requirements)), keeps_installed=True)
+    release = _release_of(requirements[0]) if len(requirements) == 1 else None
+    installed = tuple(map(_absolute, requirements))
+    return Environment(name, "", installed, keeps_installed=True, release=release)
 
 
 def _of_path(word: str, path: Path) -> Environment:
@@ -216,6 +228,17 @@ def _name_of_requirement(text: str) -> str:
     requirement = Requirement(text)
     # Commas separate the names of contenders in options.
     return f"{requirement.name}{requirement.specifier}".replace(",", "")
+
+
+def _release_of(text: str) -> Release | None:
+    """Return the release to which a requirement pins its package, ``None`` if it pins none."""
+    if _URL.match(text):
+        return None
+    requirement = Requirement(text)
+    pins = [one.version for one in requirement.specifier if one.operator == "=="]
+    if len(requirement.specifier) != 1 or not pins or pins[0].endswith(".*"):
+        return None
+    return Release(requirement.name, pins[0])
 
 
 def is_direct(requirement: str) -> bool:

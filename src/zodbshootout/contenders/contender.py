@@ -45,6 +45,7 @@ from zodbshootout.model.storage_facts import (
     Sharing,
     StorageInfo,
 )
+from zodbshootout.model.titles import Value, title_of
 from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
 _OF_SERVER = "server."
@@ -69,6 +70,7 @@ class Contender:
     """A storage with its configuration: a ``<zodb NAME>`` or ``<zodburi NAME>`` section."""
 
     name: str
+    """The section's name; ``FILE:NAME`` if several files have a section of this name."""
     storage: Storage
     """The description by which a client opens the storage."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -96,23 +98,29 @@ class Contender:
     server_environments: Mapping[str, Environment] = field(default_factory=dict)
     """The environments in which private servers run, by the servers' names.  All other servers run
     in the command's own Python, or need no Python."""
-    variant: str = ""
-    """The title of the contender's variant; empty if there is only one variant."""
-    variant_of: str = ""
-    """The name of the original to compare this variant to; empty for the original itself."""
-    definitions: Mapping[str, str] = field(default_factory=dict)
-    """The values of ``--define`` and ``--rtt`` that distinguish this variant from others."""
+    variant: Mapping[str, Value] = field(default_factory=dict)
+    """What distinguishes this variant from the section's other variants, by axis."""
+    rtt: float | None = None
+    """The round-trip time in seconds, if the contender is measured at several distances."""
+    reading: str = ""
+    """The title of the reading of the file to which the contender belongs, with its own servers and
+    ``$scratch``; empty if the file was read once."""
     text: str = ""
     """The text of the section and of the servers' sections, without secrets."""
 
-    def at_distance(self, rtt: float, variant: str) -> Contender:
-        """Return the contender in *variant*, with round trips of *rtt* seconds to its servers.
+    @property
+    def title(self) -> str:
+        """The title, which no other contender of the run has: ``zeo [cache=10MB, 0.5ms]``."""
+        return title_of(self.name, self.variant, self.rtt)
+
+    def at_distance(self, rtt: float, reading: str) -> Contender:
+        """Return the contender of a *reading*, with round trips of *rtt* seconds to its servers.
 
         The *rtt* does not apply to servers whose sections have a key ``rtt``.
         """
         own = self.storage.distances
         distances = (*own, Distance(rtt)) if self.movable else own
-        return replace(self, storage=replace(self.storage, distances=distances), variant=variant)
+        return replace(self, storage=replace(self.storage, distances=distances), reading=reading)
 
     def opened(self, info: StorageInfo) -> Contender:
         is_private = self.servers and info.server_place is Place.HERE
@@ -231,8 +239,8 @@ class Contender:
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """If *value* refers to one of the run's names, return a suffix with the variant's title."""
-        return f" of {self.variant}" if self.variant and "$" in value else ""
+        """If *value* refers to one of the run's names, return a suffix with the reading's title."""
+        return f" of {self.reading}" if self.reading and "$" in value else ""
 
     def fingerprint(self) -> str:
         """Return a hash of the settings; equal for equal configurations."""

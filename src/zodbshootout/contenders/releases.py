@@ -21,6 +21,7 @@ from zodbshootout.config.pythons import Environment
 from zodbshootout.contenders.making import reason_in, uv_program
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import for_another_python
+from zodbshootout.model.titles import Release
 from zodbshootout.versions import git, installed_versions, repository_of
 
 MOST = 60
@@ -84,12 +85,14 @@ def _releases(word: str, requirement: Requirement, *, newest_of_minor: bool) -> 
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     return [
         Environment(
-            f"{requirement.name}=={version}",
-            requirements=(f"{requirement.name}{extras}=={version}",),
+            str(release),
+            requirements=(f"{requirement.name}{extras}=={release.version}",),
             keeps_installed=True,
             one_of_several=True,
+            release=release,
         )
         for version in others_than_installed
+        for release in [Release(requirement.name, str(version))]
     ]
 
 
@@ -155,12 +158,14 @@ def _commits(word: str, directory: Path, revisions: str) -> list[Environment]:
     _check_number(word, len(chosen), "every 5th")
     return [
         Environment(
-            f"{directory.resolve().name}@{name}",
+            str(release),
             requirements=(f"git+{repository}@{commit}{subdirectory}",),
             keeps_installed=True,
             one_of_several=bool(dots),
+            release=release,
         )
         for commit, name in chosen
+        for release in [Release(directory.resolve().name, commit=name)]
     ]
 
 

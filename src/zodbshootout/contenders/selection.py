@@ -8,8 +8,9 @@ from dataclasses import replace
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.grouping import grouped
-from zodbshootout.model.specification import Parameters, without_rtt
+from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing
+from zodbshootout.model.titles import title_of
 
 
 def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str]:
@@ -26,11 +27,15 @@ def named(option: str, words: Collection[str], names: Sequence[str]) -> list[str
     return list(dict.fromkeys(wanted))
 
 
-def baseline_among(measured: Sequence[str], baseline: str | None) -> str | None:
-    """Find the ``--baseline`` contender, ignoring case; return its name without round-trip time."""
+def baseline_among(measured: Sequence[Contender], baseline: str | None) -> str | None:
+    """Find the ``--baseline`` column, ignoring case; return its title.
+
+    :raises UserError: if it is not among the columns of the *measured* contenders
+    """
     if baseline is None:
         return None
-    names = {name.lower(): name for name, _ in map(without_rtt, measured)}
+    columns = [title_of(contender.name, contender.variant) for contender in measured]
+    names = {column.lower(): column for column in columns}
     if baseline.lower() not in names:
         advice = suggestion(baseline, list(names.values()))
         raise UserError(f"--baseline: {baseline!r} is not measured; {advice}")
@@ -64,7 +69,7 @@ def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
             if server.kind == "zeoserver" and others != environment:
                 place = f"is in environment {others.name}" if others else "runs what is installed"
                 where = environment.name, f"server {server.name} {place}"
-                names.setdefault(where, []).append(contender.name)
+                names.setdefault(where, []).append(contender.title)
     return [
         f"only the clients of {' and '.join(group)} are in environment {environment}; {server}"
         for (environment, server), group in names.items()
@@ -76,7 +81,7 @@ def not_moved(contenders: Iterable[Contender]) -> list[str]:
     sentences = []
     for has_servers, reason in ((False, "no server"), (True, "no server without a key rtt")):
         names = [
-            contender.name
+            contender.title
             for contender in contenders
             if not contender.movable and contender.has_servers is has_servers
         ]
@@ -109,7 +114,7 @@ def to_be_zapped(
     force: bool = False,
     unavailable: Collection[str] = (),
 ) -> frozenset[str]:
-    """Return the names of the contenders whose data ``--zap`` destroys.
+    """Return the titles of the contenders whose data ``--zap`` destroys.
 
     If there are *words*, they name the contenders.  Otherwise, the candidates are all contenders
     that can be zapped and are not *unavailable*.  Unless *force* is set, *ask* then lets the user
@@ -125,7 +130,7 @@ def to_be_zapped(
     candidates = [
         contender
         for contender in contenders
-        if contender.zap_obstacle is None and contender.name not in unavailable
+        if contender.zap_obstacle is None and contender.title not in unavailable
     ]
     if force:
         return frozenset(_names(candidates))
@@ -135,25 +140,25 @@ def to_be_zapped(
             f"name the contenders, as in --zap {','.join(_names(candidates))}"
         )
     chosen = [group for group in _by_place(candidates) if ask(_question(group))]
-    return frozenset(contender.name for group in chosen for contender in group)
+    return frozenset(contender.title for group in chosen for contender in group)
 
 
 def _names(contenders: Sequence[Contender]) -> list[str]:
-    return [contender.name for contender in contenders]
+    return [contender.title for contender in contenders]
 
 
 def _check_can_be_zapped(names: Sequence[str], contenders: Sequence[Contender]) -> None:
     for group in _by_place(contenders):
-        wanted = [contender for contender in group if contender.name in names]
+        wanted = [contender for contender in group if contender.title in names]
         for contender in wanted:
             if contender.zap_obstacle is not None:
                 raise UserError(
-                    f"--zap: {contender.name} cannot be zapped: {contender.zap_obstacle}"
+                    f"--zap: {contender.title} cannot be zapped: {contender.zap_obstacle}"
                 )
         if wanted and len(wanted) < len(group):
-            other = next(contender.name for contender in group if contender.name not in names)
+            other = next(contender.title for contender in group if contender.title not in names)
             raise UserError(
-                f"--zap: {wanted[0].name} and {other} use the same database; name both or neither"
+                f"--zap: {wanted[0].title} and {other} use the same database; name both or neither"
             )
 
 
@@ -166,5 +171,5 @@ def _question(group: Sequence[Contender]) -> str:
 
 def _by_place(contenders: Iterable[Contender]) -> list[list[Contender]]:
     """Return the contenders in groups; the contenders of a group use the same database."""
-    places = grouped((one.place or (one.name,), one) for one in contenders)
+    places = grouped((one.place or (one.title,), one) for one in contenders)
     return list(places.values())

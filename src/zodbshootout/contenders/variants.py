@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import ZConfig
 from ZConfig.substitution import substitute
@@ -32,49 +33,41 @@ from zodbshootout.contenders.selection import named
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.outcome import Failure
-from zodbshootout.model.specification import (
-    INSTALLED,
-    RTT,
-    ClientKind,
-    CrewShape,
-    Interpreter,
-    duration,
-    variant_name,
-)
+from zodbshootout.model.specification import INSTALLED, ClientKind, CrewShape, Interpreter
+from zodbshootout.model.titles import RTT, Value, title_of
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A configuration as read for this variant, and how to measure it."""
+class Reading:
+    """A configuration as read for one variant, and how to measure it."""
 
     context: ServerContext
     configuration: Configuration
     environment: Environment | None = None
     """The environment of ``--against`` in which all contenders are opened."""
-    definitions: Mapping[str, str] = field(default_factory=dict)
-    """The names to which ``--define`` or ``--rtt`` gives several values, and their values in this
-    variant.  A number such as ``#1`` replaces a secret value."""
+    variant: Mapping[str, Value] = field(default_factory=dict)
+    """What distinguishes the reading from other readings of the file, by axis: an environment of
+    ``--against``, or values of ``--define``.  A number such as ``#1`` replaces a secret value."""
     rtt: float = 0.0
     """The round-trip time in seconds to add between clients and servers."""
+    is_distance: bool = False
+    """Whether other readings have other round-trip times."""
     file: str = ""
     """A name for the file, if several files are read."""
-    is_base: bool = False
-    """Whether variants in other environments are compared to this variant."""
 
     @property
     def title(self) -> str:
-        """The name that distinguishes this variant from all other variants of all files."""
-        return f"{self.file} {self.name}".strip()
+        """The title that distinguishes this reading from all other readings of all files."""
+        rtt = self.rtt if self.is_distance else None
+        return title_of(self.file, self.variant, rtt).strip()
 
     @property
-    def name(self) -> str:
-        """The name that distinguishes this variant of a file; empty for a single variant."""
-        if self.environment:
-            return self.environment.name
-        return variant_name("", self.definitions).strip()
+    def values(self) -> Mapping[str, Value | float]:
+        """The values of ``--define`` and, if there are several, the round-trip time."""
+        return {**self.variant, RTT: self.rtt} if self.is_distance else self.variant
 
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
         """Return the contenders of the *chosen* sections, in file order."""
@@ -91,11 +84,8 @@ class Variant:
                     f"--against: {contender.section.name} is already in environment "
                     f"{contender.section.environment}; choose others with --only"
                 )
-        contenders = [contender.in_environment(self.environment) for contender in contenders]
-        if self.is_base:
-            return contenders
         return [
-            replace(contender, name=f"{contender.name}@{self.name}", variant_of=contender.name)
+            replace(contender.in_environment(self.environment), variant=self.variant)
             for contender in contenders
         ]
 
@@ -146,24 +136,24 @@ def environments_of(contenders: Iterable[Contender]) -> list[Environment]:
 class Variants:
     """All variants of the configurations."""
 
-    of_files: Sequence[Sequence[Variant]]
-    """The variants of each file; all variants of a file have the same sections."""
+    of_files: Sequence[Sequence[Reading]]
+    """The readings of each file; all readings of a file have the same sections."""
     mask: Mask
     """The mask that hides the secrets in the configurations."""
 
     @property
-    def variants(self) -> list[Variant]:
-        return [variant for variants in self.of_files for variant in variants]
+    def readings(self) -> list[Reading]:
+        return list(chain.from_iterable(self.of_files))
 
     @property
     def context(self) -> ServerContext:
-        """The context of the first variant, which also serves the run as a whole."""
-        return self.variants[0].context
+        """The context of the first reading, which also serves the run as a whole."""
+        return self.readings[0].context
 
     @property
     def environment_names(self) -> frozenset[str]:
-        """The environment variables to which any variant of a configuration refers."""
-        sources = (variant.context.source for variant in self.variants)
+        """The environment variables to which any configuration refers."""
+        sources = (reading.context.source for reading in self.readings)
         return frozenset(chain.from_iterable(source.environment_names for source in sources))
 
     def contenders(self, only: Sequence[str] = ()) -> list[Contender]:
@@ -172,21 +162,21 @@ class Variants:
         The variants of a section are adjacent.  A name that occurs in several files is preceded by
         the name of the file: ``FILE:NAME``.
         """
-        names = [_names(variants[0]) for variants in self.of_files]
+        names = [_names(readings[0]) for readings in self.of_files]
         count = Counter(chain.from_iterable(names))
         prefixes = [
-            {name: f"{variants[0].file}:" if count[name] > 1 else "" for name in own}
-            for variants, own in zip(self.of_files, names, strict=True)
+            {name: f"{readings[0].file}:" if count[name] > 1 else "" for name in own}
+            for readings, own in zip(self.of_files, names, strict=True)
         ]
         all_names = [f"{prefix}{name}" for own in prefixes for name, prefix in own.items()]
         chosen = named("--only", only, all_names) or all_names
         contenders = []
-        for variants, own in zip(self.of_files, prefixes, strict=True):
+        for readings, own in zip(self.of_files, prefixes, strict=True):
             sections = [name for name, prefix in own.items() if f"{prefix}{name}" in chosen]
-            for contender in _contenders(variants, sections):
-                prefix, original = own[contender.section.name], contender.variant_of
-                name, original = f"{prefix}{contender.name}", original and f"{prefix}{original}"
-                contenders.append(replace(contender, name=name, variant_of=original))
+            contenders += [
+                replace(contender, name=f"{own[contender.name]}{contender.name}")
+                for contender in _contenders(readings, sections)
+            ]
         return contenders
 
     def make_environments(self, contenders: Sequence[Contender], maker: Maker) -> Environments:
@@ -221,62 +211,60 @@ class Variants:
         *clients* is the number of clients in the run's largest crew.
         """
         servers = RunningServers()
-        for variant in self.variants:
-            own = [contender for contender in users if contender.variant == variant.title]
+        for reading in self.readings:
+            own = [contender for contender in users if contender.reading == reading.title]
             users_of_servers = {
-                server: [user.name for user in own if server.name in user.servers]
-                for server in variant.configuration.servers
+                server: [user.title for user in own if server.name in user.servers]
+                for server in reading.configuration.servers
             }
             pythons = {
                 name: environments.interpreters[environment]
                 for user in own
                 for name, environment in user.server_environments.items()
             }
-            context = replace(variant.context, clients=clients, pythons=pythons)
-            servers.start(stack, variant.configuration, users_of_servers, context)
+            context = replace(reading.context, clients=clients, pythons=pythons)
+            servers.start(stack, reading.configuration, users_of_servers, context)
         return servers
 
 
-def _names(variant: Variant) -> list[str]:
-    names = [section.name for section, _ in variant.configuration.contenders]
+def _names(reading: Reading) -> list[str]:
+    names = [section.name for section, _ in reading.configuration.contenders]
     if not names:
         raise UserError(
-            f"{variant.context.source.path}: no contender; write a section <zodb NAME> that "
+            f"{reading.context.source.path}: no contender; write a section <zodb NAME> that "
             "contains a storage"
         )
     return names
 
 
-def _contenders(variants: Sequence[Variant], chosen: Collection[str]) -> list[Contender]:
-    """Return the contenders of the *chosen* sections in all variants of a file."""
-    by_section = zip(*(variant.contenders(chosen) for variant in variants), strict=True)
-    if not variants[0].definitions:
+def _contenders(readings: Sequence[Reading], chosen: Collection[str]) -> list[Contender]:
+    """Return the contenders of the *chosen* sections in all readings of a file."""
+    by_section = zip(*(reading.contenders(chosen) for reading in readings), strict=True)
+    if readings[0].environment or not readings[0].values:
         return list(chain.from_iterable(by_section))
-    definitions = [variant.definitions for variant in variants]
-    return [contender for section in by_section for contender in _with_values(section, definitions)]
+    values = [reading.values for reading in readings]
+    return [contender for section in by_section for contender in _with_values(section, values)]
 
 
 def _with_values(
-    variants: Sequence[Contender], definitions: Sequence[Mapping[str, str]]
+    variants: Sequence[Contender], values: Sequence[Mapping[str, Any]]
 ) -> list[Contender]:
-    """Return a section's distinct *variants*, named after the values in which they differ."""
+    """Return a section's distinct *variants*, each with the values in which they differ."""
     different = {contender.description: n for n, contender in reversed([*enumerate(variants)])}
     chosen = sorted(different.values())
-    if len(chosen) == 1:
-        return [variants[0]]
     differing = [
-        [name for name, value in definitions[first].items() if value != definitions[other][name]]
+        [name for name, value in values[first].items() if value != values[other][name]]
         for first, other in product(chosen, chosen)
     ]
-    using = [name for name in definitions[0] if [name] in differing]
-    named_after_values: list[Contender] = []
-    for number in chosen:
-        values = {name: definitions[number][name] for name in using}
-        contender = replace(variants[number], definitions=values)
-        name = variant_name(contender.name, values)
-        original = named_after_values[0].name if named_after_values else ""
-        named_after_values.append(replace(contender, name=name, variant_of=original))
-    return named_after_values
+    using = [name for name in values[0] if [name] in differing]
+    return [
+        replace(
+            variants[number],
+            variant={name: values[number][name] for name in using if name != RTT},
+            rtt=values[number][RTT] if RTT in using else None,
+        )
+        for number in chosen
+    ]
 
 
 @dataclass(frozen=True)
@@ -284,13 +272,11 @@ class VariantOptions:
     """The options that ask for variants."""
 
     against: Sequence[Environment] = ()
-    """The environments in which to measure each contender again."""
+    """The environments in which to measure each contender after the installed one."""
     definitions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The values of ``--define``, by name; all combinations are measured."""
     rtts: Sequence[float] = ()
     """The round-trip times between clients and servers, in seconds; all are measured."""
-    base: Environment = field(default_factory=lambda: Environment(INSTALLED))
-    """The environment in which each contender is measured first, before :attr:`against`."""
 
 
 def read_variants(
@@ -312,8 +298,8 @@ def read_variants(
             for name, values in options.definitions.items()
             if not any(name in other.used_names for other in sources) or name in source.used_names
         }
-        variants = _read_file(source, replace(options, definitions=used), places, guardian, mask)
-        of_files.append([replace(variant, file=file) for variant in variants])
+        readings = _read_file(source, replace(options, definitions=used), places, guardian, mask)
+        of_files.append([replace(reading, file=file) for reading in readings])
     return Variants(of_files, mask)
 
 
@@ -334,10 +320,10 @@ def _short_names(sources: Sequence[Source]) -> list[str]:
 
 def _read_file(
     source: Source, options: VariantOptions, places: ExitStack, guardian: Guardian, mask: Mask
-) -> list[Variant]:
+) -> list[Reading]:
     against, definitions = options.against, options.definitions
-    variants = []
-    for environment in [options.base, *against] if against else [None]:
+    readings = []
+    for environment in [Environment(INSTALLED), *against] if against else [None]:
         for values, rtt in product([*product(*definitions.values())], options.rtts or [0.0]):
             defined = dict(zip(definitions, values, strict=True))
             temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
@@ -346,44 +332,40 @@ def _read_file(
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)
             context = ServerContext(directory, own, configuration.names, guardian)
-            variant = Variant(context, configuration, environment, defined, rtt)
-            variants.append(replace(variant, is_base=environment is options.base))
-    variants = [
-        replace(variant, definitions=_shown(variant.definitions, definitions, mask))
-        for variant in variants
+            variant = environment.variant if environment and environment in against else defined
+            several = len(options.rtts) > 1
+            readings.append(Reading(context, configuration, environment, variant, rtt, several))
+    # All secrets are known only after all readings.
+    readings = [
+        replace(reading, variant=_shown(reading.variant, definitions, mask)) for reading in readings
     ]
-    if len(options.rtts) > 1:
-        variants = [
-            replace(variant, definitions={**variant.definitions, RTT: duration(variant.rtt)})
-            for variant in variants
-        ]
-    if len(variants) > 1:
+    if len(readings) > 1:
         option = "--rtt" if len(options.rtts) > 1 else "--define"
-        _check_places(variants, "--against" if against else option)
-    return variants
+        _check_places(readings, "--against" if against else option)
+    return readings
 
 
 def _shown(
-    values: Mapping[str, str], definitions: Mapping[str, Sequence[str]], mask: Mask
-) -> dict[str, str]:
-    """Return this variant's value of each name that has several values.
+    variant: Mapping[str, Value], definitions: Mapping[str, Sequence[str]], mask: Mask
+) -> dict[str, Value]:
+    """Return a variant without names that have only one value.
 
-    If any of a name's values is secret, return the number of this variant's value instead.
+    If any of a name's values is secret, the number of this variant's value takes its place.
     """
-    shown = {}
+    shown = {axis: value for axis, value in variant.items() if axis not in definitions}
     for name, all_values in definitions.items():
         if len(all_values) > 1:
             is_secret = any(mask(value) != value for value in all_values)
-            number = all_values.index(values[name]) + 1
-            shown[name] = f"#{number}" if is_secret else values[name]
+            number = all_values.index(str(variant[name])) + 1
+            shown[name] = f"#{number}" if is_secret else variant[name]
     return shown
 
 
-def _check_places(variants: Sequence[Variant], option: str) -> None:
+def _check_places(readings: Sequence[Reading], option: str) -> None:
     """Check that no two variants have servers that keep their data in the same place."""
     of_others: set[str] = set()
-    for variant in variants:
-        places = dict(_places_of_data(variant.configuration))
+    for reading in readings:
+        places = dict(_places_of_data(reading.configuration))
         for place, server in places.items():
             if place in of_others:
                 raise UserError(

@@ -35,6 +35,7 @@ class Scope(enum.Enum):
     PACE = "those with a rate, or with a limit of latencies"
     REPLAY = "those that replay a workload"
     COPY = "those that copy a FileStorage of the user's"
+    DISTANCE = "those at one of several distances"
     HISTORY = "those that use old revisions or garbage"
 
 
@@ -80,7 +81,7 @@ class Parameter:
         default = self.default
         if isinstance(default, LatencyLimit):
             return LatencyLimit.parsed(plain)
-        return type(default)(plain)
+        return float(plain) if default is None else type(default)(plain)
 
 
 CLIENTS = Parameter("crew.size", "clients", "concurrency", letter="c", axis="clients")
@@ -93,6 +94,7 @@ SIZE = Parameter(
 MIN_OBJECTS = Parameter(
     "min_objects", "min_objects", "min-objects", letter="m", axis="objects in the database"
 )
+DISTANCE = Parameter("rtt", "rtt", "rtt", Scope.DISTANCE)
 RATE = Parameter("rate", "rate", "rate", Scope.PACE, "r", "iterations a second")
 
 PARAMETERS = (
@@ -116,6 +118,8 @@ PARAMETERS = (
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
     Parameter("even_arrivals", "even_arrivals", "arrivals", Scope.PACE),
     Parameter("during", "during", "during", Scope.PACE),
+    Parameter("phase", "phase", scope=Scope.PACE),
+    DISTANCE,
     *(
         Parameter(
             f"workload.{field.name}",

@@ -34,8 +34,6 @@ Address = Union[tuple[str, int], str]
 """A host and a port, or the path of a socket."""
 
 
-RTT = "rtt"
-"""The key of ``--rtt`` in a contender's definitions; other keys are names set by ``--define``."""
 MAX_RTT = 1.0
 """The maximum round-trip time in seconds."""
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
@@ -62,31 +60,6 @@ def round_trip_time(text: str) -> float:
     if match and not match[2] and seconds:
         raise ValueError(f"{text!r} has no unit; write {text}ms or {text}us")
     return seconds
-
-
-def variant_name(section: str, definitions: Mapping[str, str]) -> str:
-    """Return a contender's name, such as ``zeo [cache-size=10MB, 0.5ms]``."""
-    values = ", ".join(
-        value if name == RTT else f"{name}={value}" for name, value in definitions.items()
-    )
-    return f"{section} [{values}]" if values else section
-
-
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 0.0}
-_NAME_AT_A_DISTANCE = re.compile(r"(.+) \[(?:(.*), )?(?:0|([\d.e-]+)(us|ms|s))\]")
-
-
-def without_rtt(contender: str) -> tuple[str, float | None]:
-    """Split a contender's name into the name without a round-trip time, and this time in seconds.
-
-    The time is ``None`` if the name contains no time.
-    """
-    match = _NAME_AT_A_DISTANCE.fullmatch(contender)
-    if match is None:
-        return contender, None
-    section, others, number, unit = match.groups(default="")
-    seconds = float(number or 0) * _UNITS[unit]
-    return f"{section} [{others}]" if others else section, seconds
 
 
 class ClientKind(enum.Enum):
@@ -320,21 +293,16 @@ class Parameters:
     limit: LatencyLimit = LatencyLimit()
     """The limit on latencies, if the run searches for the highest rate that keeps within it."""
     during: str = ""
-    """The operation during which iterations at a rate are measured, such as ``pack``.  In a cell,
-    the text begins with one of :data:`PHASES`, as in ``before pack``."""
+    """The operation during which iterations at a rate are measured, such as ``pack``."""
+    phase: str = ""
+    """The time around the operation: one of :data:`PHASES`, empty if there is no operation."""
     rtt: float | None = None
-    """The round-trip time in seconds, if a run measured at several distances.  Only reports set
-    this attribute; in files, the contender's name contains the time instead."""
+    """The round-trip time in seconds, if the run measures the contender at several distances."""
 
     @property
-    def operation(self) -> str:
-        """The name of the operation in :attr:`during`; empty if there is none."""
-        return self.during.rpartition(" ")[2]
-
-    @property
-    def phase(self) -> str:
-        """The phase in :attr:`during`, one of :data:`PHASES`; empty if there is none."""
-        return self.during.rpartition(" ")[0]
+    def moment(self) -> str:
+        """The phase and the operation in words, such as ``before pack``; empty without them."""
+        return f"{self.phase} {self.during}".strip()
 
 
 @dataclass(frozen=True)

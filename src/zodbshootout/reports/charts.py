@@ -12,7 +12,9 @@ from operator import itemgetter
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
 from zodbshootout.model.quantities import THROUGHPUT, TIME, Combine, Quantity
-from zodbshootout.model.specification import RTT, Parameters, variant_name
+from zodbshootout.model.specification import Parameters
+from zodbshootout.model.titles import ENVIRONMENT, RELEASE
+from zodbshootout.model.titles import title_of as title_of_variant
 from zodbshootout.model.units import SECONDS
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import (
@@ -189,17 +191,20 @@ def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     curve joins the columns that differ only in the number.  The curve has the colour of the first
     of these columns.
     """
-    names = dict.fromkeys(name for _, result in cells for name in result.definitions if name != RTT)
+    names = dict.fromkeys(
+        name
+        for _, result in cells
+        for name in result.cell.variant
+        if name not in {RELEASE, ENVIRONMENT}
+    )
     groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
     titles: dict[tuple[str, str], str] = {}
     for name in names:
         for column, result in cells:
-            number = _number(result.definitions.get(name, ""))
+            variant = dict(result.cell.variant)
+            number = _number(str(variant.pop(name, "")))
             if number is not None:
-                others = {
-                    key: text for key, text in result.definitions.items() if key not in {name, RTT}
-                }
-                title = titles[name, column] = variant_name(result.section, others)
+                title = titles[name, column] = title_of_variant(result.cell.contender, variant)
                 curves = groups.setdefault((name, _key(result)), {})
                 curves.setdefault(title, []).append((number, result))
     for (name, _), curves in groups.items():
@@ -214,7 +219,7 @@ def _chart_over_values(
     name: str, curves: Mapping[str, Sequence[_Numbered]], columns: Sequence[str]
 ) -> Chart:
     _, first = next(iter(curves.values()))[0]
-    is_size = not first.definitions[name].replace(".", "").isdigit()
+    is_size = not str(first.cell.variant[name]).replace(".", "").isdigit()
     points = []
     for column, curve in curves.items():
         ordered = sorted(curve, key=itemgetter(0))
@@ -266,13 +271,13 @@ def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator
     ):
         yield _distribution(row, columns, description(row[0][1]))
     phases = grouped(
-        ((column, plain), (result.cell.parameters.during, result))
+        ((column, plain), (result.cell.parameters.moment, result))
         for column, result, plain in recorded
         if result.cell != plain
     )
     for (column, plain), lines in phases.items():
         about = f"{column}, {description(lines[0][1])}"
-        chart = _distribution(lines, [during for during, _ in lines], about)
+        chart = _distribution(lines, [moment for moment, _ in lines], about)
         yield replace(chart, title=title_of(replace(lines[0][1], cell=plain)))
 
 

@@ -96,7 +96,7 @@ def comparisons_of_columns(
     for results in result_sets:
         of_file = [result for result in results.at_distances if result.timed]
         for result in of_file:
-            timed[results.column(result.cell.contender)].append(result)
+            timed[results.column(result.cell.column)].append(result)
         for name, original in originals_of(of_file).items():
             originals[results.column(name)] = results.column(original) if original else ""
         releases.update(results.column(name) for one in results.series for name in one.releases)
@@ -130,7 +130,7 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     report lists all facts and settings that differ.
     """
     groups = grouped(
-        ((pair.base.cell.contender, *group_of(pair.base.result)), pair)
+        ((pair.base.cell.column, *group_of(pair.base.result)), pair)
         for pair in sides.comparison.pairs
     )
     others = _by_importance(sides.comparison.differences)[MAX_DIFFERENCES:] if verbose else []
@@ -147,7 +147,7 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
 
 def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
     first = pairs[0].base.result
-    names = dict.fromkeys(side.cell.contender for side in (pairs[0].base, pairs[0].new))
+    names = dict.fromkeys(side.cell.column for side in (pairs[0].base, pairs[0].new))
     pairs = sorted(pairs, key=lambda pair: pair.base.cell.parameters.rate)
     quantities = list(dict.fromkeys(pair.base.quantity for pair in pairs))
     axis = data_axis(pair.base.result for pair in pairs)
@@ -269,7 +269,7 @@ def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
 def _places(pairs: Sequence[Pair], all_pairs: Sequence[Pair]) -> str:
     if len(pairs) == len(all_pairs):
         return "the ratios"
-    benchmarks = grouped((pair.new.cell.contender, pair.new.cell.benchmark) for pair in pairs)
+    benchmarks = grouped((pair.new.cell.column, pair.new.cell.benchmark) for pair in pairs)
     listed = (f"{name} ({', '.join(dict.fromkeys(own))})" for name, own in benchmarks.items())
     return f"the ratios of {', '.join(listed)}"
 
@@ -304,8 +304,8 @@ def _record(pair: Pair) -> dict[str, Any]:
     cell, quantity = pair.base.cell, pair.base.quantity
     return {
         "benchmark": cell.benchmark,
-        "base_contender": cell.contender,
-        "new_contender": pair.new.cell.contender,
+        "base_contender": cell.column,
+        "new_contender": pair.new.cell.column,
         "crew": cell.parameters.crew.code,
         "objects": cell.parameters.objects,
         "object_size_bytes": cell.parameters.object_size,

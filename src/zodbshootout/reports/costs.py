@@ -32,7 +32,7 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.releases import Releases
-from zodbshootout.results.distances import at_distance
+from zodbshootout.results.axes import at_distance
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 

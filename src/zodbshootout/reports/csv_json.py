@@ -22,7 +22,8 @@ from zodbshootout.results.steps import Step
 _COLUMNS = [
     one
     for one in PARAMETERS
-    if one.scope not in {Scope.REPLAY, Scope.COPY} and one.attribute != "even_arrivals"
+    if one.scope not in {Scope.REPLAY, Scope.COPY, Scope.DISTANCE}
+    and one.attribute != "even_arrivals"
 ]
 
 
@@ -99,7 +100,7 @@ def _step(
     step = steps.get(result.cell)
     ratio = step.pair.speed if step and step.pair.speed.is_known else None
     return {
-        "release": releases.get(result.cell.contender),
+        "release": releases.get(result.cell.column),
         "release_before": step and step.before,
         "step_ratio": ratio and ratio.value,
         "step_low": ratio and ratio.interval[0],
@@ -128,7 +129,7 @@ def _record(result: CellResult) -> dict[str, Any]:
     unset = [one for one in paces if one.of(parameters) == one.default]
     return {
         "benchmark": cell.benchmark,
-        "contender": cell.contender,
+        "contender": cell.title,
         "state": result.state.value,
         "reason": result.reason or None,
         **{one.key: None if one in unset else one.written(parameters) for one in _COLUMNS},

@@ -38,8 +38,8 @@ from zodbshootout.reports.headings import (
     spaced,
     title_of,
 )
+from zodbshootout.results.axes import at_distance
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.distances import at_distance
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
 from zodbshootout.results.result import CellResult

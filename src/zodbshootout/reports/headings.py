@@ -12,15 +12,9 @@ from pathlib import PurePath
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
 from zodbshootout.model.quantities import Quantity, shown
-from zodbshootout.model.specification import (
-    MappingType,
-    Parameters,
-    duration,
-    exactly,
-    without_rtt,
-)
+from zodbshootout.model.specification import MappingType, Parameters, duration, exactly
+from zodbshootout.results.axes import at_distances
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.distances import at_distances
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.releases import Series, series_of
 from zodbshootout.results.result import CellResult
@@ -42,7 +36,7 @@ class ResultSet:
 
     @cached_property
     def at_distances(self) -> Sequence[CellResult]:
-        """The results with round-trip times in their parameters instead of contenders' names."""
+        """The results, with those that do not depend on round-trip times at each of the times."""
         return at_distances(self.results)
 
     @cached_property
@@ -67,7 +61,7 @@ class ResultSet:
 def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
     """Return every result with the title of its column."""
     return [
-        (results.column(result.cell.contender), result)
+        (results.column(result.cell.column), result)
         for results in result_sets
         for result in results.at_distances
     ]
@@ -188,8 +182,8 @@ def _rate(result: CellResult) -> float:
 
 def _row_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one row of a table have in common."""
-    _, rtt = without_rtt(result.cell.contender)
-    return result.cell.benchmark, result.cell.parameters.objects, _rate(result), rtt
+    parameters = result.cell.parameters
+    return result.cell.benchmark, parameters.objects, parameters.rate, parameters.rtt
 
 
 def row_titles(results: Iterable[CellResult]) -> list[str]:
@@ -208,7 +202,7 @@ def _row_title(result: CellResult, axis: Parameter | None) -> str:
     count = f"n={parameters.objects}" if axis else ""
     rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
     where = distance_of(result)
-    words = [result.cell.benchmark, count, rate, where, parameters.during]
+    words = [result.cell.benchmark, count, rate, where, parameters.moment]
     return " ".join(filter(None, words))
 
 
@@ -255,7 +249,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     title = " ".join(result.cell.words.title.replace("{objects}", count).split())
     paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis is not RATE else ""
     where = distance_of(result)
-    return ", ".join(filter(None, [title, paced, where, parameters.during]))
+    return ", ".join(filter(None, [title, paced, where, parameters.moment]))
 
 
 def legend(cells: Iterable[Cell]) -> Iterator[str]:

@@ -27,7 +27,7 @@ def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:
         if parameters.during and result.measured:
             name = short_name(result.cell.without_operation, varied - {RATE})
             place = f"{name} at {exactly(parameters.rate)}/s"
-            own = phases.setdefault((column, f"{parameters.operation} during {place}"), {})
+            own = phases.setdefault((column, f"{parameters.during} during {place}"), {})
             own[parameters.phase] = result
     for (column, name), results in phases.items():
         if DURING in results and AFTER in results:

@@ -220,7 +220,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
         alone = replace(result, runs=(run,))
         yield {
             "benchmark": result.cell.benchmark,
-            "contender": result.cell.contender,
+            "contender": result.cell.title,
             **{
                 one.key: one.written(result.cell.parameters)
                 for one in (CLIENTS, NUMBER, SIZE, RATE)

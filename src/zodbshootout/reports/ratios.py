@@ -226,7 +226,7 @@ def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
 
 def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
     cells = (result.cell for result in results)
-    by_contender = grouped((cell.contender, f"{exactly(cell.parameters.rate)}/s") for cell in cells)
+    by_contender = grouped((cell.column, f"{exactly(cell.parameters.rate)}/s") for cell in cells)
     for contender, listed in by_contender.items():
         rates = dict.fromkeys(listed)
         yield f"{contender} cannot keep up with {', '.join(rates)}"

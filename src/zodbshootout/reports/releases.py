@@ -163,7 +163,7 @@ class Releases:
         marks: list[Mark] = []
         oldest: dict[str, Figure] = {}
         for column, one, figure in group:
-            release = one.releases[figure.cell.contender]
+            release = one.releases[figure.cell.column]
             number = labels.index(release), release
             points.append(_point(column, number, figure, oldest.setdefault(column, figure)))
             marks += self._marks(one, figure, points[-1])
@@ -253,8 +253,8 @@ def _between(step: Step) -> str:
 def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
     """Return the timed results of a series in the order of their releases."""
     order = list(series.releases)
-    of_series = [one for one in results.at_distances if one.timed and one.cell.contender in order]
-    return sorted(of_series, key=lambda result: order.index(result.cell.contender))
+    of_series = [one for one in results.at_distances if one.timed and one.cell.column in order]
+    return sorted(of_series, key=lambda result: order.index(result.cell.column))
 
 
 def _point(column: str, release: tuple[int, str], figure: Figure, oldest: Figure) -> Point:

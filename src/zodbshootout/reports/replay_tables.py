@@ -77,7 +77,7 @@ def _groups(cells: Sequence[Columned]) -> list[Mapping[str, CellResult]]:
 def _about(group: Mapping[str, CellResult]) -> str:
     result = next(iter(group.values()))
     parameters = result.cell.parameters
-    replayed = f"{parameters.workload.name} {parameters.during}".rstrip()
+    replayed = f"{parameters.workload.name} {parameters.moment}".rstrip()
     return f"{replayed}, {description(result)}"
 
 

@@ -12,6 +12,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import Quantity, shown
+from zodbshootout.model.titles import environment_of
 from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
@@ -73,7 +74,7 @@ def tables_with_comparisons(
     parts = [
         comparison_report(columns)
         for columns in comparisons_of_columns(result_sets)
-        if columns.is_variant and not columns.comparison.pairs[0].new.result.definitions
+        if columns.is_variant and environment_of(columns.comparison.pairs[0].new.cell.variant)
     ]
     return replace(report, parts=parts)
 
@@ -299,9 +300,7 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
     """Yield a clause: the minutes that would make all figures precise, and the options to type."""
     rows = grouped(
-        ((result.cell.benchmark, result.cell.parameters), result)
-        for result in results.results
-        if result.timed and not result.trend
+        (result.cell.row, result) for result in results.results if result.timed and not result.trend
     )
     seconds, runs = 0.0, 0
     for row in rows.values():

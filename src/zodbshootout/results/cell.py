@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from zodbshootout.model.parameters import Plain, metadata_of, parameters_of
 from zodbshootout.model.specification import BenchmarkWords, Parameters
+from zodbshootout.model.titles import Value, plain, title_of, variant_of
 
 WORDS = {f"benchmark_{field.name}": field.name for field in fields(BenchmarkWords)}
 """The attributes of ``BenchmarkWords``, by metadata key."""
@@ -19,13 +21,40 @@ class Cell:
 
     benchmark: str
     contender: str
+    """The name of the contender's section."""
     parameters: Parameters
     words: BenchmarkWords = field(compare=False)
+    variant: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    """What distinguishes the contender from its other variants, by axis."""
+
+    @property
+    def title(self) -> str:
+        """The title of the contender's variant at its distance, such as ``zeo [cache=10MB, 2ms]``.
+
+        No other variant of the run has this title.
+        """
+        return title_of(self.contender, self.variant, self.parameters.rtt)
+
+    @property
+    def column(self) -> str:
+        """The title without the distance, which is shown in rows: ``zeo [cache=10MB]``."""
+        return title_of(self.contender, self.variant)
+
+    @property
+    def row(self) -> tuple[str, Parameters]:
+        """What the cell has in common with all cells that are measured in turn with it."""
+        return self.benchmark, replace(self.parameters, rtt=None)
+
+    @property
+    def named_by_title(self) -> Cell:
+        """The cell of a contender whose name is this cell's :attr:`title`."""
+        parameters = replace(self.parameters, rtt=None)
+        return replace(self, contender=self.title, parameters=parameters, variant={})
 
     @property
     def without_operation(self) -> Cell:
         """The cell with the same parameters, but without an operation during the iterations."""
-        return replace(self, parameters=replace(self.parameters, during=""))
+        return replace(self, parameters=replace(self.parameters, during="", phase=""))
 
     def metadata(self) -> dict[str, Plain]:
         """Return metadata that :func:`cell_of` turns into this cell; leave out empty ``words``."""
@@ -33,6 +62,7 @@ class Cell:
         return {
             "benchmark": self.benchmark,
             "contender": self.contender,
+            **({"variant": json.dumps(plain(self.variant))} if self.variant else {}),
             **{key: text for key, text in words.items() if text},
             **metadata_of(self.parameters),
         }
@@ -52,4 +82,5 @@ def cell_of(metadata: Mapping[str, Any]) -> Cell:
         str(metadata["contender"]),
         parameters_of(metadata),
         BenchmarkWords(**words),
+        variant_of(json.loads(metadata.get("variant", "{}"))),
     )

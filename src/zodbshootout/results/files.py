@@ -85,8 +85,8 @@ class ResultFiles:
         exist = self.combined.exists() or self.cells.exists()
         return replace(self, existing=read_results(self.combined) if exist else ())
 
-    def check(self, contenders: Iterable[str]) -> None:
-        """Check that the names of all files can be used.
+    def check(self, titles: Iterable[str]) -> None:
+        """Check that the names of all files can be used; *titles* are those of contenders.
 
         :raises UserError, OSError: if a name is too long, or belongs to something that a file
             cannot replace
@@ -96,15 +96,15 @@ class ResultFiles:
             raise UserError(f"{self.directory} is not a directory; name another file of results")
         # The directory may not exist yet.
         directory = self.directory if self.directory.is_dir() else self.directory.parent
-        for contender in contenders:
-            name = _file_name(contender)
+        for title in titles:
+            name = _file_name(title)
             try:
                 _check_path(directory / name)
             except OSError as error:
                 if error.errno != errno.ENAMETOOLONG:
                     raise
                 raise UserError(
-                    f"{contender}: the name is too long: the file of its results would have a name "
+                    f"{title}: the name is too long: the file of its results would have a name "
                     f"of {len(name)} characters; shorten it"
                 ) from None
 
@@ -120,17 +120,15 @@ class ResultFiles:
         """
         measured = [result for result in (*self.existing, *self.begun) if result.measured]
         for cell, metadata in expected.items():
-            names = (cell.contender, cell.benchmark)
+            names = (cell.title, cell.benchmark)
             candidates = [
-                result
-                for result in measured
-                if (result.cell.contender, result.cell.benchmark) == names
+                result for result in measured if (result.cell.title, result.cell.benchmark) == names
             ]
             same = [result for result in candidates if result.cell == cell]
             for result in (same or candidates)[:1]:
                 reason = _difference(result, metadata, unit)
                 if reason:
-                    return f"{cell.contender}: {cell.benchmark} was measured with {reason}"
+                    return f"{cell.title}: {cell.benchmark} was measured with {reason}"
         return None
 
     def write(self, results: Sequence[CellResult]) -> None:
@@ -156,17 +154,17 @@ class ResultFiles:
         _write_suite(
             self.combined, [result.benchmark(long_name(result.cell)) for result in measured]
         )
-        for contender in dict.fromkeys(result.cell.contender for result in everything):
+        for title in dict.fromkeys(result.cell.title for result in everything):
             benchmarks = [
                 result.benchmark(short_name(result.cell, varied))
                 for result in measured
-                if result.cell.contender == contender
+                if result.cell.title == title
             ]
-            _write_suite(self.directory / _file_name(contender), benchmarks)
+            _write_suite(self.directory / _file_name(title), benchmarks)
 
 
-def _file_name(contender: str) -> str:
-    return f"{quote(contender, safe='@=+,')}.json"
+def _file_name(title: str) -> str:
+    return f"{quote(title, safe='@=+,')}.json"
 
 
 def _check_path(path: Path) -> None:

@@ -20,6 +20,11 @@ from zodbshootout.results.cell import Cell
 
 def long_name(cell: Cell) -> str:
     """Return a name that identifies a cell in any file."""
+    return f"{cell.title}: {row_name(cell)}"
+
+
+def row_name(cell: Cell) -> str:
+    """Return a name that a cell shares with those of other contenders in its row."""
     parameters = cell.parameters
     words = [cell.benchmark]
     if parameters.objects:
@@ -35,14 +40,14 @@ def long_name(cell: Cell) -> str:
     if parameters.min_objects:
         words.append(f"min-objects {parameters.min_objects}")
     words += arrivals_of(parameters)
-    return f"{cell.contender}: {' '.join([*words, parameters.crew.code])}"
+    return " ".join([*words, parameters.crew.code])
 
 
 def arrivals_of(parameters: Parameters) -> list[str]:
     """Return words for the arrival rate or the latency limit in *parameters*, if there is one."""
     even = ["even arrivals"] if parameters.even_arrivals else []
     if parameters.rate:
-        during = [parameters.during] if parameters.during else []
+        during = [parameters.moment] if parameters.during else []
         return [f"rate {exactly(parameters.rate)}", *even, *during]
     return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
 
@@ -61,7 +66,7 @@ def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
                 for one in (CLIENTS, RATE, OBJECTS, SIZE, MIN_OBJECTS)
                 if one in varied and _has(parameters, one)
             ),
-            *filter(None, [parameters.during]),
+            *filter(None, [parameters.moment]),
         ]
     )
 
@@ -69,7 +74,7 @@ def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
 def file_name(cell: Cell, varied: Collection[Parameter]) -> str:
     """Return a name for files about a cell: the contender's name and the cell's short name."""
     words = short_name(cell, varied).replace("=", "").split()
-    return quote("-".join([cell.contender, *words]), safe="@=+,")
+    return quote("-".join([cell.title, *words]), safe="@=+,")
 
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from zodbshootout.model.titles import RELEASE, Release, environment_of
 from zodbshootout.results.result import CellResult
 
 FEWEST = 3
 """The minimum number of releases in a series; two releases are compared without a series."""
-_NAME = re.compile(r"(?P<contender>.+)@(?P<package>[\w.-]+)(?P<sign>==|@)(?P<release>[\w.!-]+)")
-"""A pattern for names such as ``CONTENDER@PACKAGE==RELEASE`` and ``CONTENDER@PACKAGE@COMMIT``."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +23,11 @@ class Series:
     """The contender with the installed release."""
     package: str
     releases: Mapping[str, str]
-    """The releases, by the names of their contenders: sorted versions, followed by commits in the
+    """The releases, by the titles of their columns: sorted versions, followed by commits in the
     order of the results."""
 
 
-def series_of(results: Iterable[CellResult]) -> list[Series]:
+def series_of(results: Sequence[CellResult]) -> list[Series]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
     The installed release counts on two conditions: the metadata of runs contain its version, and at
@@ -37,33 +35,39 @@ def series_of(results: Iterable[CellResult]) -> list[Series]:
     """
     versions: dict[str, Mapping[str, str]] = {}
     for result in results:
-        known = versions.get(result.cell.contender) or dict(_versions(result))
-        versions[result.cell.contender] = known
-    named: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
-    for name in versions:
-        match = _NAME.fullmatch(name)
-        if match and match["contender"] in versions:
-            key = match["contender"], match["package"]
-            named.setdefault(key, {})[name] = match["sign"], match["release"]
+        known = versions.get(result.cell.column) or dict(_versions(result))
+        versions[result.cell.column] = known
+    named: dict[tuple[str, str], dict[str, Release]] = {}
+    for result in results:
+        release = result.cell.variant.get(RELEASE)
+        if isinstance(release, Release) and result.cell.contender in versions:
+            key = result.cell.contender, release.package
+            named.setdefault(key, {})[result.cell.column] = release
     series = []
     for (contender, package), members in named.items():
-        pinned = {name: release for name, (sign, release) in members.items() if sign == "=="}
+        pinned = {name: release.version for name, release in members.items() if release.version}
         installed = versions[contender].get(canonicalize_name(package))
         if pinned and installed:
             pinned[contender] = installed
         in_order = dict(sorted(pinned.items(), key=lambda item: place(item[1])))
-        commits = {name: release for name, (sign, release) in members.items() if sign == "@"}
+        commits = {name: release.commit for name, release in members.items() if release.commit}
         if len(in_order) + len(commits) >= FEWEST:
             series.append(Series(contender, package, {**in_order, **commits}))
     return series
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
-    """Map each measured contender to the name of its base, or to an empty name if it has no base.
+    """Map each measured column to the title of its base, or to an empty text if it has no base.
 
-    The base of a variant is its original or, in a series, the oldest release that was measured.
+    The base of a variant is the contender in the base environment or with the first values of
+    ``--define``.  In a series, it is the oldest release that was measured.
     """
-    originals = {one.cell.contender: one.variant_of for one in results if one.measured}
+    cells = {one.cell.column: one.cell for one in results if one.measured}
+    firsts = {cell.contender: column for column, cell in reversed(cells.items())}
+    originals = {}
+    for column, cell in cells.items():
+        base = cell.contender if environment_of(cell.variant) else firsts[cell.contender]
+        originals[column] = "" if base == column else base
     for series in series_of(results):
         oldest, *newer = [name for name in series.releases if name in originals] or [""]
         if newer:

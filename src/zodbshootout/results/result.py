@@ -17,7 +17,6 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.model.arrivals import KEPT_UP
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
-from zodbshootout.model.specification import INSTALLED, without_rtt
 from zodbshootout.model.wording import counted
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, mean_of
@@ -210,35 +209,11 @@ class CellResult:
         caches = str(self.metadata.get("uncleared_caches", "none"))
         return "" if caches == "none" else caches
 
-    @property
-    def variant_of(self) -> str:
-        """The contender of which this contender is a variant, or an empty text."""
-        original = str(self.metadata.get("variant_of", ""))
-        if self.cell.parameters.rtt is not None:
-            original, _ = without_rtt(original)
-        return "" if original == self.cell.contender else original
-
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """The settings of the contender and of its private servers, without secrets."""
         values: dict[str, str] = json.loads(self.metadata.get("settings", "{}"))
         return values
-
-    @cached_property
-    def definitions(self) -> Mapping[str, str]:
-        """The values of ``--define`` that distinguish this variant, by name."""
-        values: dict[str, str] = json.loads(self.metadata.get("definitions", "{}"))
-        return values
-
-    @property
-    def section(self) -> str:
-        """The name of the contender's section, without the values that distinguish a variant."""
-        return self.cell.contender.partition(" [")[0] if self.definitions else self.cell.contender
-
-    @property
-    def environment(self) -> str:
-        original = "" if self.definitions else self.variant_of
-        return self.cell.contender.removeprefix(f"{original}@") if original else INSTALLED
 
     @property
     def first_value(self) -> float | None:

@@ -25,18 +25,18 @@ class Step:
     @property
     def before(self) -> str:
         """The previous measured release."""
-        return self.series.releases[self.pair.base.cell.contender]
+        return self.series.releases[self.pair.base.cell.column]
 
     @property
     def since(self) -> str:
         """The first measured release with the change."""
-        return self.series.releases[self.pair.new.cell.contender]
+        return self.series.releases[self.pair.new.cell.column]
 
     @property
     def between(self) -> list[str]:
         """The releases without a figure between :attr:`before` and :attr:`since`."""
         names = list(self.series.releases)
-        first, last = (names.index(one.cell.contender) for one in (self.pair.base, self.pair.new))
+        first, last = (names.index(one.cell.column) for one in (self.pair.base, self.pair.new))
         return [self.series.releases[name] for name in names[first + 1 : last]]
 
     @property
@@ -87,8 +87,8 @@ def _neighbours(
     """Yield, for each cell, the results in any two successive releases that were measured."""
     cells: dict[object, dict[str, CellResult]] = {}
     for result in results:
-        if result.timed and result.cell.contender in series.releases:
+        if result.timed and result.cell.column in series.releases:
             key = result.cell.benchmark, result.cell.parameters
-            cells.setdefault(key, {})[result.cell.contender] = result
+            cells.setdefault(key, {})[result.cell.column] = result
     for of_release in cells.values():
         yield from pairwise(of_release[name] for name in series.releases if name in of_release)

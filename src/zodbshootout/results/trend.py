@@ -94,7 +94,7 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
     rows: dict[object, dict[int, Rounds]] = {}
     for number, result in enumerate(results):
         if not result.wanted_seconds and _can_be_tested(result):
-            key = result.cell.benchmark, result.cell.parameters
+            key = result.cell.row
             rows.setdefault(key, {})[number] = _logarithms(result)
     trends = {
         number: trend
@@ -136,7 +136,7 @@ def _over_time(
     rows: dict[object, dict[int, Rounds]] = {}
     for number, result in shared.items():
         if _can_be_tested(result) or _has_counterpart(result, shared.values()):
-            key = result.cell.benchmark, result.cell.parameters
+            key = result.cell.row
             rows.setdefault(key, {})[number] = _logarithms(result)
     tested = {
         key: trend
@@ -163,8 +163,7 @@ def _over_time(
 
 def _has_counterpart(result: CellResult, others: Iterable[CellResult]) -> bool:
     """Return whether a result keeps up, and its row also has another contender's result."""
-    row = (result.cell.benchmark, result.cell.parameters)
-    same = [other for other in others if (other.cell.benchmark, other.cell.parameters) == row]
+    same = [other for other in others if other.cell.row == result.cell.row]
     return result.keeps_up and len(same) > 1
 
 

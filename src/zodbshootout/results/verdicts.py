@@ -14,8 +14,8 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.model.quantities import Combine, Quantity, Sense
+from zodbshootout.results.axes import at_distances
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.distances import at_distances
 from zodbshootout.results.estimate import (
     MIN_RUNS,
     Estimate,
@@ -272,8 +272,7 @@ def _by_key(
     for result in results:
         cell = result.cell
         compared = (one.of(cell.parameters) for one in PARAMETERS if one.option not in ignored)
-        name = "" if across else cell.contender
-        key = (cell.benchmark, name, cell.parameters.rtt, *compared)
+        key = (cell.benchmark, "" if across else cell.column, *compared)
         known = by_key.get(key)
         if known is not None and known.measured and result.measured:
             raise UserError(
@@ -427,7 +426,7 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
     latencies, and a contender that cannot keep up has no figure.
     """
     there = at_distances(list(results))
-    rows = grouped((one.cell.parameters.rtt, (one.cell.contender, one)) for one in there).values()
+    rows = grouped((one.cell.parameters.rtt, (one.cell.column, one)) for one in there).values()
     return max((_rounds_of_row(dict(row), baseline, precision) for row in rows), default=MIN_RUNS)
 
 

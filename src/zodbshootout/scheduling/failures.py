@@ -49,7 +49,7 @@ class Failures:
         contender = self.plan.contender(cell)
         cause = failure.cause
         if failure.state is State.FAILED:
-            cause = self._explained(contender.name, cause)
+            cause = self._explained(contender.title, cause)
         if cause == failure.cause and (advice := contender.advice_on(cause)):
             cause = f"{cause}; {advice}"
         explained = replace(failure, cause=cause)
@@ -61,7 +61,7 @@ class Failures:
         Clients may not notice the end of a server: RelStorage works without memcached, and other
         storages wait for a long time.
         """
-        ended = self.servers.how_ended(cell.contender)
+        ended = self.servers.how_ended(cell.title)
         if ended is not None:
             self.store.fail_cells([(one, Failure(ended)) for one in self._phases_of(cell)])
         return ended is not None
@@ -70,10 +70,8 @@ class Failures:
         """Return the unsettled phases of a cell's operation, or the cell if it has no operation."""
         if not cell.parameters.during:
             return [cell]
-        operation = cell.parameters.operation
         phases = [
-            replace(cell, parameters=replace(cell.parameters, during=f"{phase} {operation}"))
-            for phase in PHASES
+            replace(cell, parameters=replace(cell.parameters, phase=phase)) for phase in PHASES
         ]
         return self.store.unsettled(phases)
 

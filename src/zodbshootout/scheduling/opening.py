@@ -44,20 +44,20 @@ def open_all(
         context.guardian, context.directory, lambda line: observer.relay(variants.mask(line))
     )
     environments = variants.make_environments(plan.contenders, maker)
-    unavailable = {c.name: flaw for c in plan.contenders if (flaw := environments.flaw_for(c))}
+    unavailable = {c.title: flaw for c in plan.contenders if (flaw := environments.flaw_for(c))}
     contenders = [
         replace(c, storage=replace(c.storage, interpreter=environments.interpreter_for(c, crew)))
         for c in plan.contenders
     ]
-    present = [contender for contender in contenders if contender.name not in unavailable]
+    present = [contender for contender in contenders if contender.title not in unavailable]
     observer.note("starting servers")
     clients = max(cell.parameters.crew.size for cell in plan.cells)
     servers = variants.start_servers(stack, present, clients, environments)
     unavailable |= {name: Failure(reason) for name, reason in servers.absent.items()}
     failures, opened = inspect_all(contenders, unavailable, fork_servers, observer)
     contenders = [
-        opened[contender.name].with_versions(servers.versions(contender.name))
-        if contender.name in opened
+        opened[contender.title].with_versions(servers.versions(contender.title))
+        if contender.title in opened
         else contender
         for contender in contenders
     ]
@@ -72,12 +72,12 @@ def inspect_all(
 ) -> tuple[dict[str, Failure], dict[str, Contender]]:
     """Open every contender once, except *unavailable* ones; return failures and opened contenders.
 
-    The keys of all mappings are names of contenders.
+    The keys of all mappings are titles of contenders.
     """
     failures = dict(unavailable)
     opened: dict[str, Contender] = {}
     for contender in contenders:
-        name = contender.name
+        name = contender.title
         if name in failures:
             continue
         observer.note(f"opening {name}")

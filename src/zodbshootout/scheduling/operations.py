@@ -55,9 +55,9 @@ def slices_before(parameters: Parameters) -> int:
 
 def with_operation(fitted: Parameters, requested: Parameters) -> Parameters:
     """Return a benchmark's *fitted* parameters, with the data that the operation requires."""
-    if requested.operation not in BENCHMARK_OF:
+    if requested.during not in BENCHMARK_OF:
         return fitted
-    own = BENCHMARK_OF[requested.operation].fitted(requested)
+    own = BENCHMARK_OF[requested.during].fitted(requested)
     return replace(
         fitted,
         min_objects=fitted.min_objects or own.min_objects,
@@ -72,8 +72,8 @@ def operation_parameters(parameters: Parameters) -> Parameters:
     The operation's client is a thread, so that it can share the DB of the benchmark's clients.
     """
     crew = CrewShape(1, ClientKind.THREAD, shared=parameters.crew.shared)
-    alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="")
-    return BENCHMARK_OF[parameters.operation].fitted(alone)
+    alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="", phase="")
+    return BENCHMARK_OF[parameters.during].fitted(alone)
 
 
 def is_elsewhere(contender: Contender, parameters: Parameters) -> bool:
@@ -85,15 +85,15 @@ def operation_refusal(contender: Contender, parameters: Parameters) -> str | Non
     """Return why a contender refuses the operation in *parameters*; ``None`` if it does not."""
     if not parameters.during:
         return None
-    if parameters.operation in RESTARTS:
+    if parameters.during in RESTARTS:
         return _restart_refusal(contender)
     if not (parameters.crew.shared or is_elsewhere(contender, parameters)):
         name = contender.info.storage_name
         return (
-            f"{name}: only the process that has it open can {parameters.operation} it; use "
+            f"{name}: only the process that has it open can {parameters.during} it; use "
             "--threads shared"
         )
-    benchmark = BENCHMARK_OF[parameters.operation]
+    benchmark = BENCHMARK_OF[parameters.during]
     return benchmark.refusal(contender.info, operation_parameters(parameters))
 
 

@@ -72,20 +72,20 @@ class Tasks:
         if self.plan.contender(cell).info.sharing is Sharing.VOLATILE:
             return None
         zap = self.zaps(cell)
-        pack = self.options.pack and cell.contender not in self._packed
+        pack = self.options.pack and cell.title not in self._packed
         benchmark = benchmarks()[cell.benchmark]
         is_swept = self._sizes > 1
         uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes or is_swept
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
-        may_write = cell.contender in self.options.zapped or (
-            cell.contender in self.options.may_write and not benchmark.empties
+        may_write = cell.title in self.options.zapped or (
+            cell.title in self.options.may_write and not benchmark.empties
         )
         return Preparation(self._specification(cell), zap, pack, may_write, is_swept)
 
     def zaps(self, cell: Cell) -> bool:
         """Return whether the preparation for each run of a cell destroys all data."""
-        zapped = cell.benchmark == ZAPPED_BEFORE and cell.contender in self.options.zapped
+        zapped = cell.benchmark == ZAPPED_BEFORE and cell.title in self.options.zapped
         return zapped or benchmarks()[cell.benchmark].empties
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
@@ -93,7 +93,7 @@ class Tasks:
             self._filled.clear()  # other contenders may use the same database
         self._filled.add(_key(cell))
         if task.pack:
-            self._packed.add(cell.contender)
+            self._packed.add(cell.title)
 
     def measuring(self, cell: Cell) -> Measure:
         profile = None
@@ -118,8 +118,8 @@ class Tasks:
         """Return the operation to carry out while a cell is measured."""
         parameters = operation_parameters(cell.parameters)
         storage = self.plan.contender(cell).storage
-        owned = replace(parameters, owner=cell.contender)
-        return Specification(storage, cell.parameters.operation, owned)
+        owned = replace(parameters, owner=cell.title)
+        return Specification(storage, cell.parameters.during, owned)
 
     def counting(self, cell: Cell) -> Specification:
         return self._specification(cell, run=secrets.token_hex(4))
@@ -127,7 +127,7 @@ class Tasks:
     def _specification(self, cell: Cell, run: str = "") -> Specification:
         storage = self.plan.contender(cell).storage
         workload = replace(cell.parameters.workload, run=run)
-        parameters = replace(cell.parameters, owner=cell.contender, workload=workload)
+        parameters = replace(cell.parameters, owner=cell.title, workload=workload)
         return Specification(storage, cell.benchmark, parameters)
 
     def metadata(self, cell: Cell) -> dict[str, str | int | float]:
@@ -140,8 +140,6 @@ class Tasks:
         uncleared = ", ".join(info.caches_left)
         duration = self.plan.effort.duration
         documents = {"settings": json.dumps(contender.settings)}
-        if contender.definitions:
-            documents["definitions"] = json.dumps(contender.definitions)
         if contender.text:  # pyperf's metadata cannot have several lines
             documents["configuration_text"] = json.dumps(contender.text)
         return (
@@ -167,9 +165,8 @@ class Tasks:
                     "persistent_cache": info.persistent_cache,
                     **(info.python if environment else {}),
                     "environment": self.mask(environment.description) if environment else "",
-                    "variant_of": contender.variant_of,
                     "packed": options.pack,
-                    "zapped": contender.name in options.zapped,
+                    "zapped": contender.title in options.zapped,
                     "label": self.mask(options.label),
                     "command_line": shlex.join(
                         ["zodbshootout", *map(self.mask, options.arguments)]
@@ -183,7 +180,7 @@ def _key(cell: Cell) -> _Key:
     # The preparation for a cell that writes checks whether the database may be written to.  So such
     # a cell needs its own preparation, even if the database was prepared for a cell that reads.
     benchmark = benchmarks()[cell.benchmark]
-    return cell.contender, benchmark.dataset, benchmark.writes, cell.parameters
+    return cell.title, benchmark.dataset, benchmark.writes, cell.parameters
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:

@@ -105,19 +105,19 @@ class Plan:
     rows: Sequence[Row]
     effort: Effort
     unavailable: Mapping[str, Failure] = field(default_factory=dict)
-    """The failure of each contender that could not be opened; the keys are contenders' names."""
+    """The failure of each contender that could not be opened, by the contender's title."""
 
     @property
     def cells(self) -> list[Cell]:
         return [cell for row in self.rows for cell in row]
 
     def contender(self, cell: Cell) -> Contender:
-        return next(c for c in self.contenders if c.name == cell.contender)
+        return next(c for c in self.contenders if c.title == cell.title)
 
     def failure(self, cell: Cell) -> Failure | None:
         """Return why a cell cannot be measured, ``None`` if no reason is known."""
-        if cell.contender in self.unavailable:
-            return self.unavailable[cell.contender]
+        if cell.title in self.unavailable:
+            return self.unavailable[cell.title]
         contender = self.contender(cell)
         refusal = (
             operation_refusal(contender, cell.parameters)
@@ -193,7 +193,13 @@ def make_plan(
     )
     rows = [
         tuple(
-            Cell(name, contender.name, of_phase, benchmarks()[name].words())
+            Cell(
+                name,
+                contender.name,
+                replace(of_phase, rtt=contender.rtt),
+                benchmarks()[name].words(),
+                contender.variant,
+            )
             for contender in contenders
             for of_phase in _phases(parameters)
         )
@@ -205,4 +211,4 @@ def make_plan(
 def _phases(parameters: Parameters) -> list[Parameters]:
     if not parameters.during:
         return [parameters]
-    return [replace(parameters, during=f"{phase} {parameters.during}") for phase in PHASES]
+    return [replace(parameters, phase=phase) for phase in PHASES]

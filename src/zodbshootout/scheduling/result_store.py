@@ -37,7 +37,7 @@ class Observer:
 
     def working_on(self, cells: Sequence[Cell], stage: str) -> None:
         """Show the current stage of some cells."""
-        names = ", ".join(cell.contender for cell in cells)
+        names = ", ".join(cell.title for cell in cells)
         if cells:  # all cells may have failed
             self.note(f"{cells[0].benchmark}: {stage}: {names}")
 

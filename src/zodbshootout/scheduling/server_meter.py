@@ -42,11 +42,11 @@ class ServerMeter:
 
     def take(self, cell: Cell, take: Callable[[], Slice]) -> Slice:
         """Take a slice of a cell, and record what the cell's servers use for the slice."""
-        if cell.contender not in self.servers.served:
+        if cell.title not in self.servers.served:
             return take()
-        before = self.servers.usage(cell.contender)
+        before = self.servers.usage(cell.title)
         taken = take()
-        after, done = self.servers.usage(cell.contender), taken.done
+        after, done = self.servers.usage(cell.title), taken.done
         used = {name: after[name].since(usage) for name, usage in before.items() if name in after}
         values = self._used.setdefault(cell, [])
         if cell in self._unfinished:
@@ -65,7 +65,7 @@ class ServerMeter:
         values = self._used.pop(cell, [])[warmups:]
         if not values:
             return {}
-        memory = self.servers.memory(cell.contender)
+        memory = self.servers.memory(cell.title)
         together = [(sum(used.values(), ServerUsage()), done) for used, done in values]
         metadata = _costs(together, sum(memory.values()))
         for name in memory if len(memory) > 1 else ():

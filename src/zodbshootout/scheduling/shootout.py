@@ -277,7 +277,7 @@ class Shootout:
         contender form one group.
         """
         if cells and cells[0].parameters.during:
-            return list(grouped((cell.contender, cell) for cell in cells).values())
+            return list(grouped((cell.title, cell) for cell in cells).values())
         groups: list[list[Cell]] = []
         for cell in cells:
             fitting = (group for group in groups if self._fits(cell, group))
@@ -365,7 +365,7 @@ class Shootout:
         if not self._prepared(row, [cell], number):
             return
         # While servers restart, they have no processes whose use of resources could be read.
-        restarts = cell.parameters.operation in RESTARTS
+        restarts = cell.parameters.during in RESTARTS
         meter = ServerMeter(RunningServers() if restarts else self.servers)
         name, load_before = f"{self._name}-{number + 1}", self.load()
 
@@ -391,7 +391,7 @@ class Shootout:
         self, cell: Cell, number: int, take: Callable[[str, Callable[[], Slice]], Slice]
     ) -> dict[str, Any]:
         """Return the run of each phase, by the phase's name; *take* takes each slice."""
-        restarts = cell.parameters.operation in RESTARTS
+        restarts = cell.parameters.during in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
         with ExitStack() as stack:
             workers, failures = self._set_up([cell], number, stack)
@@ -418,8 +418,8 @@ class Shootout:
     ) -> Operator:
         """Return the operator for the *operation* of a cell; ``None`` stands for a restart."""
         if operation is None:
-            by_force = cell.parameters.operation == RESTARTS[0]
-            restart = Restart(self.servers, cell.contender, worker, by_force=by_force)
+            by_force = cell.parameters.during == RESTARTS[0]
+            restart = Restart(self.servers, cell.title, worker, by_force=by_force)
             return stack.enter_context(restart)
         contender = self.plan.contender(cell)
         if not is_elsewhere(contender, cell.parameters):
@@ -493,7 +493,7 @@ class Shootout:
         objects were left there, the next run with ``--data`` would take them for the user's data,
         and refuse to write.
         """
-        if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.contender) is None:
+        if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.title) is None:
             task = self.tasks.preparation(cell)
             assert task is not None
             interpreter = task.specification.storage.interpreter

@@ -59,11 +59,11 @@ class TrafficCounts:
         """Show, once for each contender, which servers have no added round-trip time."""
         contender = self.tasks.plan.contender(cell)
         is_far = any(distance.rtt for distance in contender.storage.distances)
-        if is_far and addresses and cell.contender not in self._partly_near:
-            self._partly_near.add(cell.contender)
+        if is_far and addresses and cell.title not in self._partly_near:
+            self._partly_near.add(cell.title)
             near = " and ".join(map(printable, addresses))
             self.observer.relay(
-                f"{cell.contender} is also connected to {near}, without an added round-trip time"
+                f"{cell.title} is also connected to {near}, without an added round-trip time"
             )
 
 

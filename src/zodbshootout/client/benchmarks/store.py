@@ -84,7 +84,7 @@ class Store(Benchmark):
                     try:
                         stored, serial = connection._storage.load(oid)
                     except POSKeyError:
-                        if self.client.parameters.operation == "pack":
+                        if self.client.parameters.during == "pack":
                             continue  # nothing refers to it
                         raise
                     if not is_same_object(stored, record):

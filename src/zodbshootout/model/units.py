@@ -64,8 +64,10 @@ def significant(amount: float, digits: int = 3) -> str:
 
 def _seconds(amount: float, digits: int) -> str:
     rounded = float(f"{amount:.{digits}g}")
+    if not rounded:
+        return "0 s"
     scale, symbol = next((time for time in _TIMES if rounded >= time[0]), _TIMES[-1])
-    before_point = len(f"{rounded / scale:.0f}") if rounded >= scale else 1
+    before_point = len(str(int(rounded / scale)))
     return f"{amount / scale:,.{max(0, digits - before_point)}f} {symbol}"
 
 

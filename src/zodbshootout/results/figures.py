@@ -146,8 +146,8 @@ class Figure:
         is_amount = self.quantity.sense is Sense.AMOUNT
         if is_amount and (unit.is_exact or len(set(amounts)) == 1):
             return text_of_range(unit, amounts)
-        has_interval = self.quantity.combine not in _WITHOUT_INTERVAL
-        if not has_interval or self.result.wanted_seconds or not self._is_uncertain:
+        has_mark = self.quantity.watched or is_amount
+        if not has_mark or self.result.wanted_seconds or not self._is_uncertain:
             return self.text()
         return f"{TILDE}{self.text(3 if (self.half_width or 1.0) <= VAGUE else 2)}"
 
@@ -167,15 +167,19 @@ class Figure:
 
 def figure_of(result: CellResult, quantity: Quantity) -> Figure | None:
     """Return a quantity of a cell, ``None`` if any of its runs lacks the quantity."""
-    if not result.runs:
-        return None
+    if quantity not in result.known:
+        is_recorded = bool(result.runs) and _is_recorded(result, quantity)
+        result.known[quantity] = Figure(result, quantity) if is_recorded else None
+    figure: Figure | None = result.known[quantity]
+    return figure
+
+
+def _is_recorded(result: CellResult, quantity: Quantity) -> bool:
     if quantity.combine is Combine.POOLED:
-        has_figure = result.latencies_of(quantity.kind) is not None
-    else:
-        amounts = _amounts(result, quantity)
-        fewest = 2 if quantity.combine is Combine.SPREAD else 1
-        has_figure = all(amounts) and sum(len(run or ()) for run in amounts) >= fewest
-    return Figure(result, quantity) if has_figure else None
+        return result.latencies_of(quantity.kind) is not None
+    amounts = _amounts(result, quantity)
+    fewest = 2 if quantity.combine is Combine.SPREAD else 1
+    return all(amounts) and sum(len(run or ()) for run in amounts) >= fewest
 
 
 def _amounts(result: CellResult, quantity: Quantity) -> Sequence[Sequence[float] | None]:
@@ -189,7 +193,7 @@ def _amounts(result: CellResult, quantity: Quantity) -> Sequence[Sequence[float]
 
 def time_of(result: CellResult) -> Figure:
     """Return the time of an iteration of a timed cell."""
-    return Figure(result, TIME)
+    return figure_of(result, TIME) or Figure(result, TIME)
 
 
 def figures_of(result: CellResult, *, all_shown: bool = False) -> list[Figure]:

@@ -295,6 +295,11 @@ class CellResult:
         return self._histograms[kind]
 
     @cached_property
+    def known(self) -> dict[Any, Any]:
+        """What was computed from the runs, so that it is computed once."""
+        return {}
+
+    @cached_property
     def _histograms(self) -> dict[str, Any]:
         """The histograms that were asked for, by kind."""
         return {}

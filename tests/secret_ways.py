@@ -13,7 +13,6 @@ IMPORT = "%import relstorage\n"
 ENVIRONMENT = f"<environment here>\npython {sys.executable}\n</environment>\n"
 CONTENDERS = {
     "zeo": "<zodb {name}>\n<zeoclient>\nserver localhost:1\n{line}\n</zeoclient>\n</zodb>\n",
-    "served": "<zodb {name}>\n<zeoclient>\nserver $zeo\n{line}\n</zeoclient>\n</zodb>\n",
     "uri": "<zodburi {name}>\n{line}\n</zodburi>\n",
     "elsewhere": ("<zodb {name}>\nenvironment here\n<s3storage>\n{line}\n</s3storage>\n</zodb>\n"),
     **{

@@ -393,7 +393,7 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
             ["website-sampel"],
             "no such file or command: 'website-sampel'; did you mean",
         ),
-        (["cold", "zeo://u:geheim@h"], "zeo://u:***@h: put it before the benchmarks"),
+        (["cold", "zeo://u:geheim@h"], "zeo://u:geheim@h: put it before the benchmarks"),
         (["x.conf", "cold", "log.conf"], "log.conf: put it before the benchmarks"),
         (["x.conf", "./x.conf"], "a FILE is given twice; give it once"),
         (["clod"], "no such file or benchmark: 'clod'; did you mean load or cold?"),

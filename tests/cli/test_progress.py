@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyte
 import pytest
@@ -15,6 +15,7 @@ from rich.console import Console
 from tests.reports.at_a_rate import result as at_rate
 from tests.reports.results import FOUR, noisy_run
 from tests.runs import cell, failed, measured, unsupported
+from zodbshootout.cli.output import Streams
 from zodbshootout.cli.progress import Lines, LiveTable, describe
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.tables import make_report
@@ -34,7 +35,8 @@ class Screen:
             file=self._written, width=WIDTH, height=height, force_terminal=True,
             legacy_windows=False, get_time=lambda: self.now,
         )  # fmt: skip
-        self.table = LiveTable(console, None, lambda: self.now)
+        self.streams = Streams(console, console, None)
+        self.table = LiveTable(self.streams, None, lambda: self.now)
         self.table.live.auto_refresh = False
         self._screen = pyte.Screen(WIDTH, height)
         self._terminal = pyte.Stream(self._screen)
@@ -239,6 +241,14 @@ def test_the_live_table_leaves_only_failures_on_the_screen() -> None:
     assert screen.shown() == ["fs: hot 1000x300B threads-shared-2: failed: broken"]
 
 
+def test_a_step_is_shown_without_secrets() -> None:
+    screen = Screen()
+    screen.streams.mask.hide(["geheim"])
+    with screen.table.live:
+        screen.table.note("opening geheim")
+        assert "opening ***" in screen.lines()[-1]
+
+
 def test_a_result_is_described_in_the_unit_of_the_table() -> None:
     assert describe(measured(cell("add", "fs"), [0.02], [0.02], [0.0201])) == "99,834 ±1%"
     assert describe(measured(cell("add", "fs"), [0.02])) == "100,000"
@@ -246,9 +256,14 @@ def test_a_result_is_described_in_the_unit_of_the_table() -> None:
     assert describe(failed(cell("add", "fs"), "broken")) == "failed: broken"
 
 
+def streams_on(stream: TextIO) -> Streams:
+    console = Console(file=stream, width=200)
+    return Streams(console, console, None)
+
+
 def test_a_pipe_gets_a_line_for_each_row_and_each_halving_of_the_time_left() -> None:
     stream = io.StringIO()
-    lines = Lines(Console(file=stream, width=200), 2)
+    lines = Lines(streams_on(stream), 2)
     for seconds in (0.0, 620.0, 560.0, 340.0, 300.0, 240.0, 180.0, 700.0, 330.0, 50.0, 40.0, 10.0):
         lines.left(seconds)
     broken = failed(cell("add", "zeo"), "broken")
@@ -273,7 +288,7 @@ def test_a_pipe_gets_a_line_for_each_row_and_each_halving_of_the_time_left() -> 
 def test_a_pipe_gets_each_step_if_verbose() -> None:
     stream = io.StringIO()
     for verbose in (False, True):
-        lines = Lines(Console(file=stream, width=200), 2, verbose=verbose)
+        lines = Lines(streams_on(stream), 2, verbose=verbose)
         lines.note("opening fs")
         lines.working_on([cell("add", "fs"), cell("add", "zeo")], "run 2 of 4")
     assert stream.getvalue() == "opening fs\nadd: run 2 of 4: fs, zeo\n"

@@ -89,7 +89,11 @@ def test_contenders_keep_the_order_and_the_settings_of_the_file() -> None:
     far, near, last = contenders_of(configuration)
     assert (far.name, near.name, last.name) == ("far", "near", "last")
     assert (far.environment, near.environment) == (configuration.environments["old"], None)
-    assert far.settings == {"section": "newtdb", "zodb.relstorage.dsn": "$scratch/x"}
+    assert far.settings == {
+        "section": "newtdb",
+        "zodb.relstorage.dsn": "$scratch/x",
+        "zodb.relstorage.password": "$main_password",
+    }
     assert far.storage.names == {"scratch": "/tmp/x", "main_password": "top"}
     assert far.place == ("$scratch/x",)
 

@@ -9,13 +9,13 @@ from unittest import mock
 
 import pytest
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.selection import not_moved
 from zodbshootout.contenders.variants import VariantOptions, read_variants
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.masking import Mask
 
 
 @pytest.fixture

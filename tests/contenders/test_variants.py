@@ -12,7 +12,6 @@ from unittest import mock
 
 import pytest
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender
@@ -26,6 +25,7 @@ from zodbshootout.contenders.variants import (
 )
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import ClientKind, CrewShape, Interpreter
 

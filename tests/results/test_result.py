@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.reports.results import with_worker_metadata
 from tests.runs import cell, cell_with, failed, measured, run, unsupported
 from zodbshootout.errors import UserError
+from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import CLIENTS, OBJECTS, SIZE
 from zodbshootout.model.quantities import THROUGHPUT
@@ -278,6 +280,28 @@ def with_metadata(measured_cell: Cell, value: float = 1.0, **metadata: Any) -> C
     )
 
 
+def test_runs_whose_passwords_differ_are_recorded_alike(files: ResultFiles) -> None:
+    files = replace(files, mask=Mask(["geheim", "anders"]))
+    add = cell("add", "fs")
+
+    def metadata(password: str) -> dict[str, Any]:
+        dsn = f"dbname=x password='{password}'"
+        settings = {"storage.dsn": dsn, "storage.passwd": password}
+        return {
+            "settings": json.dumps(settings), "configuration_text": json.dumps(f"<zodb>\n{dsn}"),
+            "command_line": f"zodbshootout '{dsn}'",
+        }  # fmt: skip
+
+    failure = Failure("geheim is wrong", "Traceback: geheim")
+    files.write([with_metadata(add, **metadata("geheim")).failed(failure).crashed("geheim?")])
+    appending = files.appending()
+    assert appending.conflict({add: {**add.metadata(), **metadata("anders")}}, "second") is None
+    (result,) = appending.existing
+    assert (result.reason, result.crashes) == ("*** is wrong", ("***?",))
+    assert result.settings == {"storage.dsn": "dbname=x password='***'"}
+    assert "geheim" not in str([*result.facts, files.combined.read_text(), files.cells.read_text()])
+
+
 def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
     files: ResultFiles,
 ) -> None:
@@ -291,7 +315,9 @@ def test_appending_conflicts_if_parameters_settings_versions_or_units_differ(
 
     assert conflict(add) is None
     assert conflict(add, packed=False, version_ZEO="6.1", label="second") is None
-    assert conflict(add, settings='{"a": "2"}') == 'fs: add was measured with settings={"a": "1"}'
+    reason = conflict(add, settings='{"a": "2"}')
+    assert reason is not None
+    assert reason.startswith('fs: add was measured with settings={"a": "1"}, configuration_hash=')
     assert conflict(add, benchmark_title="In Other Words") is None
     assert conflict(add, packed=True) == "fs: add was measured with packed=False"
     assert conflict(add, version_ZEO="6.2") == "fs: add was measured with version_ZEO=6.1"

@@ -120,17 +120,6 @@ def test_repeated_runs_are_reported() -> None:
     assert (notes.result("a").crashes, notes.result("b").crashes) == ((crash.cause,) * 2, ())
 
 
-def test_secrets_are_masked_in_reasons_details_and_crashes() -> None:
-    notes = Notes(plan_of("ab"))
-    notes.store.mask.hide(["geheim"])
-    notes.store.fail_cells([(notes.cell("a"), Failure("geheim is wrong", "Traceback: geheim"))])
-    notes.store.note_crash(notes.cell("b"), Failure("geheim"))
-    assert (notes.result("a").reason, notes.result("a").detail) == (
-        "*** is wrong", "Traceback: ***"
-    )  # fmt: skip
-    assert notes.result("b").crashes == ("***",)
-
-
 def test_a_measured_cell_can_still_have_more_runs() -> None:
     notes = Notes(plan_of("ab"))
     notes.store.fail_cells([])

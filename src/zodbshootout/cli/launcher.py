@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from zodbshootout.cli.options import Options
-from zodbshootout.client.masking import Mask
 from zodbshootout.client.preparation import STEP_PREFIX
 from zodbshootout.contenders.variants import Variants
 from zodbshootout.crews.logs import LogSettings
@@ -20,12 +19,14 @@ from zodbshootout.workers.variables import worker_environment
 from zodbshootout.workers.worker import PROFILE_PREFIX
 
 
-def launcher_for(options: Options, variants: Variants, observer: Observer) -> Launcher:
-    """Return a launcher, which masks secrets in the output and the logs of its workers.
+def launcher_for(
+    options: Options, variants: Variants, observer: Observer, secrets: Sequence[str]
+) -> Launcher:
+    """Return a launcher, whose workers keep *secrets* out of their logs.
 
     :raises UserError: if the directories of workers cannot be made
     """
-    context, mask = variants.context, variants.mask
+    context = variants.context
     directory, temporary = context.directory / "workers", context.directory / "tmp"
     with errors_of_files():
         for path in (directory, temporary):
@@ -51,10 +52,10 @@ def launcher_for(options: Options, variants: Variants, observer: Observer) -> La
         python=options.python,
         options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,
-        logging=LogSettings(options.run.log, mask.secrets),
+        logging=LogSettings(options.run.log, secrets),
         # With --hosts, a worker uses Dask's client, which gevent cannot patch.
         gevent=options.gevent and options.hosts is None,
-        relay=_relay(options, observer, mask),
+        relay=_relay(options, observer),
     )
 
 
@@ -62,7 +63,7 @@ _PYPERF_LINE = re.compile(r"\w+: Mean \+- std dev: |$")
 """A pattern for the two lines that pyperf prints in every worker: a result and an empty line."""
 
 
-def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], None]:
+def _relay(options: Options, observer: Observer) -> Callable[[str], None]:
     always = (LEAKS_PREFIX, PROFILE_PREFIX)
     everything = options.verbose or options.run.log is not None
 
@@ -70,6 +71,6 @@ def _relay(options: Options, observer: Observer, mask: Mask) -> Callable[[str], 
         if line.startswith(STEP_PREFIX):
             observer.note(line.removeprefix(STEP_PREFIX))
         elif line.startswith(always) or (everything and not _PYPERF_LINE.match(line)):
-            observer.relay(mask(line))
+            observer.relay(line)
 
     return relay

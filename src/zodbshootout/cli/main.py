@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from zodbshootout.cli.output import Streams, console_on, print_line, project_url
+from zodbshootout.cli.output import Streams, console_on, project_url
 from zodbshootout.cli.parser import Parser, run_parser
 from zodbshootout.errors import (
     BAD_USAGE,
@@ -65,9 +66,10 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
         return streams.status_after(status)
     # Only a run needs ZODB.
     from zodbshootout.cli import options, run
-    from zodbshootout.config.secrets import of_argument
+    from zodbshootout.config.secrets import of_argument, of_environment
 
     with errors_of_files():
+        streams.mask.hide(of_environment(os.environ))
         for word in arguments:
             streams.mask.hide(of_argument(word))
     with _termination_as_interrupt():
@@ -112,7 +114,7 @@ def parser_of(command: str) -> Parser:
 
 def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams) -> int:
     if "DEBUG" in {word.rpartition("=")[2].upper() for word in arguments}:
-        print_line(streams.err, streams.mask("".join(traceback.format_exception(error)).rstrip()))
+        streams.tell("".join(traceback.format_exception(error)).rstrip())
         advice = "with the lines above"
     else:
         advice = "with the command line, and what --log DEBUG prints"

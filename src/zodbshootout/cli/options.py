@@ -26,11 +26,9 @@ from zodbshootout.cli.parser import (
 from zodbshootout.cli.requirement import Requirement
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
-from zodbshootout.client.masking import Mask
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.config.sample_files import samples
-from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.uri import is_uri, scheme_of
 from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.contenders.variants import VariantOptions
@@ -336,7 +334,7 @@ def _check_is_benchmark(name: str) -> None:
     if name == "all" or name in benchmarks():
         return
     if exists(name) or is_uri(name) or name in samples():
-        raise UserError(f"{Mask(of_uri(name))(name)}: put it before the benchmarks")
+        raise UserError(f"{name}: put it before the benchmarks")
     if name.endswith(".conf"):
         raise UserError(f"no such file: {name}")
     raise UserError(f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}")

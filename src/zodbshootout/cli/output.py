@@ -16,8 +16,8 @@ from typing import IO, Any, TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.errors import SOME_FAILED
+from zodbshootout.model.masking import Mask
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,15 @@ class Streams:
         """Print a line of the results."""
         print_line(self.out, self.mask(line))
 
+    def tell(self, line: str) -> None:
+        """Print a line that is not part of the results."""
+        print_line(self.err, self.mask(line))
+
     def complain(self, message: str) -> None:
         """Print an error message on one line, with escapes for characters such as newlines."""
-        line = self.mask(f"zodbshootout: {message}")
-        print_line(
-            self.err,
-            "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line),
-        )
+        line = self.mask(message)
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        print_line(self.err, f"zodbshootout: {line}")
 
     def write(self, data: bytes) -> None:
         """Write *data* to standard output as it is."""

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment, Segments
 from rich.table import Column
 
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.output import print_line
+from zodbshootout.cli.output import Streams
 from zodbshootout.model.quantities import shown
 from zodbshootout.model.wording import counted
 from zodbshootout.reports import text
@@ -35,36 +35,36 @@ PENDING = "…"
 
 
 @contextmanager
-def progress_on(err: Console, rows: int, options: Options) -> Iterator[Observer]:
+def progress_on(streams: Streams, rows: int, options: Options) -> Iterator[Observer]:
     """Show a run's progress in the form that the options ask for; the run has *rows* rows."""
     if options.quiet:
         yield Observer()
-    elif err.is_terminal:
-        table = LiveTable(err, options.run.baseline)
+    elif streams.err.is_terminal:
+        table = LiveTable(streams, options.run.baseline)
         with table.live:
             yield table
     else:
-        yield Lines(err, rows, verbose=options.verbose)
+        yield Lines(streams, rows, verbose=options.verbose)
 
 
 class _Printed(Observer):
     """Print failures and the output of workers, line by line."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
 
     def cell_failed(self, result: CellResult) -> None:
         self.relay(f"{long_name(result.cell)}: {describe(result)}")
 
     def relay(self, line: str) -> None:
-        print_line(self._console, line)
+        self._streams.tell(line)
 
 
 class Lines(_Printed):
     """Print a line for each row, and the time left whenever it has halved or doubled."""
 
-    def __init__(self, console: Console, rows: int, *, verbose: bool = False) -> None:
-        super().__init__(console)
+    def __init__(self, streams: Streams, rows: int, *, verbose: bool = False) -> None:
+        super().__init__(streams)
         self._rows = rows
         self._verbose = verbose
         self._done = 0
@@ -113,11 +113,12 @@ class LiveTable(_Printed):
 
     def __init__(
         self,
-        console: Console,
+        streams: Streams,
         baseline: str | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(console)
+        super().__init__(streams)
+        console = self._console = streams.err
         self._baseline = baseline
         self._clock = clock
         self._lock = threading.RLock()
@@ -163,7 +164,7 @@ class LiveTable(_Printed):
 
     def note(self, step: str) -> None:
         self._update()
-        self._progress.update(self._step, description=step)
+        self._progress.update(self._step, description=self._streams.mask(step))
 
     def results_changed(self, results: Sequence[CellResult]) -> None:
         self._results, self._is_current = results, False

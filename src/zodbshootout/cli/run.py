@@ -14,7 +14,7 @@ from zodbshootout.cli.destination import check_like, check_other_files, result_f
 from zodbshootout.cli.gate import findings, status_of
 from zodbshootout.cli.launcher import launcher_for
 from zodbshootout.cli.options import COPY, Options
-from zodbshootout.cli.output import Streams, print_line
+from zodbshootout.cli.output import Streams
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import name_output, write_report
 from zodbshootout.cli.requirement import status_of as status_of_requirements
@@ -92,11 +92,13 @@ def run(options: Options, streams: Streams) -> int:
                 contenders = [contender.on_hosts(cluster) for contender in contenders]
                 options = replace(options, sweep=on_hosts(options.sweep, cluster))
             plan = make_plan(contenders, options.benchmarks, options.sweep, options.effort)
-            files = result_files(options, plan)
+            files = replace(result_files(options, plan), mask=streams.mask)
             check_other_files(options, plan, files.combined)
         with (
-            progress_on(streams.err, len(plan.rows), options) as observer,
-            ForkServers(launcher_for(options, variants, observer)) as fork_servers,
+            progress_on(streams, len(plan.rows), options) as observer,
+            ForkServers(
+                launcher_for(options, variants, observer, streams.mask.secrets)
+            ) as fork_servers,
         ):
             plan, servers = open_all(variants, plan, fork_servers, stack, observer)
             plan, notes = _settled(options, plan, cluster)
@@ -104,10 +106,8 @@ def run(options: Options, streams: Streams) -> int:
                 streams.complain(note)
             options = _with_zapped(options, plan, streams, observer)
             variables = {*variants.environment_names, *options.inherit_environ}
-            tasks = Tasks(plan, options.run, cluster, sorted(variables), streams.mask)
-            store = ResultStore(
-                plan, observer, files.write, options.run.fail_fast, streams.mask, files.begun
-            )
+            tasks = Tasks(plan, options.run, cluster, sorted(variables))
+            store = ResultStore(plan, observer, files.write, options.run.fail_fast, files.begun)
             shootout = Shootout(tasks, store, fork_servers, servers)
             check_like(files, plan, shootout.expected_metadata, options)
             if not options.list_only:
@@ -115,13 +115,14 @@ def run(options: Options, streams: Streams) -> int:
                 interrupted, again = _measured_again(shootout, status, options)
                 if interrupted:
                     status, message = INTERRUPTED, interrupted
-                _show_log(cluster, options, observer, streams)
+                _show_log(cluster, options, observer)
         if options.list_only:
-            return _show_plan(plan, streams)
+            return _show_plan(plan, files, streams)
         if message:
             streams.complain(message)
-        status = _report(shootout.store.results, files, options, streams) or status
-        status = _gate(status, [shootout.store.results, again], plan, options, streams)
+        recorded = files.recorded(shootout.store.results)
+        status = _report(recorded, files, options, streams) or status
+        status = _gate(status, [recorded, again], plan, options, streams)
     return streams.status_after(status, files.combined)
 
 
@@ -193,7 +194,7 @@ def _with_trace(options: Options, directory: Path, streams: Streams) -> Options:
     if options.workload is None:
         return options
     if options.workload.size > LARGE_FILE and not options.quiet:
-        print_line(streams.err, f"reading {options.workload.path}")
+        streams.tell(f"reading {options.workload.path}")
     try:
         replayed = make_trace(options.workload, directory / "workload.trace")
     except WorkloadError as error:
@@ -225,7 +226,7 @@ def _with_copied(options: Options, directory: Path, streams: Streams) -> Options
         path, blob_dir = options.data
         try:
             if path.stat().st_size > LARGE_FILE and not options.quiet:
-                print_line(streams.err, f"reading {path}")
+                streams.tell(f"reading {path}")
             copied = facts_of(path, blob_dir)
         except Exception as error:  # noqa: BLE001 - FileStorage raises exceptions of many kinds
             raise UserError(f"--data: {path}: {describe(error)}") from None
@@ -275,13 +276,11 @@ def _measure(shootout: Shootout) -> tuple[int, str]:
     return _status_and_reason(store.results)
 
 
-def _show_log(
-    cluster: Cluster | None, options: Options, observer: Observer, streams: Streams
-) -> None:
+def _show_log(cluster: Cluster | None, options: Options, observer: Observer) -> None:
     """Show what Dask's processes have logged, if the options ask for a log."""
     if options.run.log and cluster is not None:
         for line in cluster.logged():
-            observer.relay(streams.mask(line))
+            observer.relay(line)
 
 
 def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
@@ -295,14 +294,15 @@ def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
     return ALL_MEASURED, ""
 
 
-def _show_plan(plan: Plan, streams: Streams) -> int:
+def _show_plan(plan: Plan, files: ResultFiles, streams: Streams) -> int:
     results = [
         CellResult(cell)
         if (failure := plan.failure(cell)) is None
-        else CellResult(cell).failed(replace(failure, cause=streams.mask(failure.cause)))
+        else CellResult(cell).failed(failure)
         for cell in plan.cells
     ]
-    text.write(make_report([ResultSet(results)], pending="yes"), streams.out)
+    report = make_report([ResultSet(files.recorded(results))], pending="yes")
+    text.write(report, streams.out)
     effort, minutes = plan.effort, plan.estimated_seconds() / 60
     runnable = sum(result.state is State.NOT_RUN for result in results)
     cells = counted(runnable, "cell")
@@ -326,7 +326,7 @@ def _report(
     if options.run.log == "DEBUG":
         for result in results:
             if result.detail:
-                print_line(streams.err, f"{long_name(result.cell)}: {result.detail}")
+                streams.tell(f"{long_name(result.cell)}: {result.detail}")
     result_sets = [ResultSet(with_trends(results), path=files.combined)]
     tables = tables_with_comparisons(result_sets, baseline=options.run.baseline)
     text.write(tables, streams.out)
@@ -396,7 +396,7 @@ def _measured_again(
         return "", []
     limit = plan.effort.limit * len(rows) / len(plan.rows)
     smaller = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
-    repeated = ResultStore(smaller, store.observer, lambda _: None, mask=store.mask)
+    repeated = ResultStore(smaller, store.observer, lambda _: None)
     cells = counted(len(again), "cell")
     store.observer.relay(f"measuring the findings of --fail-above again: {cells}")
     repetition = replace(shootout, tasks=replace(shootout.tasks, plan=smaller), store=repeated)

@@ -10,10 +10,8 @@ from typing import Any
 
 import ZConfig
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.config.formats import other_kind
-from zodbshootout.config.references import ENVIRONMENT_REFERENCE, replaced
-from zodbshootout.config.secrets import SECRET_KEY, of_configuration
+from zodbshootout.config.references import ENVIRONMENT_REFERENCE
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
 from zodbshootout.config.structure import flaw_of_section
 from zodbshootout.config.tree import Position, path_of
@@ -93,7 +91,7 @@ def explained(
     if isinstance(error, SUBSTITUTION_ERRORS):
         message = f"{key}: {_flaw_of_reference(error, value, source, schema, names)}"
     elif isinstance(error, ZConfig.DataConversionError):
-        message = _flaw_of_value(key, value, message)
+        message = f"{key}: {not_converted(message)}" if key else not_converted(message)
     elif sections and (of_section := flaw_of_section(message, sections)):
         where, message = sections[-1].place, of_section
     else:
@@ -136,27 +134,15 @@ def _flaw_of_reference(
     schema: Any,
     names: Mapping[str, str],
 ) -> str:
-    """Return the flaw of a ``$`` in a *value*, without a part of the value that may be secret."""
+    """Return the flaw of a ``$`` in a *value*."""
     name = getattr(error, "name", "")
     if not name:
         return f"{_DOLLAR}; a reference is $name, ${{name}} or $(VARIABLE)"
-    secrets = of_configuration(source.tree.keys, names, {})
-    if (variable := f"$({name})") in value:
-        is_part = any(variable in secret for secret in secrets - {variable})
-        unset = _unset_variables(name, source, schema)
-        return f"{_DOLLAR}, and set every environment variable in it" if is_part else unset
-    mask = Mask(secrets)
-    hides = any(mask(form) != form for form in (value, replaced(value, {})))
-    flaw = _DOLLAR if hides else f"${name} is not defined"
+    if f"$({name})" in value:
+        return _unset_variables(name, source, schema)
     if close := close_to(name, [*names, *(key.name for key in source.tree.definitions)]):
-        return f"{flaw}; did you mean ${close[0]}?"
-    return flaw if hides else f"{flaw}; write '%define {name} VALUE' above it"
-
-
-def _flaw_of_value(key: str, value: str, message: str) -> str:
-    if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
-        return f"{key}: {_DOLLAR}"
-    return f"{key}: {not_converted(message)}" if key else message
+        return f"${name} is not defined; did you mean ${close[0]}?"
+    return f"${name} is not defined; write '%define {name} VALUE' above it, or a literal $ as $$"
 
 
 def not_converted(message: str) -> str:

@@ -20,12 +20,10 @@ from ZConfig.matcher import SectionValue
 from ZConfig.substitution import substitute
 from ZODB.config import ZODBDatabase
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.config.advice import SUBSTITUTION_ERRORS, TYPES_OF_RELSTORAGE, explained
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.references import references
 from zodbshootout.config.sample_files import samples
-from zodbshootout.config.secrets import of_configuration
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
 from zodbshootout.config.tree import Import, Item, Key, Position, Section, Tree
 from zodbshootout.errors import UserError, suggestion
@@ -92,8 +90,6 @@ class Configuration:
     """The names that the run defines."""
     texts: Mapping[Any, Section]
     """The file's sections, by ZConfig's matchers; see :meth:`text_of`."""
-    mask: Mask
-    """A function that hides the file's secrets in a text."""
 
     def text_of(self, section: Any) -> Section:
         """Return a section's text; it is empty if the section is not in the file."""
@@ -136,10 +132,7 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     _check_sections_of_others([section for section, _ in contenders])
     for server in parsed.servers:
         server.text = reader.sections[server.config.getSectionMatcher()]
-    # The mask ignores secrets that are in the environment only, so that masked text is the same
-    # everywhere.
-    mask = Mask(of_configuration(source.tree.keys, names, {}))
-    return Configuration(contenders, parsed.servers, environments, names, reader.sections, mask)
+    return Configuration(contenders, parsed.servers, environments, names, reader.sections)
 
 
 class _Reader(ConfigLoader):  # type: ignore[misc]

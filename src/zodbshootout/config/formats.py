@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from zodbshootout.client.masking import Mask
-from zodbshootout.config.secrets import of_uri
 from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
 
 _URI_OF_PYRAMID = re.compile(
@@ -43,10 +41,9 @@ def other_kind(source: Source) -> str | None:
     uri = _URI_OF_PYRAMID.search(text)
     if kind == "[" and uri:
         named = uri["uri"].replace("%(here)s", str(path.parent.absolute()))
-        shown = Mask(of_uri(named))(named)
         return (
             f"{path}:{_number(text, uri.start('key'))}: this is an ini file; measure its "
-            f"{uri['key']}: zodbshootout '{shown}'"
+            f"{uri['key']}: zodbshootout '{named}'"
         )
     if kind in _FORMATS:
         return f"{path}:{_number(text, first)}: {_FORMATS[kind].format(path=path)}"

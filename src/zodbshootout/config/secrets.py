@@ -1,4 +1,4 @@
-"""Find the secrets in a configuration, in URIs and DSNs, and in the environment."""
+"""Find the secrets in a configuration, in a word of the command line, and in the environment."""
 
 from __future__ import annotations
 
@@ -14,17 +14,12 @@ from zodbshootout.config.references import (
     END,
     ENVIRONMENT_REFERENCE,
     marked,
+    references,
     replaced,
     unmarked,
 )
 from zodbshootout.config.tree import Key, read_tree
-
-SECRET_KEY = re.compile(
-    r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential"
-    r"|(api|access|account|customer|encryption|master|private|signing)[-_]?key",
-    re.IGNORECASE,
-)
-"""A pattern; if the name of a setting or of a variable contains a match, the value is secret."""
+from zodbshootout.model.masking import SECRET_KEY
 
 _CONNINFO = re.compile(
     r"(?P<key>\w+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)(?:'|$)|(?P<bare>(?:[^\s\\]|\\.)*))",
@@ -45,26 +40,32 @@ _PREFIXES = ("PG", "MYSQL", "MARIADB", "ORACLE", "RS_", "ZEO_")
 
 
 def of_configuration(
-    keys: Iterable[Key],
-    names: Mapping[str, str],
-    environment: Mapping[str, str] = os.environ,
-    *,
-    follow: bool = True,
+    keys: Iterable[Key], names: Mapping[str, str], *, follow: bool = True
 ) -> set[str]:
-    """Return the secrets in a configuration, in *names* and in the *environment*.
+    """Return the secrets in a configuration and in *names*.
 
     *names* has the value of each name that the run defines.  For *follow* see :func:`of_uri`.
     """
     secrets = {value for name, value in names.items() if SECRET_KEY.search(name)}
-    secrets.update(_of_environment(environment))
     literal = {"$": "$", **{f"({name})": marked(value) for name, value in os.environ.items()}}
     by_name = literal | {name: f"${name}" for name in names}
     by_value = literal | {name: marked(value) for name, value in names.items()}
     for name, written, resolved, _ in keys:
         for form in (written, unmarked(resolved), unmarked(replaced(resolved, by_name))):
             secrets.update(_of_setting(name, form, follow=False))
+        for secret in _of_setting(name, unmarked(resolved), follow=False):
+            secrets.update(_undefined(secret, names))
         secrets.update(_with_parts(name, replaced(resolved, by_value), follow=follow))
-    return secrets - {f"${{{name}}}" for name in names}  # a reference is not secret
+    references_to_names = (f"${name}" for name in names), (f"${{{name}}}" for name in names)
+    return secrets.difference(*references_to_names)
+
+
+def _undefined(secret: str, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names and variables in a secret that are undefined: an error would quote them."""
+    for name in references(secret) - names.keys():
+        yield from re.findall(name, secret, re.IGNORECASE)
+    if not ENVIRONMENT_REFERENCE.fullmatch(secret):
+        yield from set(ENVIRONMENT_REFERENCE.findall(secret)) - os.environ.keys()
 
 
 def _with_parts(key: str, value: str, *, follow: bool) -> Iterator[str]:
@@ -104,7 +105,7 @@ def of_uri(uri: str, *, follow: bool = True) -> Iterator[str]:
                 value = match["value"].partition(end)[0]
                 yield from (value, unquote(value), unquote_plus(value))
     if follow:
-        yield from of_configuration(in_named_files(uri), {}, {}, follow=False)
+        yield from of_configuration(in_named_files(uri), {}, follow=False)
 
 
 def in_named_files(uri: str) -> Iterator[Key]:
@@ -161,7 +162,8 @@ def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
         yield from of_dsn(value)
 
 
-def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:
+def of_environment(environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the secrets in an environment."""
     for name, value in environment.items():
         if not SECRET_KEY.search(name) or name in _NO_SECRETS or value.lower() in _SWITCHES:
             continue

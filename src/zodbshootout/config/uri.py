@@ -14,9 +14,7 @@ import ZConfig
 import ZODB.config
 from ZConfig.matcher import SectionValue
 
-from zodbshootout.client.masking import Mask
-from zodbshootout.config.advice import SUBSTITUTION_ERRORS, explained, not_converted
-from zodbshootout.config.secrets import of_uri
+from zodbshootout.config.advice import explained, not_converted
 from zodbshootout.config.source import Source
 from zodbshootout.config.tree import path_of
 from zodbshootout.errors import UserError, suggestion
@@ -39,8 +37,8 @@ _SLASHED = frozenset({"file", "memory", "zconfig", "zeo", *_ADAPTERS})
 
 
 def _unusable(uri: str, reason: str) -> ValueError:
-    """Return an error in one line without passwords; ZConfig adds the place in the file."""
-    return ValueError(Mask(of_uri(uri))(f"{uri.rstrip(':')}: {reason}"))
+    """Return an error in one line; ZConfig adds the place in the file."""
+    return ValueError(f"{uri.rstrip(':')}: {reason}")
 
 
 def is_uri(word: str) -> bool:
@@ -147,10 +145,6 @@ def _resolved(uri: str) -> tuple[Callable[[], Any], dict[str, Any]]:
 
 def _reason(error: Exception, uri: str) -> str:
     """Return an exception's message in one line, with the URI left out."""
-    if isinstance(error, SUBSTITUTION_ERRORS):  # ZConfig quotes the value, which may be secret
-        number = getattr(error, "lineno", None)
-        place = f"line {number}: " if number else ""
-        return f"{place}write a literal $ in a value as $$, and define a name before $name"
     if isinstance(error, ZConfig.ConfigurationError):  # in the file that a zconfig: URI names
         path = path_of(uri)
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
 from zodbshootout.config.configuration import NO_SECTION, Configuration, ServerSection
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.references import references, with_names
-from zodbshootout.config.secrets import SECRET_KEY
 from zodbshootout.config.tree import Key, Section
 from zodbshootout.contenders.served import (
     ServedStorage,
@@ -74,7 +71,7 @@ class Contender:
     storage: Storage
     """The description by which a client opens the storage."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The settings without secrets; names of the run, such as ``$scratch``, are not replaced."""
+    """The settings; names of the run, such as ``$scratch``, are not replaced."""
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
     """The private servers, by name, that the contender needs directly or through another server."""
@@ -106,7 +103,7 @@ class Contender:
     """The title of the reading of the file to which the contender belongs, with its own servers and
     ``$scratch``; empty if the file was read once."""
     text: str = ""
-    """The text of the section and of the servers' sections, without secrets."""
+    """The text of the section and of the servers' sections."""
 
     @property
     def title(self) -> str:
@@ -242,11 +239,6 @@ class Contender:
         """If *value* refers to one of the run's names, return a suffix with the reading's title."""
         return f" of {self.reading}" if self.reading and "$" in value else ""
 
-    def fingerprint(self) -> str:
-        """Return a hash of the settings; equal for equal configurations."""
-        text = json.dumps(dict(self.settings), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
 
 def _files_in(settings: Mapping[str, str]) -> list[str]:
     """Return the files and directories that clients open, according to settings or URIs."""
@@ -285,7 +277,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     served = served_storages(text, servers)
     settings = _settings(text, section, configuration)
     for number, statement in enumerate(text.sql):
-        settings[f"sql{number or ''}"] = configuration.mask(statement)
+        settings[f"sql{number or ''}"] = statement
     used = [storage.section for storage in served]
     for server in servers:
         unused = [storage for storage in storages_of(server).values() if storage not in used]
@@ -315,7 +307,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         section=text,
         environment=configuration.environments.get(text.environment),
         server_environments=_server_environments(servers, configuration.environments),
-        text=_shown(text, servers, configuration.mask),
+        text=_shown(text, servers),
     )
 
 
@@ -389,7 +381,7 @@ def _storage(text: Section, names: Mapping[str, str]) -> Storage:
     return Storage(text.whole, names=used, sql=text.sql)
 
 
-def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str], str]) -> str:
+def _shown(text: Section, servers: Sequence[ServerSection]) -> str:
     """Return the servers' texts and the section's text, indented."""
     lines = [line for server in servers for line in server.text.whole.splitlines()]
     own = text.whole.splitlines()
@@ -401,11 +393,11 @@ def _shown(text: Section, servers: Sequence[ServerSection], mask: Callable[[str]
         depth -= line.startswith("</")
         shown.append(f"{'  ' * depth}{line}")
         depth += line.startswith("<") and not line.startswith("</")
-    return mask("\n".join(shown))
+    return "\n".join(shown)
 
 
 def _settings(text: Section, section: Any, configuration: Configuration) -> dict[str, str]:
-    """Return a section's settings without secrets, as the metadata of runs record them.
+    """Return a section's settings, as the metadata of runs record them.
 
     A value with a name of the run, such as ``$scratch``, is recorded as in the file, so that the
     value is the same in every run.  If another Python has to parse the section, only its text is
@@ -415,10 +407,8 @@ def _settings(text: Section, section: Any, configuration: Configuration) -> dict
         return dict(_settings_of_parsed(section, configuration))
     settings = {"section": text.type}
     for name, values in grouped(_keys_by_types(text)).items():
-        if SECRET_KEY.search(name.rpartition(".")[2]):
-            continue
         for number, value in enumerate(values):
-            settings[f"{name}{number or ''}"] = configuration.mask(with_names(value))
+            settings[f"{name}{number or ''}"] = with_names(value)
     return settings
 
 
@@ -445,14 +435,14 @@ def _settings_of_parsed(
     skipped = _PARTS_OF_URI if _by_name(written, "uri") else frozenset()
     for attribute in sorted(section.config.getSectionAttributes()):
         value = getattr(section.config, attribute)
-        if value is None or attribute in skipped or SECRET_KEY.search(attribute):
+        if value is None or attribute in skipped:
             continue
         parts = value if isinstance(value, list) else [value]
         for number, part in enumerate(part for part in parts if part not in unused):
             key = f"{prefix}{attribute}{number or ''}"
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, written):
-                    yield f"{key}{name}", configuration.mask(shown)
+                    yield f"{key}{name}", shown
             elif not _stands_in(part):
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
 
@@ -488,16 +478,12 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a suffix for the setting's name, and the value as text.
-
-    For a mapping, do so for each item that is not secret.
-    """
+    """Yield a suffix for the setting's name, and the value as text; of a mapping, for each item."""
     if not isinstance(value, Mapping):
         yield "", _by_name(written, attribute, number) or _printable(value)
         return
     for name, part in value.items():
-        if not SECRET_KEY.search(name):
-            yield f".{name}", _by_name(written, f"{attribute}.{name}") or str(part)
+        yield f".{name}", _by_name(written, f"{attribute}.{name}") or str(part)
 
 
 def _printable(value: Any) -> str:

@@ -21,7 +21,6 @@ from typing import Any
 import ZConfig
 from ZConfig.substitution import substitute
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.client.storage_types import nested_sections
 from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.pythons import Environment
@@ -32,6 +31,7 @@ from zodbshootout.contenders.making import Maker, carry_to, uv_program
 from zodbshootout.contenders.selection import named
 from zodbshootout.errors import UserError, errors_of_files, suggestion
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import INSTALLED, ClientKind, CrewShape, Interpreter
 from zodbshootout.model.titles import RTT, Value, title_of
@@ -138,8 +138,6 @@ class Variants:
 
     of_files: Sequence[Sequence[Reading]]
     """The readings of each file; all readings of a file have the same sections."""
-    mask: Mask
-    """The mask that hides the secrets in the configurations."""
 
     @property
     def readings(self) -> list[Reading]:
@@ -300,7 +298,7 @@ def read_variants(
         }
         readings = _read_file(source, replace(options, definitions=used), places, guardian, mask)
         of_files.append([replace(reading, file=file) for reading in readings])
-    return Variants(of_files, mask)
+    return Variants(of_files)
 
 
 def _short_names(sources: Sequence[Source]) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import ZConfig
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.errors import UserError
+from zodbshootout.model.masking import Mask
 
 _SCHEMA = """
 <schema>

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from urllib.parse import quote
 import pyperf
 
 from zodbshootout.errors import SOME_FAILED, UserError
+from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import State, describe
 from zodbshootout.plugins import BrokenPlugin
 from zodbshootout.results.cell import WORDS, Cell, cell_of
@@ -35,6 +37,10 @@ from zodbshootout.results.trend import with_trends
 MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
 """Metadata in which the runs of a cell may differ: words that only describe the cell."""
 
+_TEXT, _AS_TYPED = "configuration_text", ("command_line", "environment", "label")
+"""Metadata that repeat what the user has written, in JSON and plain.
+
+Others, such as names and numbers, stay as they are even if a secret is a word in them."""
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
 """The beginning of a file that pyperf writes, as a pattern; pyperf sorts the keys."""
 
@@ -48,6 +54,7 @@ class ResultFiles:
     """The results of other runs, to which :meth:`write` appends results."""
     begun: Sequence[CellResult] = ()
     """The earlier results of a resumed run; the argument of :meth:`write` includes them."""
+    mask: Mask = field(default_factory=Mask)
 
     @property
     def _stem(self) -> str:
@@ -126,10 +133,23 @@ class ResultFiles:
             ]
             same = [result for result in candidates if result.cell == cell]
             for result in (same or candidates)[:1]:
-                reason = _difference(result, metadata, unit)
+                reason = _difference(result, _recorded(metadata, self.mask), unit)
                 if reason:
                     return f"{cell.title}: {cell.benchmark} was measured with {reason}"
         return None
+
+    def recorded(self, results: Sequence[CellResult]) -> list[CellResult]:
+        """Return the *results* of a run as the files hold them: without secrets."""
+        mask = self.mask
+        return [
+            replace(
+                result,
+                reason=mask(result.reason),
+                crashes=tuple(map(mask, result.crashes)),
+                runs=tuple(_recorded_run(run, mask) for run in result.runs),
+            )
+            for result in results
+        ]
 
     def write(self, results: Sequence[CellResult]) -> None:
         """Write the *results* so far, added to the existing results.
@@ -143,7 +163,7 @@ class ResultFiles:
             raise UserError(message, SOME_FAILED) from error
 
     def _write(self, results: Sequence[CellResult]) -> None:
-        everything = _added(self.existing, results)
+        everything = _added(self.existing, self.recorded(results))
         varied = varied_parameters(result.cell for result in everything)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{json.dumps(_document_of(result))}\n" for result in everything)
@@ -161,6 +181,23 @@ class ResultFiles:
                 if result.cell.title == title
             ]
             _write_suite(self.directory / _file_name(title), benchmarks)
+
+
+def _recorded_run(run: pyperf.Run, mask: Mask) -> pyperf.Run:
+    metadata = _recorded(run.get_metadata(), mask)
+    return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)
+
+
+def _recorded(metadata: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
+    """Return metadata without secrets, and with a hash of what is left of the settings."""
+    recorded = {**metadata, **{key: mask(metadata[key]) for key in _AS_TYPED if key in metadata}}
+    if _TEXT in metadata:
+        recorded[_TEXT] = json.dumps(mask(json.loads(metadata[_TEXT])))
+    if "settings" in metadata:
+        settings = mask.settings(json.loads(metadata["settings"]))
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        recorded |= {"settings": json.dumps(settings), "configuration_hash": digest[:16]}
+    return recorded
 
 
 def _file_name(title: str) -> str:

@@ -40,9 +40,7 @@ def open_all(
     :raises UserError: if the Python of an environment rejects a section
     """
     context, crew = variants.context, plan.cells[0].parameters.crew
-    maker = Maker(
-        context.guardian, context.directory, lambda line: observer.relay(variants.mask(line))
-    )
+    maker = Maker(context.guardian, context.directory, observer.relay)
     environments = variants.make_environments(plan.contenders, maker)
     unavailable = {c.title: flaw for c in plan.contenders if (flaw := environments.flaw_for(c))}
     contenders = [

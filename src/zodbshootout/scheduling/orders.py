@@ -12,7 +12,6 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import Item, content_size, record_size
-from zodbshootout.client.masking import Mask
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.model.specification import Interpreter, Parameters, Specification
@@ -41,8 +40,6 @@ class Tasks:
     """The cluster of the clients' hosts; ``None`` if the clients are on this host."""
     variables: Sequence[str] = ()
     """The environment variables that clients on other hosts need."""
-    mask: Mask = field(default_factory=Mask)
-    """The mask that hides secrets in the metadata."""
     _sizes: int = field(init=False)
     """The number of database sizes in the plan."""
     calibrations: Calibrations = field(init=False, default_factory=dict)
@@ -152,7 +149,6 @@ class Tasks:
                     "record_size_bytes": _record_size(cell, benchmark),
                     "profiler": "cprofile" if options.profiles else "none",
                     **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
-                    "configuration_hash": contender.fingerprint(),
                     **{f"version_{name}": version for name, version in versions.items()},
                     "driver": info.driver,
                     "durability": durability.value,
@@ -164,13 +160,11 @@ class Tasks:
                     "corrections": "; ".join(info.corrections),
                     "persistent_cache": info.persistent_cache,
                     **(info.python if environment else {}),
-                    "environment": self.mask(environment.description) if environment else "",
+                    "environment": environment.description if environment else "",
                     "packed": options.pack,
                     "zapped": contender.title in options.zapped,
-                    "label": self.mask(options.label),
-                    "command_line": shlex.join(
-                        ["zodbshootout", *map(self.mask, options.arguments)]
-                    ),
+                    "label": options.label,
+                    "command_line": shlex.join(["zodbshootout", *options.arguments]),
                 }
             )
         )

@@ -6,10 +6,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zodbshootout.client.masking import Mask
 from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.results.cell import Cell
@@ -67,8 +66,6 @@ class ResultStore:
     write: Callable[[Sequence[CellResult]], None]
     """A function that writes all results; called after changes, less often if it is slow."""
     fail_fast: bool = False
-    mask: Mask = field(default_factory=Mask)
-    """The mask that hides secrets in the causes of failures."""
     begun: Sequence[CellResult] = ()
     """The results of the run to resume; cells that failed in that run are tried again."""
     now: Callable[[], float] = time.monotonic
@@ -109,9 +106,7 @@ class ResultStore:
         :raises UserError: if a cell has failed and ``--fail-fast`` is given
         """
         for cell, failure in failures:
-            cause, detail = self.mask(failure.cause), self.mask(failure.detail)
-            shown = replace(failure, cause=cause, detail=detail)
-            self._results[cell] = self._results[cell].failed(shown)
+            self._results[cell] = self._results[cell].failed(failure)
             if failure.state is State.FAILED:
                 self.observer.cell_failed(self._results[cell])
         self.observer.results_changed(self.results)
@@ -135,7 +130,7 @@ class ResultStore:
         self._pause_ends = self.now() + (PAUSE_RATIO * took if took > NO_PAUSE else 0.0)
 
     def note_crash(self, cell: Cell, failure: Failure) -> None:
-        crashed = self._results[cell].crashed(self.mask(failure.cause))
+        crashed = self._results[cell].crashed(failure.cause)
         self._results[cell] = self._with_warnings(crashed)
 
     def close(self, cells: Sequence[Cell]) -> None:

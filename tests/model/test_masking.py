@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zodbshootout.client.masking import STARS, Mask
+from zodbshootout.model.masking import STARS, Mask
 
 PRINTABLE = [chr(code) for code in range(0x20, 0x7F)]
 PASSWORDS = st.text(PRINTABLE, min_size=6, max_size=20).filter(
@@ -24,6 +25,7 @@ def test_a_secret_is_masked_as_it_is_and_in_quoted_forms(password: str) -> None:
     forms = (
         password, quote(password), quote(password, safe=""), quote_plus(password),
         repr(password)[1:-1], json.dumps(password)[1:-1], f"password='{escaped}'",
+        shlex.quote(password),
     )  # fmt: skip
     for form in forms:
         shown = mask(f"cannot connect: {form} is wrong")
@@ -68,3 +70,13 @@ def test_secrets_can_be_added_later() -> None:
     mask.hide(["second"])
     assert mask("first secret, second") == f"{STARS}, {STARS}"
     assert mask.secrets == ("first secret", "second")
+
+
+def test_settings_whose_names_say_that_they_are_secret_are_left_out() -> None:
+    settings = {
+        "server.main.settings.auth_token": "abc",
+        "server.token.port": "7",
+        "dsn": "a=geheim",
+    }
+    shown = Mask(["geheim"]).settings(settings)
+    assert shown == {"server.token.port": "7", "dsn": "a=***"}

@@ -1,16 +1,24 @@
 """Keep secrets out of every text that leaves the program.
 
 The secrets are passwords and the like from the configuration, the command line or the environment.
-The texts include messages of drivers and servers, and tracebacks.
+A command has one mask.  It gets the secrets when the command reads where they stand, and is applied
+where text leaves: to lines that are printed or logged, and to results before they are written or
+reported.  All other modules use texts as they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
+SECRET_KEY = re.compile(
+    r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential"
+    r"|(api|access|account|customer|encryption|master|private|signing)[-_]?key",
+    re.IGNORECASE,
+)
+"""A pattern; if the name of a setting or of a variable contains a match, the value is secret."""
 STARS = "***"
 SHORT = 8
 """A secret of at most this number of characters is masked only if it is a whole word."""
@@ -42,6 +50,14 @@ class Mask:
         """Return *text* with ``***`` in place of each secret."""
         return text if self._pattern is None else self._pattern.sub(STARS, text)
 
+    def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Return *settings* by name, without those whose names say that they are secret."""
+        return {
+            name: self(value)
+            for name, value in settings.items()
+            if not SECRET_KEY.search(name.rpartition(".")[2])
+        }
+
 
 def _expression(form: str) -> str:
     escaped = re.escape(form)
@@ -60,6 +76,7 @@ def _forms(secret: str) -> Iterator[str]:
         yield text.replace("\\", "\\\\").replace("'", "\\'")
         yield text.replace("\\", "\\\\").replace("'", "\\'").replace(" ", "\\ ")
         yield text.replace("'", "''")
+        yield text.replace("'", "'\"'\"'")
         yield text.replace(",", "\\,")
         yield repr(text)[1:-1]
         yield repr(repr(text)[1:-1])[1:-1]

@@ -13,8 +13,8 @@ from urllib.parse import quote, quote_plus
 import psutil
 import pytest
 
-from tests.integration.command import QUICK, Done, left_behind, names_in, open_directory, run
-from tests.secret_ways import SPELLINGS, WAYS, Files, Place, bare_in_dsn, leaks
+from tests.integration.command import QUICK, left_behind, names_in, open_directory, run
+from tests.secret_ways import bare_in_dsn
 
 pytestmark = pytest.mark.servers("PostgreSQL", "MariaDB", "MySQLdb")
 
@@ -199,65 +199,3 @@ def check_that_no_password_leaks(place: Path, some: list[str]) -> None:
     leaks = {name: passwords_in(text, some) for name, text in texts.items()}
     assert {name: leaked for name, leaked in leaks.items() if leaked} == {}
     assert left_behind(place) == []
-
-
-ZEO = "<zeoserver zeo>\n<filestorage>\npath $scratch/zeo.fs\n</filestorage>\n</zeoserver>\n"
-SERVED = Place("served", "username u\npassword {}")
-VALUES = ("Hunter-2", "qx3vk7")
-OTHER_VALUES = ("Nimrod-4", "qy5uh2")
-
-
-def files_with_every_way(place: Path) -> tuple[Files, list[str]]:
-    """Return a configuration that can be measured, and its passwords: one for each way."""
-    files = Files(place, text="")
-    passwords = []
-    for number, way in enumerate(WAYS):
-        password = f"{SPELLINGS[number % len(SPELLINGS)]}{number}"
-        way(files, way.__name__, SERVED, password.replace("$", "$$"))
-        passwords.append(password)
-    (place / "servers.conf").write_text(ZEO)
-    files.text = f"%define servers {place}\n%include $servers/servers.conf\n{files.text}"
-    files.add("opt", SERVED, "$mine")
-    (place / "x.conf").write_text(files.text)
-    return files, passwords
-
-
-def test_secrets_of_every_way_are_in_no_result_and_variants_are_numbered() -> None:
-    with open_directory() as place:
-        files, known = files_with_every_way(place)
-        variables = files.variables
-
-        def measure(values: tuple[str, ...], *words: str) -> Done:
-            options = (*files.options, "--define", f"mine={','.join(values)}")
-            how = ("-c", "1", "--debug-single-value", *options, *words)
-            return run(place, "x.conf", "add", *how, **variables)
-
-        first = measure(
-            VALUES, "-o", "a.json", "--report", "a.html", "--log", "DEBUG",
-            "--baseline", "opt [mine=#1]",
-        )  # fmt: skip
-        assert first.status == 0, first.out + first.err
-        assert names_in(place / "a.d" / "opt%20%5Bmine=%232%5D.json") == {"add"}
-        only = ("--only", "opt", "-q")
-        again = [
-            measure(OTHER_VALUES, "--append", "a.json", *only),
-            measure(VALUES, "-o", "b.json", *only),
-            measure(OTHER_VALUES, "--resume", "b.json", *only),
-            run(place, "compare", "a.json", "--define", "mine"),
-            run(place, "compare", "a.json", "--contender", "opt [mine=#1]", "opt [mine=#2]"),
-            run(place, "show", "a.json", "--format", "json"),
-        ]
-        assert [(done.status, done.err) for done in again] == [(0, "")] * len(again)
-        texts = {
-            path.relative_to(place).as_posix(): path.read_bytes().decode(errors="replace")
-            for path in place.rglob("*")
-            if path.is_file() and path.suffix != ".conf"
-        }
-        assert {"a.json", "a.html", "a.cells.jsonl"} <= texts.keys()
-        outputs = [done.out + done.err for done in (first, *again)]
-        texts |= {f"output {number}": output for number, output in enumerate(outputs)}
-        texts["names of files"] = "\n".join(texts)
-        known += [*VALUES, *OTHER_VALUES]
-        leaking = {name: [one for one in known if leaks(one, text)] for name, text in texts.items()}
-        assert {name: secrets for name, secrets in leaking.items() if secrets} == {}
-        assert left_behind(place) == []

@@ -10,7 +10,7 @@ from tests.runs import cell_with, measured
 from zodbshootout.model.specification import CrewShape, Parameters, duration
 from zodbshootout.model.titles import Release, Value, title_of
 from zodbshootout.reports.distance import (
-    crossings,
+    crossing_lines,
     distance_charts,
     measured_crossings,
     tables_of_times,
@@ -59,7 +59,7 @@ def cells_of(results: list[CellResult]) -> list[Columned]:
 
 def test_contenders_cross_where_their_trips_outweigh_their_time() -> None:
     cells = [columned("zeo", NEAR, trips="2 2"), columned("pg", QUICK, trips="12 12")]
-    (line,) = crossings(cells)
+    (line,) = crossing_lines(cells)
     # 6 ms / 10 trips
     assert line == "estimate: update: pg is faster below 0.6 ms (0.58 to 0.62), zeo above"
     assert list(measured_crossings(cells)) == []
@@ -77,7 +77,7 @@ def test_contenders_cross_where_their_trips_outweigh_their_time() -> None:
 def test_without_a_crossing_within_reach_nothing_is_said(
     zeo: dict[str, Any], pg: dict[str, Any]
 ) -> None:
-    assert not list(crossings([columned("zeo", NEAR, **zeo), columned("pg", QUICK, **pg)]))
+    assert not list(crossing_lines([columned("zeo", NEAR, **zeo), columned("pg", QUICK, **pg)]))
 
 
 def test_a_crossing_is_measured_between_two_round_trip_times() -> None:

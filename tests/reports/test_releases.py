@@ -135,7 +135,7 @@ def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -
 
 @pytest.mark.slow
 def test_the_releases_of_two_files_are_in_one_order() -> None:
-    measured = {one.cell.contender: one for one in all_releases()}
+    measured = {one.cell.title: one for one in all_releases()}
     later, earlier = (
         ResultSet([measured[name_of(release)] for release in releases], label)
         for label, releases in (("a", IN_ORDER[2:]), ("b", IN_ORDER[:4]))

@@ -12,6 +12,7 @@ import pytest
 from tests.results.of_releases import IN_ORDER, INSTALLED, RELEASES, all_releases, in_release
 from tests.runs import cell, failed, unsupported
 from zodbshootout.model.titles import Release
+from zodbshootout.results.axes import Family
 from zodbshootout.results.releases import originals_of, series_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
@@ -22,27 +23,31 @@ def significant(steps: Sequence[Step]) -> list[tuple[str, str]]:
     return [(step.before, step.since) for step in steps if step.is_significant]
 
 
+def texts(series: Family) -> list[str]:
+    return list(map(series.text, series.values))
+
+
 def commit(name: str) -> CellResult:
     return CellResult(cell("update", "pg", {"release": Release("relstorage", commit=name)}))
 
 
 def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> None:
     (series,) = series_of(all_releases())
-    assert (series.contender, series.package) == ("pg", "relstorage")
-    assert list(series.releases.values()) == IN_ORDER
-    assert series.releases["pg"] == INSTALLED
+    assert (series.title, series.axis.title) == ("pg", "relstorage")
+    assert texts(series) == IN_ORDER
+    assert series.text("pg") == INSTALLED
 
 
 def test_commits_follow_releases_in_their_own_order() -> None:
     commits = [commit(name) for name in ("v5.0", "1a2b3c4")]
     (series,) = series_of([*all_releases(), *commits])
-    assert list(series.releases.values()) == [*IN_ORDER, "v5.0", "1a2b3c4"]
+    assert texts(series) == [*IN_ORDER, "v5.0", "1a2b3c4"]
 
 
 def test_what_is_installed_is_in_no_series_of_commits() -> None:
     commits = [commit(name) for name in "cab"]
     (series,) = series_of([in_release(INSTALLED), *commits])
-    assert list(series.releases.values()) == ["c", "a", "b"]
+    assert texts(series) == ["c", "a", "b"]
 
 
 def test_two_releases_and_other_environments_are_no_series() -> None:

@@ -19,7 +19,7 @@ from zodbshootout.model.specification import INSTALLED
 from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
-from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, defined_axes
+from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, axes_of
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
@@ -87,7 +87,7 @@ def _compare_values(
     """Compare the first value of *name* with each of the others; return the exit status."""
     if len(results) > 1:
         raise UserError("compare: --define compares values within one file; give one file")
-    axes = defined_axes(results[0])
+    axes = {axis.key: axis for axis in axes_of(results[0])}
     by_value = axes[name].divided(results[0]) if name in axes else {}
     first, *others = by_value or [""]
     if not others:

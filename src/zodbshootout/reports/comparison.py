@@ -99,7 +99,7 @@ def comparisons_of_columns(
             timed[results.column(result.cell.column)].append(result)
         for name, original in originals_of(of_file).items():
             originals[results.column(name)] = results.column(original) if original else ""
-        releases.update(results.column(name) for one in results.series for name in one.releases)
+        releases.update(results.column(name) for one in results.series for name in one.values)
     ordered = {title: originals[title] for title in timed if title in originals}
     comparisons = [
         ColumnComparison(

@@ -84,7 +84,7 @@ class Records(Sequence[dict[str, Any]]):
 def _releases(results: ResultSet) -> dict[str, str]:
     """Return the release of each contender that is in a series."""
     series = reversed(results.series)
-    return {name: release for one in series for name, release in one.releases.items()}
+    return {column: one.text(column) for one in series for column in one.values}
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:

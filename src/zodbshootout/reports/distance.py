@@ -10,7 +10,7 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TRIPS
@@ -40,7 +40,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.results.axes import at_distance
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.estimate import Estimate
+from zodbshootout.results.crossings import Line, crossings
 from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
 from zodbshootout.results.result import CellResult
 
@@ -97,7 +97,7 @@ def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Repor
 
 def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield the crossings and, if times were measured, the meaning of parentheses."""
-    yield from crossings(cells)
+    yield from crossing_lines(cells)
     if _are_measured(cells) and any(map(trips_of, (r for _, r in cells if _is_near(r)))):
         yield IN_PARENTHESES
 
@@ -129,7 +129,7 @@ def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
                 yield float(rtt), statistics.fmean(known)
 
 
-def crossings(cells: Sequence[Columned]) -> Iterator[str]:
+def crossing_lines(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a line for each crossing: a distance at which two contenders change places.
 
     Crossings are measured if ``--rtt`` had several values, else estimated.
@@ -142,7 +142,7 @@ def crossings(cells: Sequence[Columned]) -> Iterator[str]:
 
 def measured_crossings(cells: Sequence[Columned]) -> list[str]:
     """Return the crossings, unless they are estimated."""
-    return list(crossings(cells)) if _are_measured(cells) else []
+    return list(crossing_lines(cells)) if _are_measured(cells) else []
 
 
 def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
@@ -287,59 +287,24 @@ def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
 
 
-_Points = Sequence[tuple[float, Estimate]]
-"""Pairs of a round-trip time and the difference of two contenders' times, in seconds."""
-
-
 def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
     """Yield the round-trip times at which two contenders are equally fast."""
-    for (one, ones), (other, others) in combinations(curves.items(), 2):
-        common = sorted(ones.keys() & others.keys())
-        points = [
-            (rtt, time_of(ones[rtt]).estimate - time_of(others[rtt]).estimate) for rtt in common
-        ]
-        if len(common) > 1:
-            yield from _between(points, one, other, ones)
-        elif common == [0.0]:
-            yield from _between(_extrapolated(ones[0.0], others[0.0]), one, other, ones)
+    lines = {column: _line(curve) for column, curve in curves.items()}
+    for (one, first), (other, second) in combinations(lines.items(), 2):
+        is_estimate = len(curves[one].keys() & curves[other].keys()) == 1
+        for crossing in crossings(first, second, open_ended=is_estimate):
+            faster, slower = (one, other) if crossing.first_is_less else (other, one)
+            low, at, high = (1e3 * rtt for rtt in (crossing.low, crossing.at, crossing.high))
+            label = f"{at:.2g} ms"
+            sentence = f"{faster} is faster below {label} ({low:.2g} to {high:.2g}), {slower} above"
+            yield Mark(at, crossing.figure, label, sentence, low, high, (faster, slower))
 
 
-def _extrapolated(one: CellResult, other: CellResult) -> _Points:
-    trips = trips_of(one), trips_of(other)
-    if None in trips or trips[0] == trips[1]:
-        return []
-    here = time_of(one).estimate - time_of(other).estimate
-    more = float(trips[0] or 0) - float(trips[1] or 0)
-    far = max(DISTANCES)
-    return [(0.0, here), (far, replace(here, mean=here.mean + more * far))]
-
-
-def _between(points: _Points, one: str, other: str, curve: _Curve) -> Iterator[Mark]:
-    """Yield the crossings whose interval is between the first and the last round-trip time.
-
-    If a crossing is estimated, its interval may end after the last round-trip time.
-    """
-    for (near, first), (far, second) in pairwise(points):
-        if first.mean * second.mean >= 0 or first.df <= 0 or second.df <= 0:
-            continue
-        slope = (second.mean - first.mean) / (far - near)
-        rtt = near - first.mean / slope
-        # The error at the crossing is interpolated between the errors at the two nearest points.
-        part = (rtt - near) / (far - near)
-        width = math.hypot((1 - part) * first.half_width, part * second.half_width) / abs(slope)
-        is_measured = len(curve) > 1
-        if rtt - width <= points[0][0] or (is_measured and rtt + width >= points[-1][0]):
-            continue
-        ends = [time_of(curve[end]).value for end in (near, far)] if is_measured else []
-        seconds = (
-            (1 - part) * ends[0] + part * ends[1] if ends else _estimated(curve[0.0], rtt) or 0.0
-        )
-        faster, slower = (one, other) if first.mean < 0 else (other, one)
-        low, high, label = rtt - width, rtt + width, f"{_milliseconds(rtt)} ms"
-        interval = f"{_milliseconds(low)} to {_milliseconds(high)}"
-        sentence = f"{faster} is faster below {label} ({interval}), {slower} above"
-        yield Mark(1e3 * rtt, seconds, label, sentence, 1e3 * low, 1e3 * high, (faster, slower))
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.2g}"
+def _line(curve: _Curve) -> Line:
+    """Return the times of an iteration by round-trip time; estimate them if only 0 is known."""
+    line = {rtt: time_of(result).estimate for rtt, result in curve.items()}
+    trips = trips_of(curve[0.0]) if list(curve) == [0.0] else None
+    if trips is not None:
+        far = max(DISTANCES)
+        line[far] = replace(line[0.0], mean=line[0.0].mean + trips * far)
+    return line

@@ -13,10 +13,10 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
 from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.specification import MappingType, Parameters, duration, exactly
-from zodbshootout.results.axes import at_distances
+from zodbshootout.results.axes import Family, at_distances
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
-from zodbshootout.results.releases import Series, series_of
+from zodbshootout.results.releases import series_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
 
@@ -40,7 +40,7 @@ class ResultSet:
         return at_distances(self.results)
 
     @cached_property
-    def series(self) -> Sequence[Series]:
+    def series(self) -> Sequence[Family]:
         """The contenders that were measured in several releases."""
         return series_of(self.at_distances)
 

@@ -31,9 +31,8 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.ratios import interval, multiple, shown_ratio, times
+from zodbshootout.results.axes import Family
 from zodbshootout.results.figures import Figure, figure_of
-from zodbshootout.results.releases import Series, place
-from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
 from zodbshootout.results.verdicts import Pair, ratio_of
 
@@ -42,12 +41,15 @@ CHANGES = "Speed as a multiple of that of the previous release"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between consecutive releases is significant"
 
+_Curve = tuple[str, Family, Sequence[Figure]]
+"""The title of a curve, the releases that it joins, and their figures in order."""
+
 
 @dataclass(frozen=True)
 class Releases:
     """Series (contenders in several releases), and the changes from release to release."""
 
-    series: Sequence[tuple[ResultSet, Series]]
+    series: Sequence[tuple[ResultSet, Family]]
     changes: Sequence[Step]
     """All changes between consecutive releases: of times, then of costs."""
 
@@ -65,8 +67,8 @@ class Releases:
     def title_of(self, column: str) -> str:
         """Return a column's title or, in a series of releases, the title of the series."""
         for results, series in self.series:
-            if column in map(results.column, [series.contender, *series.releases]):
-                return f"{results.column(series.contender)} over {series.package}"
+            if column in map(results.column, [series.title, *series.values]):
+                return f"{results.column(series.title)} over {series.axis.title}"
         return column
 
     def rows_of(self, table: Table) -> Table:
@@ -76,7 +78,7 @@ class Releases:
         several rows for a benchmark.
         """
         of_rates = any(row.title.startswith(" ") for row in table.rows)
-        of_series = {results.column(name) for results, one in self.series for name in one.releases}
+        of_series = {results.column(name) for results, one in self.series for name in one.values}
         if of_rates or of_series.isdisjoint(table.columns):
             return table
         entries = {
@@ -119,7 +121,7 @@ class Releases:
             titles = figure_titles([change.pair.base for change in changes])
             rows: dict[str, dict[str, Entry]] = {}
             for change, title in zip(changes, titles, strict=True):
-                release = f"{change.series.contender}, {change.series.package} {change.since}"
+                release = f"{change.series.title}, {change.series.axis.title} {change.since}"
                 ratio = ratio_entry(change.pair) or Entry(DASH, style=Style.DIM)
                 rows.setdefault(release, {})[title] = ratio
             columns = list(dict.fromkeys(titles))
@@ -141,38 +143,37 @@ class Releases:
 
     def _charts(self, columns: Sequence[str], quantity: Quantity = THROUGHPUT) -> Iterator[Chart]:
         """Yield charts of a quantity of each benchmark over the releases of a package."""
-        groups: dict[tuple[object, ...], list[tuple[str, Series, Figure]]] = {}
+        charts: dict[tuple[object, ...], list[_Curve]] = {}
         for results, series in self.series:
-            column = results.column(series.contender)
-            for result in _in_order(results, series):
-                figure = figure_of(result, quantity)
-                if figure is not None:
-                    cell = result.cell
-                    key = series.package, cell.benchmark, cell.parameters
-                    groups.setdefault(key, []).append((column, series, figure))
-        for group in groups.values():
-            chart = self._chart(group, columns)
+            for group in series.groups(result for result in results.at_distances if result.timed):
+                figures = list(filter(None, (figure_of(result, quantity) for result in group)))
+                key = series.axis, group[0].cell.benchmark, group[0].cell.parameters
+                if figures:
+                    curve = results.column(series.title), series, figures
+                    charts.setdefault(key, []).append(curve)
+        for curves in charts.values():
+            chart = self._chart(curves, columns)
             if chart.marks or quantity is THROUGHPUT:
                 yield chart
 
-    def _chart(self, group: Sequence[tuple[str, Series, Figure]], columns: Sequence[str]) -> Chart:
-        _, series, first = group[0]
-        releases = dict.fromkeys(name for _, one, _ in group for name in one.releases.values())
-        labels = sorted(releases, key=place)
+    def _chart(self, curves: Sequence[_Curve], columns: Sequence[str]) -> Chart:
+        _, series, (first, *_) = curves[0]
+        values = (value for _, one, _ in curves for value in one.values.values())
+        order = series.axis.ordered(values)
         points: list[Point] = []
         marks: list[Mark] = []
-        oldest: dict[str, Figure] = {}
-        for column, one, figure in group:
-            release = one.releases[figure.cell.column]
-            number = labels.index(release), release
-            points.append(_point(column, number, figure, oldest.setdefault(column, figure)))
-            marks += self._marks(one, figure, points[-1])
+        for column, one, figures in curves:
+            for figure in figures:
+                value = one.values[figure.cell.column]
+                release = order.index(value), series.axis.text(value)
+                points.append(_point(column, release, figure, figures[0]))
+                marks += self._marks(one, figure, points[-1])
         quantity = first.quantity
         return Chart(
             ChartKind.RELEASES,
             title_of(first.result),
             subtitle=description(first.result),
-            x_title=series.package,
+            x_title=series.axis.title,
             y_title=RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
             points=points,
             columns=columns,
@@ -180,7 +181,7 @@ class Releases:
             marks=marks,
         )
 
-    def _marks(self, series: Series, figure: Figure, point: Point) -> Iterator[Mark]:
+    def _marks(self, series: Family, figure: Figure, point: Point) -> Iterator[Mark]:
         for step in self.steps:
             new = step.pair.new
             is_here = (new.cell, new.quantity) == (figure.cell, figure.quantity)
@@ -193,14 +194,14 @@ class Releases:
 
 
 def _rows(
-    results: ResultSet, series: Series, entries: Mapping[str, Sequence[Entry]]
+    results: ResultSet, series: Family, entries: Mapping[str, Sequence[Entry]]
 ) -> Iterator[Row]:
     """Yield the rows of a contender: its name, then its releases."""
     blank = [Entry() for _ in next(iter(entries.values()))]
-    yield Row(f"{results.column(series.contender)}, {series.package}", blank)
-    for name, release in series.releases.items():
-        installed = " (installed)" if name == series.contender else ""
-        yield Row(f"  {release}{installed}", entries.get(results.column(name), blank))
+    yield Row(f"{results.column(series.title)}, {series.axis.title}", blank)
+    for column in series.values:
+        installed = " (installed)" if column == series.title else ""
+        yield Row(f"  {series.text(column)}{installed}", entries.get(results.column(column), blank))
 
 
 def _is_exact(step: Step) -> bool:
@@ -218,11 +219,11 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
     the table only if the steps are in several tables.
     """
     bases = [step.pair.base for step in steps]
-    several_contenders = len({step.series.contender for step in steps}) > 1
+    several_contenders = len({step.series.title for step in steps}) > 1
     several_groups = len({group_of(base.result) for base in bases}) > 1
     sentences = []
     for step, title in zip(steps, figure_titles(bases), strict=True):
-        words = [step.series.contender] if several_contenders else []
+        words = [step.series.title] if several_contenders else []
         words.append(f"{title}, {description(step.pair.base.result)}" if several_groups else title)
         sentences.append(
             f"{', '.join(words)}{change(step.pair, f' since {step.since}')}{_between(step)}"
@@ -248,13 +249,6 @@ def _between(step: Step) -> str:
         return ""
     verb = "was" if len(step.between) == 1 else "were"
     return f", or since {' or '.join(step.between)}, which {verb} not measured"
-
-
-def _in_order(results: ResultSet, series: Series) -> list[CellResult]:
-    """Return the timed results of a series in the order of their releases."""
-    order = list(series.releases)
-    of_series = [one for one in results.at_distances if one.timed and one.cell.column in order]
-    return sorted(of_series, key=lambda result: order.index(result.cell.column))
 
 
 def _point(column: str, release: tuple[int, str], figure: Figure, oldest: Figure) -> Point:

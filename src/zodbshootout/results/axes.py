@@ -1,78 +1,230 @@
-"""The axes along which results differ: parameters of cells, and what distinguishes variants."""
+"""The axes along which results differ, and their order along an axis.
+
+A result has a value on each of some axes.  The parameters of cells are axes, and so is what
+distinguishes the variants of a contender: the releases of a package, environments, and names to
+which ``--define`` gives several values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
 from zodbshootout.model.grouping import grouped
-from zodbshootout.model.parameters import DISTANCE, Parameter, with_values
+from zodbshootout.model.parameters import DISTANCE, SWEPT, Parameter, Scope, with_values
 from zodbshootout.model.specification import INSTALLED, duration
-from zodbshootout.model.titles import ENVIRONMENT, RELEASE, environment_of
+from zodbshootout.model.titles import ENVIRONMENT, RELEASE, Release, environment_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
+_FROM_COMMIT = " ("
+"""The beginning of what follows a version if the package was installed from a repository."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of cells, such as the number of clients or the value of a definition."""
+    """A name to which ``--define`` gives several values, or another axis, of a derived class."""
 
     key: str
-    """The axis's name in the metadata, and in ``compare --define``."""
-    parameter: Parameter | None = None
-    """The parameter that varies along the axis; ``None`` for an axis of variants."""
+    """The name of the axis in the metadata, and in ``compare --define``."""
 
-    def of(self, cell: Cell) -> Any:
-        """Return a cell's value, ``None`` if the cell is not on the axis."""
-        if self.parameter is not None:
-            return self.parameter.of(cell.parameters)
-        if self is CONTENDERS:
-            return cell.column
-        if self is ENVIRONMENTS:
-            return environment_of(cell.variant) or INSTALLED
-        return cell.variant.get(self.key)
+    @property
+    def title(self) -> str:
+        """The title of a chart's axis."""
+        return self.key
 
-    def text(self, cell: Cell) -> str:
-        """Return a cell's value as the user writes it."""
-        value = self.of(cell)
-        return duration(value) if self.parameter is DISTANCE else str(value)
+    def of(self, result: CellResult) -> Any:
+        """Return a result's value, ``None`` if the result is not on the axis."""
+        return result.cell.variant.get(self.key)
 
     def without(self, cell: Cell) -> Cell:
-        """Return what cells that differ in this axis alone have in common, with its default.
-
-        On the axis of contenders, nothing has a default.
-        """
-        if self.parameter is not None:
-            values = {self.parameter: self.parameter.default}
-            return replace(cell, parameters=with_values(cell.parameters, values))
-        keys = {RELEASE, ENVIRONMENT} if self is ENVIRONMENTS else {self.key}
-        others = {key: value for key, value in cell.variant.items() if key not in keys}
+        """Return what all cells that differ in this axis alone have in common."""
+        others = {key: value for key, value in cell.variant.items() if key != self.key}
         return replace(cell, variant=others)
+
+    def text(self, value: Any) -> str:
+        """Return a value as the user writes it."""
+        return str(value)
+
+    def number(self, value: Any) -> float | None:
+        """Return the position of a value, ``None`` if it is no number; sizes are in bytes."""
+        match = _SIZE.fullmatch(self.text(value).strip().lower())
+        return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
+
+    def ordered(self, values: Iterable[Any]) -> list[Any]:
+        """Return the distinct *values* in order; the first is the base of the others."""
+        return list(dict.fromkeys(values))
 
     def divided(self, results: Iterable[CellResult]) -> dict[str, list[CellResult]]:
         """Return the results at each value, by its text, without the value in their cells."""
-        return grouped(
-            (self.text(result.cell), replace(result, cell=self.without(result.cell)))
+        by_value = grouped(
+            (value, replace(result, cell=self.without(result.cell)))
             for result in results
-            if self.of(result.cell) is not None
+            if (value := self.of(result)) is not None
         )
+        return {self.text(value): by_value[value] for value in self.ordered(by_value)}
 
 
-CONTENDERS = Axis("contender")
-"""The columns of tables."""
-ENVIRONMENTS = Axis(ENVIRONMENT)
-"""The environments of ``--against``."""
+@dataclass(frozen=True)
+class ParameterAxis(Axis):
+    """A parameter of cells."""
+
+    parameter: Parameter
+
+    @property
+    def title(self) -> str:
+        return self.parameter.axis
+
+    def of(self, result: CellResult) -> Any:
+        value = self.parameter.of(result.cell.parameters)
+        is_optional = self.parameter.scope in {Scope.PACE, Scope.DISTANCE}
+        return None if is_optional and value == self.parameter.default else value
+
+    def without(self, cell: Cell) -> Cell:
+        values = {self.parameter: self.parameter.default}
+        return replace(cell, parameters=with_values(cell.parameters, values))
+
+    def text(self, value: Any) -> str:
+        return duration(value) if self.parameter is DISTANCE else str(value)
+
+    def number(self, value: Any) -> float | None:
+        return float(value)
+
+    def ordered(self, values: Iterable[Any]) -> list[Any]:
+        return sorted(set(values))
 
 
-def defined_axes(results: Iterable[CellResult]) -> dict[str, Axis]:
-    """Return the axes of ``--define`` and ``--rtt``, by key."""
-    cells = [result.cell for result in results]
-    keys = dict.fromkeys(key for cell in cells for key in cell.variant)
-    axes = [Axis(key) for key in keys if key not in {RELEASE, ENVIRONMENT}]
-    if any(cell.parameters.rtt is not None for cell in cells):
-        axes.append(Axis(DISTANCE.key, DISTANCE))
-    return {axis.key: axis for axis in axes}
+@dataclass(frozen=True)
+class ContenderAxis(Axis):
+    """The columns of tables; it takes nothing from cells, because comparisons name both sides."""
+
+    def of(self, result: CellResult) -> str:
+        return result.cell.column
+
+    def without(self, cell: Cell) -> Cell:
+        return cell
+
+
+@dataclass(frozen=True)
+class EnvironmentAxis(Axis):
+    """The environments of ``--against``, of which some may be releases."""
+
+    def of(self, result: CellResult) -> str:
+        return environment_of(result.cell.variant) or INSTALLED
+
+    def without(self, cell: Cell) -> Cell:
+        keys = {RELEASE, ENVIRONMENT}
+        others = {key: value for key, value in cell.variant.items() if key not in keys}
+        return replace(cell, variant=others)
+
+
+@dataclass(frozen=True)
+class ReleaseAxis(Axis):
+    """The releases of a package by version, then its commits in the order of the results."""
+
+    package: str
+
+    @property
+    def title(self) -> str:
+        return self.package
+
+    def of(self, result: CellResult) -> Release | None:
+        release = result.cell.variant.get(RELEASE)
+        if isinstance(release, Release):
+            return release if release.package == self.package else None
+        return None if result.cell.variant else self._installed(result.metadata)
+
+    def _installed(self, metadata: Mapping[str, Any]) -> Release | None:
+        name = canonicalize_name(self.package)
+        for key, version in metadata.items():
+            if key.startswith("version_") and canonicalize_name(key[len("version_") :]) == name:
+                return Release(self.package, str(version))
+        return None
+
+    def text(self, value: Release) -> str:
+        return value.commit or value.version
+
+    def number(self, value: Release) -> None:  # noqa: ARG002
+        return None
+
+    def ordered(self, values: Iterable[Release]) -> list[Release]:
+        return sorted(dict.fromkeys(values), key=_place)
+
+
+def _place(release: Release) -> tuple[bool, Version]:
+    """Return a key that sorts releases by version, and commits last."""
+    try:
+        return False, Version(release.version.partition(_FROM_COMMIT)[0])
+    except InvalidVersion:
+        return True, Version("0")
+
+
+CONTENDERS = ContenderAxis("contender")
+ENVIRONMENTS = EnvironmentAxis(ENVIRONMENT)
+RTT = ParameterAxis(DISTANCE.key, DISTANCE)
+
+
+def axes_of(results: Sequence[CellResult]) -> list[Axis]:
+    """Return the axes along which results differ, except contenders and environments."""
+    variants = [result.cell.variant for result in results]
+    releases = (variant[RELEASE] for variant in variants if RELEASE in variant)
+    packages = dict.fromkeys(one.package for one in releases if isinstance(one, Release))
+    names = dict.fromkeys(key for variant in variants for key in variant)
+    axes: list[Axis] = [
+        *(ParameterAxis(one.key, one) for one in SWEPT),
+        RTT,
+        *(ReleaseAxis(RELEASE, package) for package in packages),
+        *(Axis(name) for name in names if name not in {RELEASE, ENVIRONMENT}),
+    ]
+    return [axis for axis in axes if len({axis.of(result) for result in results} - {None}) > 1]
+
+
+def along(results: Iterable[CellResult], axis: Axis) -> list[list[CellResult]]:
+    """Return groups of results that differ in *axis* alone, each in the axis's order."""
+    there = [(value, result) for result in results if (value := axis.of(result)) is not None]
+    places = {value: place for place, value in enumerate(axis.ordered(v for v, _ in there))}
+    ordered = sorted(there, key=lambda pair: places[pair[0]])
+    return list(grouped((axis.without(result.cell), result) for _, result in ordered).values())
+
+
+@dataclass(frozen=True)
+class Family:
+    """The variants of a contender that differ in one axis alone."""
+
+    axis: Axis
+    title: str
+    """The title that they have in common."""
+    values: Mapping[str, Any]
+    """Their values, by the titles of their columns and in the axis's order."""
+
+    def text(self, column: str) -> str:
+        """Return the value of a column as text."""
+        return self.axis.text(self.values[column])
+
+    def groups(self, results: Iterable[CellResult]) -> list[list[CellResult]]:
+        """Return the family's results that differ in the axis alone, each group in order."""
+        return along((one for one in results if one.cell.column in self.values), self.axis)
+
+
+def families(results: Iterable[CellResult], axis: Axis) -> list[Family]:
+    """Return the families of variants along *axis*, whether or not they were measured."""
+    by_title: dict[str, dict[str, Any]] = {}
+    for result in results:
+        if (value := axis.of(result)) is not None:
+            title = axis.without(result.cell).column
+            by_title.setdefault(title, {}).setdefault(result.cell.column, value)
+    made = []
+    for title, values in by_title.items():
+        order = axis.ordered(values.values())
+        members = sorted(values.items(), key=lambda item: order.index(item[1]))
+        made.append(Family(axis, title, dict(members)))
+    return made
 
 
 def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
@@ -80,14 +232,13 @@ def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
 
     A contender without a server is measured once.
     """
-    known = {result.cell.parameters.rtt for result in results}
-    rtts = sorted(rtt for rtt in known if rtt is not None)
+    rtts = RTT.ordered(rtt for result in results if (rtt := RTT.of(result)) is not None)
     return [
         one
         for result in results
         for one in (
             [at_distance(result, rtt) for rtt in rtts]
-            if rtts and result.cell.parameters.rtt is None
+            if rtts and RTT.of(result) is None
             else [result]
         )
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from zodbshootout.model.quantities import Shown, quantities
+from zodbshootout.results.axes import Family
 from zodbshootout.results.figures import Figure, figure_of, figures_of
-from zodbshootout.results.releases import Series, series_of
+from zodbshootout.results.releases import series_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import SIGNIFICANT, Pair, pairs_of
 
@@ -18,26 +19,26 @@ from zodbshootout.results.verdicts import SIGNIFICANT, Pair, pairs_of
 class Step:
     """The change of a cell between a release and the previous release that was measured."""
 
-    series: Series
+    series: Family
     pair: Pair
     """The results before and after the change, measured in turn, and their comparison."""
 
     @property
     def before(self) -> str:
         """The previous measured release."""
-        return self.series.releases[self.pair.base.cell.column]
+        return self.series.text(self.pair.base.cell.column)
 
     @property
     def since(self) -> str:
         """The first measured release with the change."""
-        return self.series.releases[self.pair.new.cell.column]
+        return self.series.text(self.pair.new.cell.column)
 
     @property
     def between(self) -> list[str]:
         """The releases without a figure between :attr:`before` and :attr:`since`."""
-        names = list(self.series.releases)
-        first, last = (names.index(one.cell.column) for one in (self.pair.base, self.pair.new))
-        return [self.series.releases[name] for name in names[first + 1 : last]]
+        columns = list(self.series.values)
+        first, last = (columns.index(one.cell.column) for one in (self.pair.base, self.pair.new))
+        return list(map(self.series.text, columns[first + 1 : last]))
 
     @property
     def is_significant(self) -> bool:
@@ -68,7 +69,8 @@ def _steps(
     sides = [
         (series, base, new)
         for series in series_of(results)
-        for before, since in _neighbours(results, series)
+        for group in series.groups(result for result in results if result.timed)
+        for before, since in pairwise(group)
         for base in figures(before)
         for new in figures(since)
         if base.quantity is new.quantity
@@ -79,16 +81,3 @@ def _steps(
         for (series, _, _), pair in zip(sides, pairs, strict=True)
         if pair.speed.paired or math.isinf(pair.speed.log.df)
     ]
-
-
-def _neighbours(
-    results: Iterable[CellResult], series: Series
-) -> Iterator[tuple[CellResult, CellResult]]:
-    """Yield, for each cell, the results in any two successive releases that were measured."""
-    cells: dict[object, dict[str, CellResult]] = {}
-    for result in results:
-        if result.timed and result.cell.column in series.releases:
-            key = result.cell.benchmark, result.cell.parameters
-            cells.setdefault(key, {})[result.cell.column] = result
-    for of_release in cells.values():
-        yield from pairwise(of_release[name] for name in series.releases if name in of_release)

@@ -61,24 +61,22 @@ def opened(storage: str, place: Path, imports: str = "") -> Database:
 FILESTORAGE = "<filestorage>\npath $here/x.fs\nblob-dir $here/blobs\n</filestorage>\n"
 CHANGES = "<filestorage changes>\npath $here/changes.fs\n</filestorage>\n"
 READ_ONLY = FILESTORAGE.replace("</", "read-only true\n</")
-IN_FILE = "packing rewrites its file, so there is nothing to vacuum"
-IN_MEMORY = "its data is in memory, so there is nothing to vacuum"
 OF_DEMO = "DemoStorage: its base stays as it is"
 INFO = {
     FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), keeps_history=True, undoes=True,
-        prefetches=False, stores_blobs=True, vacuum_flaw=f"FileStorage: {IN_FILE}",
+        prefetches=False, stores_blobs=True,
         caches_left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
-        keeps_history=True, undoes=False, vacuum_flaw=f"MappingStorage: {IN_MEMORY}",
+        keeps_history=True, undoes=False,
         prefetches=False, stores_blobs=False,
         storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
         "DemoStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""), zap_obstacle=OF_DEMO,
-        keeps_history=True, undoes=False, vacuum_flaw=f"DemoStorage: {IN_MEMORY}",
+        keeps_history=True, undoes=False,
         prefetches=False, stores_blobs=True,
         storage_classes=(DEMO, MAPPING, MAPPING), versions=OURS,
     ),
@@ -86,7 +84,6 @@ INFO = {
         "DemoStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), zap_obstacle=OF_DEMO,
         keeps_history=True, undoes=True,
         prefetches=False, stores_blobs=False,
-        vacuum_flaw=f"DemoStorage: {IN_FILE}",
         pack_flaw="DemoStorage cannot pack changes that are not in memory",
         caches_left=(OPERATING_SYSTEM,), storage_classes=(DEMO, FS, FS),
         versions=OURS,

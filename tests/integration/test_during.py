@@ -99,21 +99,6 @@ def test_real_databases_are_copied_by_a_process_beside_their_clients(place: Path
     assert left_behind(place) == []
 
 
-def test_real_databases_are_vacuumed_beside_their_clients(place: Path) -> None:
-    (place / "x.conf").write_text(WITH_SQLITE)
-    done = run(place, "x.conf", "load", *SMALL, "--during", "vacuum", "--threads")
-    assert done.status == 0, done.out + done.err
-    outcomes = cells(place / "a.cells.jsonl")
-    for name in ("postgresql", "mariadb", "sqlite"):
-        facts = metadata_of(place / "a.d" / f"{name}.json", "load after vacuum")
-        assert "operation_freed_bytes" in facts
-    assert outcomes["zeo", "load"] == (
-        "not supported", "ClientStorage: a client cannot have its server vacuum the database",
-    )  # fmt: skip
-    assert outcomes["fs", "load"][0] == "not supported"
-    assert left_behind(place) == []
-
-
 def test_a_storage_that_stalls_others_while_it_packs_is_found_out(place: Path) -> None:
     storage = f"<stalling>\nmilliseconds 1000\n{filestorage('$scratch/a.fs')}</stalling>\n"
     (place / "x.conf").write_text(f"%import faulty\n{contender('a', storage)}")

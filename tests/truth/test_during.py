@@ -276,21 +276,6 @@ def test_a_storage_in_memory_cannot_be_copied() -> None:
     assert BENCHMARK_OF["copy"].refusal(StorageInfo(read_only=True), OF_OBJECTS) is None
 
 
-def test_an_operation_vacuums_what_was_packed_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-    database = on_files(tmp_path)
-    size = database.db.storage.getSize
-    monkeypatch.setattr(Database, "vacuum", lambda self: sizes.append(size()))
-    operating = operated(database, "vacuum")
-    counts = operating.finish_operation()
-    assert sizes == [size()]
-    assert counts["operation_freed_bytes"] == 0
-    assert "operation_freed_objects" not in counts
-    database.close()
-
-
 def test_a_database_has_what_the_operation_removes_also_if_the_benchmark_needs_none() -> None:
     requested = parameters(objects=20, revisions=2, garbage=0.1, during="pack", rate=9.0)
     fitted = with_operation(benchmarks()["tpc"].fitted(requested), requested)

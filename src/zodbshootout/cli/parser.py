@@ -124,9 +124,8 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--during OPERATION", choices=OPERATIONS, default="",
             help="measure the latencies at --rate before, during and after an operation: pack (of "
             "a database with --min-objects, --revisions and --garbage), copy (of the database, to "
-            "a FileStorage), vacuum (of a packed database that supports it), restart (private "
-            "servers are killed and started again) or restart:clean (they are stopped without "
-            "killing, and started again)",
+            "a FileStorage), restart (private servers are killed and started again) or "
+            "restart:clean (they are stopped without killing, and started again)",
         ),
         option(
             "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),

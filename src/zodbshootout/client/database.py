@@ -225,7 +225,6 @@ class Database:
             retry_flaw=self.retry_flaw,
             resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
             pack_flaw=self.pack_flaw(),
-            vacuum_flaw=self.vacuum_flaw(),
             keeps_history=self.keeps_history,
             undoes=self._outermost.undoes(),
             undo_flaw=_first(layer.undo_flaw() for layer in self._written_to),
@@ -331,20 +330,12 @@ class Database:
         """Return whether packing only determines what could be removed, and removes nothing."""
         return any(layer.only_prepacks() for layer in self._written_to)
 
-    def vacuum_flaw(self) -> str | None:
-        """Return why the database cannot be vacuumed, or ``None`` if it can."""
-        if self.read_only:
-            return f"{self.storage_name} is read-only as configured here"
-        flaws = [layer.vacuum_flaw() for layer in self._written_to]
-        return None if None in flaws else f"{self.storage_name}: {flaws[-1]}"
-
-    def vacuum(self) -> None:
-        """Let the database reclaim the space that packing has freed.
+    def vacuum(self) -> bool:
+        """Let the database reclaim the space that packing has freed; return whether it could.
 
         Exceptions of the database's driver propagate.
         """
-        for layer in self._written_to:
-            layer.vacuum()
+        return True in [layer.vacuum() for layer in self._written_to]
 
     def forget_pack(self) -> tuple[str, ...]:
         """Remove data that would make the next pack fail; return the names of this data."""

@@ -9,16 +9,11 @@ from collections.abc import Callable, Mapping
 from zodbshootout.client.benchmarks.backup import Backup
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.benchmarks.pack import Pack
-from zodbshootout.client.benchmarks.vacuum import Vacuum
 from zodbshootout.client.client import Client
 from zodbshootout.client.database import Database
 from zodbshootout.model.specification import Specification
 
-BENCHMARK_OF: Mapping[str, type[Benchmark]] = {
-    "pack": Pack,
-    "copy": Backup,
-    "vacuum": Vacuum,
-}
+BENCHMARK_OF: Mapping[str, type[Benchmark]] = {"pack": Pack, "copy": Backup}
 """A mapping from the name of an operation to the benchmark that does it."""
 OPERATION_CALLS = frozenset(
     {"prepare_operation", "start_operation", "operation_times", "finish_operation"}

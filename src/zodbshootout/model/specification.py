@@ -243,7 +243,7 @@ class LatencyLimit:
 
 RESTARTS = ("restart", "restart:clean")
 """The operations that start a private server again: after killing it, or after shutting it down."""
-OPERATIONS = ("pack", "copy", "vacuum", *RESTARTS)
+OPERATIONS = ("pack", "copy", *RESTARTS)
 """The operations of ``--during``."""
 BEFORE, DURING, AFTER = PHASES = ("before", "during", "after")
 """The phases around an operation; each cell of ``--during`` belongs to one phase."""

@@ -205,8 +205,6 @@ class StorageInfo:
     """The reason why resolved conflicts corrupt data."""
     pack_flaw: str | None = None
     """The reason why the storage cannot be packed."""
-    vacuum_flaw: str | None = None
-    """The reason why the database cannot be vacuumed."""
     keeps_history: bool | None = None
     """Whether old revisions stay until the storage is packed; ``None`` if that is not known."""
     undoes: bool | None = None

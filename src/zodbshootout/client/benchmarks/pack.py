@@ -163,20 +163,14 @@ class Pack(Benchmark):
         self.client.database.pack(self.until)
 
     def check(self, done: int) -> None:  # noqa: ARG002
-        if self.client.database.vacuum_flaw() is None:
-            self.client.database.vacuum()
+        if self.client.database.vacuum():
             self.count(vacuums=1)
-        self.count_freed_bytes()
-        self.check_sample()
-
-    def count_freed_bytes(self) -> None:
-        """Count the bytes by which the database has shrunk, if its size is known."""
         size = self._disk_size()
         if size is not None and self.size is not None:
             self.count(freed_bytes=self.size - size)
+        self._check_sample()
 
-    def check_sample(self) -> None:
-        """Check some garbage, and some chunks of objects, after a pack."""
+    def _check_sample(self) -> None:
         total = garbage_objects(self.client.parameters)
         sampled = min(total, SAMPLED_OBJECTS)
         self._check_garbage(sorted(self.random.sample(range(total), sampled)))

@@ -349,15 +349,12 @@ class StorageType:
         """
         return None
 
-    def vacuum_flaw(self) -> str | None:
-        """Return why :meth:`vacuum` has no effect, or ``None`` if the database can be vacuumed."""
-        return "no way to vacuum its database is known"
-
-    def vacuum(self) -> None:
-        """Have the database reclaim the space of removed rows.
+    def vacuum(self) -> bool:
+        """Have the database reclaim the space of removed rows; return whether there is a way to.
 
         Exceptions of the driver may propagate.
         """
+        return False
 
     def retry_flaw(self) -> str | None:
         """Return the bug that rules out retries of refused transactions, or ``None``.

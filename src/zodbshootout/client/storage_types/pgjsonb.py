@@ -133,13 +133,11 @@ class PGJsonbStorageType(StorageType):
                 connection.execute(statement)
         return True
 
-    def vacuum_flaw(self) -> str | None:
-        return None
-
-    def vacuum(self) -> None:
+    def vacuum(self) -> bool:
         with self._connected() as connection:
             connection.autocommit = True
             connection.execute(VACUUM)
+        return True
 
     def driver(self) -> str:
         return "psycopg"

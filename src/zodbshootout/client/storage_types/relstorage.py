@@ -37,7 +37,6 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     reroute_mysql,
     size_of,
     vacuum,
-    vacuum_flaw,
 )
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.storage_facts import (
@@ -317,11 +316,8 @@ class RelStorageType(StorageType):
         self.run_sql(["DELETE FROM object_refs_added", "DELETE FROM object_ref"])
         return ("RelStorage object_ref",)
 
-    def vacuum_flaw(self) -> str | None:
-        return vacuum_flaw(self.storage._adapter)
-
-    def vacuum(self) -> None:
-        vacuum(self.storage._adapter)
+    def vacuum(self) -> bool:
+        return vacuum(self.storage._adapter)
 
     def undo_flaw(self) -> str | None:
         if kind_of(self.storage._adapter) == SQLITE:

@@ -118,15 +118,16 @@ def size_of_product(
     return DiskSize(sizes["whole"] - (in_tables or 0), in_tables, sizes.get("log"))
 
 
-def vacuum_flaw(adapter: Any) -> str | None:
-    """Return why :func:`vacuum` cannot vacuum the database of an open adapter, or ``None``."""
-    product = kind_of(adapter)
-    return None if product in _VACUUMS else f"no way to vacuum {product or 'its database'} is known"
+def vacuum(adapter: Any) -> bool:
+    """Vacuum the database of an open adapter; return whether a way to do so is known.
 
-
-def vacuum(adapter: Any) -> None:
-    """Vacuum the database of an open adapter; exceptions of its driver propagate."""
-    adapter.connmanager.open_and_call(_VACUUMS[kind_of(adapter) or ""])
+    Exceptions of the adapter's driver propagate.
+    """
+    vacuum_product = _VACUUMS.get(kind_of(adapter) or "")
+    if vacuum_product is None:
+        return False
+    adapter.connmanager.open_and_call(vacuum_product)
+    return True
 
 
 def _vacuum_sqlite(_: Any, cursor: Any) -> None:

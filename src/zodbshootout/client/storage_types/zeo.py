@@ -140,9 +140,6 @@ class ClientStorageType(StorageType):
         shared = self.storage.blob_dir if self.storage.shared_blob_dir else None
         return DiskSize(size, size_of_blobs(shared) if blobs and shared else None)
 
-    def vacuum_flaw(self) -> str | None:
-        return "a client cannot have its server vacuum the database"
-
     def own_caches(self) -> tuple[str, ...]:
         return ("ZEO client cache",)
 

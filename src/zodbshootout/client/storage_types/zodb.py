@@ -55,9 +55,6 @@ class FileStorageType(StorageType):
     def collects_garbage(self) -> bool:
         return bool(self.storage._pack_gc)
 
-    def vacuum_flaw(self) -> str | None:
-        return "packing rewrites its file, so there is nothing to vacuum"
-
     def zap(self, db: Any) -> bool:
         db.close()
         self.storage.cleanup()
@@ -81,9 +78,6 @@ class MappingStorageType(StorageType):
 
     def collects_garbage(self) -> bool:
         return True
-
-    def vacuum_flaw(self) -> str | None:
-        return "its data is in memory, so there is nothing to vacuum"
 
 
 class TemporaryStorageType(MappingStorageType):

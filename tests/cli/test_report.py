@@ -117,14 +117,6 @@ def test_the_baseline_can_be_named(out: Path) -> None:
     assert "×: the speed as a multiple of that of zeo; " in text
 
 
-@pytest.mark.slow
-def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
-    assert outcome("report", out, "-o", "page.html", "--ceiling", "zeo")[0] == 0
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert "<li>dashed: zeo</li>" in page
-    assert '"strokeDash":[4,3]' in page
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -137,7 +129,6 @@ def test_the_ceiling_is_drawn_dashed(out: Path) -> None:
         (["gone.json", "-o", "a.html"], "there is no file gone.json"),
         (["out.json", "-o", "gone/a.html"], "-o: cannot write gone/a.html: No such file"),
         (["out.json", "-o", "a.html", "--baseline", "x"], "no contender 'x'; there are fs, zeo"),
-        (["out.json", "-o", "a.html", "--ceiling", "x"], "no contender 'x'; there are fs, zeo"),
     ],
 )
 def test_a_report_that_cannot_be_written_is_refused_in_one_line(

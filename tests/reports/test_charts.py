@@ -14,7 +14,7 @@ from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.runs import cell, cell_with, in_rounds, measured, noisy
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
-from zodbshootout.reports.charts import QuantityCharts, distributions, knee_of
+from zodbshootout.reports.charts import QuantityCharts, distributions
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.sections import whole_report
@@ -26,46 +26,8 @@ MEASURED = Path(__file__).parents[2] / "docs" / "results" / "data" / "tutorial.j
 """A run from the documentation."""
 
 
-def points(*figures: float, part: float = 0.01) -> list[Point]:
-    return [
-        Point("a", x, y, str(y), low=y * (1 - part), high=y * (1 + part))
-        for x, y in enumerate(figures, 1)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("figures", "knee"),
-    [
-        ([10, 20, 21, 22], 2),
-        ([10, 20, 30, 31], 3),
-        ([10, 20, 25, 20, 15], 3),  # the curve falls again
-        ([10, 20, 30, 40], None),
-        ([40, 30, 20, 10], None),
-        ([10, 10, 10, 10], None),
-        ([10, 12, 20, 40], None),  # the curve rises ever faster
-        ([10, 20], None),
-    ],
-)
-def test_a_knee_is_the_point_beyond_which_a_curve_rises_less(
-    figures: Sequence[float], knee: int | None
-) -> None:
-    point = knee_of(points(*figures), range(len(figures)))
-    assert (point and point.x) == knee
-
-
-def test_a_bend_within_noise_or_without_intervals_is_not_a_knee() -> None:
-    curve = [10, 14, 15, 16]
-    assert knee_of(points(*curve, part=0.01), range(4)) is not None
-    assert knee_of(points(*curve, part=0.2), range(4)) is None
-    unknown = [replace(point, low=None, high=None) for point in points(*curve)]
-    assert knee_of(unknown, range(4)) is None
-
-
-def test_a_knee_depends_on_the_scale_of_the_axis() -> None:
-    # A line that is straight on a logarithmic axis has a bend on a linear one.
-    curve = points(10, 20, 30)
-    assert knee_of(curve, [0, 1, 2]) is None
-    assert knee_of(curve, [1, 10, 100]) is curve[1]
+def points(*figures: float) -> list[Point]:
+    return [Point("a", x, y, str(y), low=y * 0.99, high=y * 1.01) for x, y in enumerate(figures, 1)]
 
 
 def figures(results: Sequence[CellResult], unit: str = "objects") -> QuantityCharts:
@@ -126,7 +88,6 @@ def test_a_benchmark_with_one_set_of_parameters_has_bars() -> None:
 def test_a_curve_is_sorted_whatever_the_order_of_the_results() -> None:
     curve, _ = figures(swept()[::-1] + swept("cold")).curves()
     assert [point.x for point in curve.of("fs")] == list(CLIENTS)
-    assert [point.x for point in curve.points if point.knee] == [4, 2]
 
 
 def test_an_axis_is_logarithmic_if_the_gaps_between_its_values_differ_widely() -> None:
@@ -198,13 +159,11 @@ def test_a_cell_without_latencies_has_no_distribution() -> None:
     assert not list(distributions([("fs", measured(swept()[0].cell, [1.0]))], ["fs"]))
 
 
-def test_a_chart_summary_gives_the_ends_and_the_knee_of_each_curve() -> None:
+def test_a_chart_summary_gives_the_ends_of_each_curve() -> None:
     chart = Chart(
         ChartKind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab"
     )
     assert chart.summary() == "Add, objects, processes: a 10 at 1, 21 at 3"
-    knee = replace(chart, points=[replace(point, knee=point.x == 2) for point in chart.points])
-    assert knee.summary().endswith("a 10 at 1, 21 at 3, knee at 2")
     bars = replace(chart, kind=ChartKind.BARS, points=points(10))
     assert bars.summary().endswith("a 10")
 

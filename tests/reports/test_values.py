@@ -40,21 +40,15 @@ def test_the_figures_of_all_values_are_compared_with_that_of_the_first() -> None
     assert not report.parts
 
 
-def test_a_curve_marks_the_value_beyond_which_speed_does_not_rise() -> None:
+def test_a_curve_joins_the_figures_of_one_name() -> None:
     (chart,) = curves(*CACHES, result(1.0, section="file"))
     assert (chart.x_title, chart.drawn()) == ("cache (MB)", ["zeo"])
     assert [point.x for point in chart.points] == [1, 10, 100]
-    assert [point.x for point in chart.points if point.knee] == [10]
 
 
 def test_a_curve_has_the_colour_of_the_first_of_its_columns() -> None:
     (chart,) = curves(result(1.0, section="file"), *CACHES)
     assert chart.columns == ["file", "zeo", "zeo [cache=10MB]", "zeo [cache=100MB]"]
-
-
-def test_nothing_is_marked_if_the_greatest_value_is_the_fastest() -> None:
-    (chart,) = curves(*CACHES[:2], result(1.0, cache="100MB"))
-    assert not any(point.knee for point in chart.points)
 
 
 def test_a_chart_has_a_curve_for_each_value_of_the_other_name() -> None:

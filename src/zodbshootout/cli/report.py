@@ -31,7 +31,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
     check_output("-o", options.output, options.files)
     write = format_of_file(options.output, "-o", options.format)
     with damage_of(*options.files):
-        report = whole_report(read_files(options.files), options.baseline, options.ceiling)
+        report = whole_report(read_files(options.files), options.baseline)
         write_report(report, options.output, write)
     name_output("Report", options.output, streams)
     return 0
@@ -96,9 +96,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="NAME",
         help="compare the other contenders with NAME (default: with the first)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--ceiling", metavar="NAME",
-        help="draw the contender NAME as the limit of the others; a storage that does hardly "
-        "anything is such a limit",
     )  # fmt: skip

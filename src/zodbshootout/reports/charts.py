@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
-from zodbshootout.model.quantities import THROUGHPUT, TIME, Combine, Quantity
+from zodbshootout.model.quantities import THROUGHPUT, TIME, Quantity
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.titles import ENVIRONMENT, RELEASE
 from zodbshootout.model.titles import title_of as title_of_variant
@@ -27,13 +27,10 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.results.figures import Figure, figure_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Verdict, ratio_of, verdicts
 
 WIDE_GAP = 4.0
 """An axis is logarithmic if its widest gap between values is this many times the narrowest."""
 MEGABYTE = 2**20
-ENOUGH = "circle: from there on, more brings no significant gain"
-"""The meaning of circles in charts over ``--define``; in other charts, a circle marks a knee."""
 STEPS_PER_OCTAVE = 2
 """In charts of percentiles, the number of steps from 50 to 75 %, from 75 to 87.5 %, and so on."""
 
@@ -51,8 +48,6 @@ class QuantityCharts:
     cells: Sequence[Columned]
     columns: Sequence[str]
     quantity: Quantity
-    ceiling: str | None = None
-    """The column, if any, that a dashed line shows as the limit of the other columns."""
 
     def bars(self) -> Iterator[Chart]:
         """Yield a chart for each table row that is in no curve."""
@@ -96,7 +91,7 @@ class QuantityCharts:
         results = [result for _, result in group]
         pace = pace_of(result.cell.parameters) if self.quantity.better == "more" else ""
         caption = f"{caption_of(self.quantity, results, axis)} {pace}".rstrip()
-        chart = Chart(
+        return Chart(
             ChartKind.CURVES if axis else ChartKind.BARS,
             title_of(result, axis),
             subtitle=description(result, axis),
@@ -105,13 +100,8 @@ class QuantityCharts:
             points=points,
             columns=self.columns,
             in_seconds=self.quantity.unit is SECONDS,
-            ceiling=self.ceiling,
             x_logarithmic=_has_wide_gap({point.x for point in points}),
         )
-        rates = self.quantity.combine is Combine.PER_SECOND
-        if axis and (rates or axis is RATE):
-            return _with_knees(chart, falling=not rates)
-        return chart
 
     def _point(self, column: str, result: CellResult, axis: Parameter | None) -> Point | None:
         figure = figure_of(result, self.quantity)
@@ -137,58 +127,10 @@ def _has_wide_gap(numbers: set[float]) -> bool:
     return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= WIDE_GAP
 
 
-def _with_knees(chart: Chart, *, falling: bool) -> Chart:
-    """Mark the knee of each curve; *falling* means that less is better."""
-    marked = []
-    for column in chart.drawn():
-        points = chart.of(column)
-        positions = [math.log(point.x) if chart.x_logarithmic else point.x for point in points]
-        rising = list(map(_upside_down, points)) if falling else points
-        knee = knee_of(rising, positions)
-        marked += [
-            replace(point, knee=turned is knee)
-            for point, turned in zip(points, rising, strict=True)
-        ]
-    return replace(chart, points=marked)
-
-
-def _upside_down(point: Point) -> Point:
-    ends = (None, None) if point.low is None or point.high is None else (-point.high, -point.low)
-    return Point(point.column, point.x, -point.y, point.text, *ends)
-
-
-def knee_of(points: Sequence[Point], positions: Sequence[float]) -> Point | None:
-    """Return a curve's knee: the point beyond which the curve rises more slowly or falls.
-
-    If the curve has no knee, return ``None``.
-
-    The knee is the point farthest above the straight line from the first point to the last one
-    (Satopaa et al., "Finding a 'Kneedle' in a Haystack", ICDCS Workshops 2011).  Only a significant
-    knee counts: its whole interval is above the line that joins the upper ends of the intervals of
-    the first and the last point.  *positions* are the horizontal coordinates of the points in the
-    drawing.
-    """
-    knee, height = None, 0.0
-    first, last = points[0], points[-1]
-    for point, position in zip(points[1:-1], positions[1:-1], strict=True):
-        part = (position - positions[0]) / (positions[-1] - positions[0])
-        if point.low is None or first.high is None or last.high is None:
-            return None
-        above = point.y - _between(first.y, last.y, part)
-        if point.low > _between(first.high, last.high, part) and above > height:
-            knee, height = point, above
-    return knee
-
-
-def _between(first: float, last: float, part: float) -> float:
-    return first + (last - first) * part
-
-
 def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
 
-    A circle marks the smallest number that suffices: greater ones bring no significant gain.  A
-    curve joins the columns that differ only in the number.  The curve has the colour of the first
+    A curve joins the columns that differ only in the number.  The curve has the colour of the first
     of these columns.
     """
     names = dict.fromkeys(
@@ -222,34 +164,19 @@ def _chart_over_values(
     is_size = not str(first.cell.variant[name]).replace(".", "").isdigit()
     points = []
     for column, curve in curves.items():
-        ordered = sorted(curve, key=itemgetter(0))
-        figures = [Figure(result, THROUGHPUT) for _, result in ordered]
-        smallest = _first_that_suffices(figures)
-        for (number, _), figure in zip(ordered, figures, strict=True):
-            point = point_of(figure, column, number / MEGABYTE if is_size else number)
-            points.append(replace(point, knee=figure is smallest))
+        for number, result in sorted(curve, key=itemgetter(0)):
+            x = number / MEGABYTE if is_size else number
+            points.append(point_of(Figure(result, THROUGHPUT), column, x))
     return Chart(
         ChartKind.CURVES,
         title_of(first),
-        subtitle=f"{description(first)}; {ENOUGH}",
+        subtitle=description(first),
         x_title=f"{name} (MB)" if is_size else name,
         y_title=f"{caption_of(THROUGHPUT, [first])} (more is better)",
         points=points,
         columns=columns,
         x_logarithmic=_has_wide_gap({point.x for point in points}),
     )
-
-
-def _first_that_suffices(results: Sequence[Figure]) -> Figure | None:
-    """Return the first result that suffices: no later result is significantly faster.
-
-    The last result is never returned, because no later one exists.
-    """
-    for number, result in enumerate(results[:-1]):
-        ratios = [ratio_of(result, later) for later in results[number + 1 :]]
-        if Verdict.FASTER not in verdicts(ratios):
-            return result
-    return None
 
 
 def _number(text: str) -> float | None:

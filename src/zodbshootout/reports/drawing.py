@@ -98,8 +98,6 @@ def _row(chart: Chart, point: Point, limit: float) -> dict[str, Any]:
         row |= {"low": _rounded(point.low), "high": _rounded(min(point.high, limit))}
         if point.high > limit:
             row["beyond"] = True
-    if point.knee:
-        row["knee"] = True
     return row
 
 
@@ -127,22 +125,20 @@ def _bars(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         title=None,
         axis=_axis(chart, 4),
     )
-    bars, ceiling = _divided(base, chart)
     height = {"band": 0.7}
     layers = [
-        bars.mark_bar(height=height).encode(y=place, x=figure, color=_colour(chart)),
+        base.mark_bar(height=height).encode(y=place, x=figure, color=_colour(chart)),
         base.mark_bar(opacity=0).encode(y=place.axis(figures), x=figure),
-        *(limit.mark_rule(strokeDash=[4, 3]).encode(x="y:Q") for limit in ceiling),
     ]
     bare = place.axis(None)
     if any(point.low is None for point in chart.points) and not chart.in_seconds:
-        unknown = bars.transform_filter(f"!{_KNOWN}")
+        unknown = base.transform_filter(f"!{_KNOWN}")
         layers.append(unknown.mark_bar(height=height, color=_HATCHES).encode(y=bare, x=figure))
     if any(point.low is not None for point in chart.points):
-        intervals = bars.transform_filter(_KNOWN).mark_rule(strokeWidth=2)
+        intervals = base.transform_filter(_KNOWN).mark_rule(strokeWidth=2)
         layers.append(intervals.encode(y=bare, x=alt.X("low:Q", title=None), x2="high:Q"))
     if any(point.high is not None and point.high > _limit(chart) for point in chart.points):
-        beyond = bars.transform_filter("datum.beyond")
+        beyond = base.transform_filter("datum.beyond")
         arrows = beyond.mark_point(shape="triangle-right", filled=True, size=90, opacity=1)
         layers.append(arrows.encode(y=bare, x="high:Q"))
     return layers
@@ -216,18 +212,7 @@ def _curves(base: alt.Chart, chart: Chart) -> list[alt.Chart]:
         title=chart.x_title,
         axis=alt.Axis(values=values, labelExpr=_NUMBER, grid=False),
     )
-    curves, ceiling = _divided(base, chart)
-    figure = _measured(chart)
-    layers = [
-        *_lines(curves, chart, across),
-        *(limit.mark_line(strokeDash=[4, 3]).encode(x=across, y=figure) for limit in ceiling),
-    ]
-    # Vega warns on the console about an empty layer.
-    if any(point.knee for point in chart.points):
-        knees = curves.transform_filter("datum.knee")
-        circles = knees.mark_point(size=300, strokeWidth=1.5, filled=False)
-        layers.insert(2, circles.encode(x=across, y=figure, color=_colour(chart)))
-    return [*_intervals(curves, chart, across), *layers]
+    return [*_intervals(base, chart, across), *_lines(base, chart, across)]
 
 
 def _intervals(base: alt.Chart, chart: Chart, across: alt.X) -> list[alt.Chart]:
@@ -371,17 +356,6 @@ def _tooltip(chart: Chart) -> list[alt.Tooltip]:
     if chart.kind is ChartKind.RELEASES:
         return [column, alt.Tooltip("part:N", title="release"), figure]
     return [column, alt.Tooltip("x:Q", title=chart.x_title, format=",~r"), figure]
-
-
-def _divided(base: alt.Chart, chart: Chart) -> tuple[alt.Chart, list[alt.Chart]]:
-    """Return a chart without the ceiling, and a list with a chart of the ceiling.
-
-    If there is no ceiling, the list is empty.
-    """
-    if chart.ceiling is None:
-        return base, []
-    others = base.transform_filter(alt.datum.column != chart.ceiling)
-    return others, [base.transform_filter(alt.datum.column == chart.ceiling)]
 
 
 def write_svg(report: Report, console: Console) -> None:

@@ -138,8 +138,6 @@ class Point:
     low: float | None = None
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
-    knee: bool = False
-    """Whether a circle marks the point: it is a knee, or the smallest value that suffices."""
     part: str = ""
     """The name of a group, of a release or of a part of a bar."""
 
@@ -175,8 +173,6 @@ class Chart:
     """Every column of the report, in order, so that a column has the same colour in all charts."""
     in_seconds: bool = False
     """Whether the figures are times in seconds."""
-    ceiling: str | None = None
-    """The column, if any, that a dashed line shows as the limit of the other columns."""
     x_logarithmic: bool = False
     percentile: str = ""
     """The percentile, as in :attr:`Table.percentile`."""
@@ -209,9 +205,7 @@ class Chart:
             return f"{column} {first.text} in {first.part}, {last.text} in {last.part}"
         if self.kind is ChartKind.PERCENTILES:
             return f"{column} median {first.text}, longest {last.text}"
-        bend = "".join(f", knee at {point.x:,.10g}" for point in points if point.knee)
-        ends = f"{first.text} at {first.x:,.10g}, {last.text} at {last.x:,.10g}"
-        return f"{column} {ends}{bend}"
+        return f"{column} {first.text} at {first.x:,.10g}, {last.text} at {last.x:,.10g}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Combine, Shown, quantities, shown
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.wording import listed
-from zodbshootout.reports.charts import ENOUGH, QuantityCharts, distributions, over_values
+from zodbshootout.reports.charts import QuantityCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
     ColumnComparison,
     comparison_report,
@@ -37,12 +37,14 @@ from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import step_charts
-from zodbshootout.reports.tables import check_columns, other_load, tables_and_notes
+from zodbshootout.reports.tables import other_load, tables_and_notes
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
 """The maximum number of verdicts at the top of a report; the table of ratios has them all."""
+INTERVALS = "lines on bars and bands around curves: 95 % confidence intervals"
+"""The note on charts that show intervals."""
 BY_BENCHMARK = "By benchmark"
 WHICH_IS_FASTER = "Which is faster"
 _MACHINE = {
@@ -71,19 +73,15 @@ _CONTENDER = {
 """The titles of rows about a contender, by metadata key; rows of versions follow these."""
 
 
-def whole_report(
-    result_sets: Sequence[ResultSet], baseline: str | None = None, ceiling: str | None = None
-) -> Report:
+def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) -> Report:
     """Return the whole report.
 
-    The columns are compared with the column *baseline*, by default the first.  Charts show the
-    column *ceiling* as the limit of the other columns.
+    The columns are compared with the column *baseline*, by default the first.
 
-    :raises UserError: if no column has the title *baseline* or *ceiling*
+    :raises UserError: if no column has the title *baseline*
     """
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
-    check_columns(columns, baseline, ceiling)
     footnotes = Footnotes.of(cells)
     main = _compared(result_sets, baseline, footnotes)
     timed = [(column, result) for column, result in cells if result.timed]
@@ -91,7 +89,7 @@ def whole_report(
         Releases.of(result_sets).section(columns),
         costs_section(cells, columns),
         distance_section(cells, columns),
-        _by_benchmark(timed, columns, ceiling),
+        _by_benchmark(timed, columns),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
         Report(_tables(result_sets, Shown.LATENCY, footnotes), title="Latency"),
         replace(over_time_report(result_sets), records=[], notes=[]),
@@ -146,7 +144,7 @@ def _alternatives(
             yield report
 
 
-def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: str | None) -> Report:
+def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str]) -> Report:
     """Return the charts of each benchmark: its throughput, then its latencies."""
     parts = []
     for benchmark in dict.fromkeys(result.cell.benchmark for _, result in timed):
@@ -158,32 +156,22 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str], ceiling: st
             for one in shown(result.cell.parameters, result.facts)
             if one.combine is Combine.PER_SECOND
         )
-        of_rates = [QuantityCharts(cells, columns, one, ceiling) for one in rates]
+        of_rates = [QuantityCharts(cells, columns, one) for one in rates]
         curves = [chart for charts in of_rates for chart in charts.curves()]
         bars = [chart for charts in of_rates for chart in charts.bars()]
         percentiles = [
             replace(chart, percentile=quantity.name)
             for quantity in quantities(Shown.LATENCY)
-            for chart in QuantityCharts(cells, columns, quantity, ceiling).curves()
+            for chart in QuantityCharts(cells, columns, quantity).curves()
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
         values = list(over_values(cells, columns))
         trends = [*over_time_charts(cells, columns), *trend_charts(cells, columns)]
         charts = [*curves, *values, *bars, *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
-    drawn = [(chart, point) for part in parts for chart in part.charts for point in chart.points]
-    notes = {
-        "lines on bars and bands around curves: 95 % confidence intervals": any(
-            point.low is not None for _, point in drawn
-        ),
-        "circle: the knee of a curve, after which throughput rises less, or latency more; the "
-        "knee is the point farthest from the straight line between the curve's ends": any(
-            point.knee and ENOUGH not in chart.subtitle for chart, point in drawn
-        ),
-        f"dashed: {ceiling}": ceiling is not None,
-    }
-    applicable = [note for note, applies in notes.items() if applies]
-    return Report(notes=applicable, title=BY_BENCHMARK, parts=parts)
+    points = (point for part in parts for chart in part.charts for point in chart.points)
+    has_intervals = any(point.low is not None for point in points)
+    return Report(notes=[INTERVALS] if has_intervals else [], title=BY_BENCHMARK, parts=parts)
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:

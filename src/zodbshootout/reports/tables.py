@@ -111,7 +111,8 @@ def tables_and_notes(
     """
     cells = in_columns(result_sets)
     columns = list(dict.fromkeys(column for column, _ in cells))
-    check_columns(columns, baseline)
+    if baseline and baseline not in columns:
+        raise UserError(f"no contender {baseline!r}; there are {', '.join(columns)}")
     comparisons = [] if quantity else comparisons_of_columns(result_sets, baseline)
     pairs = {
         (columns.new, pair.new.cell, pair.new.quantity): pair
@@ -139,16 +140,6 @@ def tables_and_notes(
     if any(table.has_dashes for table in tables):
         notes.append(NO_FIGURE)
     return Report(tables, notes)
-
-
-def check_columns(columns: Sequence[str], *titles: str | None) -> None:
-    """Check that each title that the user gave is the title of a column.
-
-    :raises UserError: if a title is not that of a column
-    """
-    for title in filter(None, titles):
-        if title not in columns:
-            raise UserError(f"no contender {title!r}; there are {', '.join(columns)}")
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ REPORT_OPTIONS = st.sampled_from(
      "--fail-above"]
 )  # fmt: skip
 REPORT_VALUES = st.sampled_from(
-    ["text", "csv", "markdown", "rst", "json", "table", "cells", "p99", "objects", "fs", "zeo",
+    ["text", "csv", "markdown", "json", "table", "cells", "p99", "objects", "fs", "zeo",
      "pg", "5%", "seed", "page.md", "a.pdf", "html", "-o", "there.json", "x.conf",
      "nowhere", "directory", "a" * 300]
 )  # fmt: skip

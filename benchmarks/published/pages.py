@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import subprocess
@@ -111,9 +112,9 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield f".. code-block:: console\n\n    $ {run.command}"
     yield _where(results)
     if run.traffic:
-        yield _written(Report(list(traffic_tables(results))))
+        yield written(Report(list(traffic_tables(results))))
         return
-    yield _written(make_report([ResultSet(results)]))
+    yield written(make_report([ResultSet(results)]))
     charts = [
         replace(chart, percentile="")
         for chart in whole_report([ResultSet(results)]).all_charts()
@@ -124,9 +125,9 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
         _write(format_named("svg"), Report(charts=charts), picture)
         yield _image(f"{into.name}/{picture.name}", charts)
     for comparison in _comparisons(run, results):
-        yield _written(replace(comparison, notes=comparison.notes[:1]))
+        yield written(replace(comparison, notes=comparison.notes[:1]))
     for published in run.published:
-        yield _written(Report([_then_and_now(published, results)]))
+        yield written(Report([_then_and_now(published, results)]))
 
 
 def _where(results: Sequence[CellResult]) -> str:
@@ -191,10 +192,22 @@ def _times(now: dict[str, CellResult], column: str, base: str) -> str:
     return f"{Figure(now[column], THROUGHPUT).value / Figure(now[base], THROUGHPUT).value:.2f}"
 
 
-def _written(report: Report) -> str:
+def written(report: Report) -> str:
+    """Return the tables and the notes of a report in reStructuredText."""
+    notes = "\n".join(f"- {_escaped(note)}" for note in report.notes)
+    return "\n\n".join(filter(None, [*map(_csv_table, report.tables), notes]))
+
+
+def _csv_table(table: Table) -> str:
     stream = io.StringIO()
-    format_named("rst")(report, Console(file=stream, width=1000))
-    return stream.getvalue().rstrip()
+    rows = csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\n    ")
+    rows.writerows(map(_escaped, line) for line in table.lines())
+    head = f".. csv-table:: {_escaped(table.caption)}".rstrip()
+    return f"{head}\n    :header-rows: 1\n\n    {stream.getvalue().rstrip()}"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[\\*`|_]", r"\\\g<0>", text)
 
 
 def _write(write: Write, report: Report, path: Path, width: int = 1000) -> None:

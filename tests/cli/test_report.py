@@ -34,8 +34,7 @@ def names_here() -> list[str]:
     ("name", "start"),
     [
         ("page.html", HTML), ("page.HTM", HTML), ("page.svg", SVG), ("page.png", PNG),
-        ("page.md", b"# fs, zeo and pg"), ("page.rst", b"fs, zeo and pg\n===="),
-        ("page.txt", b"\nfs, zeo and pg\n="),
+        ("page.md", b"# fs, zeo and pg"), ("page.txt", b"\nfs, zeo and pg\n="),
         ("page.csv", b"file,benchmark"), ("page.json", b"[\n {"),
     ],
 )  # fmt: skip

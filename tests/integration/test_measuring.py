@@ -433,7 +433,7 @@ def test_show_prints_the_table_of_a_run_again_byte_for_byte(tmp_path: Path) -> N
     assert last.startswith("a.json")
     assert table
     assert shown_table(tmp_path, "a.json") == table
-    for name in ("csv", "json", "markdown", "rst"):
+    for name in ("csv", "json", "markdown"):
         out = io.StringIO()
         arguments = ("show", str(tmp_path / "a.json"), "--format", name, "--unit", "p99")
         assert (main(arguments, out, out), bool(out.getvalue())) == (0, True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docutils.core import publish_doctree
 from rich.console import Console
 
 from tests.reports.results import EVERYTHING
@@ -39,7 +38,6 @@ CASES = {
     "everything.csv": lambda: written("csv"),
     "everything.table.csv": lambda: written("csv-table"),
     "everything.md": lambda: written("markdown"),
-    "everything.rst": lambda: written("rst"),
     "everything.json": lambda: written("json"),
     "seconds.txt": lambda: written("text", unit="seconds"),
     "baseline.txt": lambda: written("text", baseline="zeo"),
@@ -89,16 +87,6 @@ def test_json_has_null_for_a_missing_figure() -> None:
         assert (row["objects_per_second"] is None) == (row["state"] != "measured")
     assert rows[0]["objects_per_second"] == 100_000
     assert rows[0]["latency_p99_s"] is None  # these made-up runs have no latencies
-
-
-def test_docutils_reads_special_characters_in_restructured_text_literally() -> None:
-    odd = [measured(cell("add", "a_b*|c`"), [1.0]), failed(cell("hot", "a_b*|c`"), "x_ *y |z|")]
-    tree = publish_doctree(written("rst", ResultSet(odd)), settings_overrides={"report_level": 5})
-    assert not list(tree.findall(lambda node: node.tagname == "system_message"))
-    (table,) = tree.findall(lambda node: node.tagname == "table")
-    entries = [entry.astext() for entry in table.findall(lambda node: node.tagname == "entry")]
-    assert entries[:4] == ["Benchmark", "a_b*|c`", "add", "~2,000"]
-    assert "x_ *y |z|" in tree.astext()
 
 
 def latency_metadata(durations: Sequence[float]) -> dict[str, Any]:

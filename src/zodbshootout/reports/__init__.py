@@ -31,7 +31,6 @@ _FORMATS = {
     "csv": "csv_json:write_csv",
     "csv-table": "csv_json:write_csv_table",
     "markdown": "markup:write_markdown",
-    "rst": "markup:write_rst",
     "json": "csv_json:write_json",
     "customSmallerIsBetter": "curves:write",
     "html": "html:write",

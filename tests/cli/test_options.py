@@ -78,8 +78,6 @@ def test_clients_are_two_processes_if_a_file_or_a_number_is_given(words: list[st
 def test_rates_may_be_lists_and_doubling_ranges() -> None:
     options = parse(["x.conf", "add", "--rate", "20..200,5", "--rate", "0.5"])
     assert options.sweep.values[RATE] == [20, 40, 80, 160, 200, 5, 0.5]
-    assert not options.sweep.base.even_arrivals
-    assert parse(["add", "--rate", "1", "--arrivals", "even"]).sweep.base.even_arrivals
     assert parse(["add"]).sweep.values[RATE] == [0]
 
 
@@ -135,7 +133,6 @@ def test_an_invalid_definition_is_refused(words: list[str], message: str) -> Non
         (["--rate", "20", "pack"], "pack has no rate: each iteration needs a preparation"),
         (["--latency-limit", "p99=1s", "copy"], "copy has no rate: each iteration needs"),
         (["--rate", "20", "--latency-limit", "p99=1s"], "--rate and --latency-limit: give one"),
-        (["--arrivals", "even"], "--arrivals needs --rate or --latency-limit"),
         (["--latency-limit", "50ms"], "'50ms' is not a percentile and a time"),
         (["--latency-limit", "p99=50"], "'p99=50' is not a percentile and a time"),
         (["--latency-limit", "p100=50ms"], "'p100=50ms' is not a percentile and a time"),
@@ -292,10 +289,6 @@ def test_zap_asks_unless_it_has_a_value() -> None:
     assert parse(["--zap", "zeo://localhost:8100"]).zap == "ask"
     assert parse(["x.conf", "--zap", "force"]).zap == "force"
     assert parse(["x.conf", "--zap", "a,B"]).zap == "a,B"
-
-
-def test_the_profiler_may_be_spelled_as_in_release_0_8() -> None:
-    assert parse(["x.conf", "--threads", "--profile", "d", "--profiler", "cProfile"]).run.profiles
 
 
 def test_pack_leaks_profile_and_fail_fast_apply_to_the_run() -> None:

@@ -30,15 +30,8 @@ def test_arrivals_are_a_poisson_process() -> None:
     assert sum(gap > 2 / 50 for gap in intervals) / len(intervals) == pytest.approx(0.135, rel=0.05)
 
 
-def test_even_arrivals_come_at_equal_intervals() -> None:
-    intervals = gaps(50, even_arrivals=True)
-
-    assert intervals == pytest.approx([1 / 50] * len(intervals))
-
-
-@pytest.mark.parametrize("even", [False, True])
-def test_clients_that_share_arrivals_have_the_sum_of_their_rates(even: bool) -> None:
-    arrivals = instants(parameters(size=4, even_arrivals=even), range(3), 50, "replay/0")
+def test_clients_that_share_arrivals_have_the_sum_of_their_rates() -> None:
+    arrivals = instants(parameters(size=4), range(3), 50, "replay/0")
     *_, last = islice(arrivals, 20_000)
     assert last == pytest.approx(20_000 / (50 * 3 / 4), rel=0.02)
 

@@ -45,7 +45,7 @@ def suite(path: Path) -> dict[str, pyperf.Benchmark]:
     "parameters",
     [
         {"objects": 5},
-        {"rate": 0.1 + 0.2, "even_arrivals": True},
+        {"rate": 0.1 + 0.2},
         {"limit": LatencyLimit(99.9, 6.9 / 1000)},
         {"objects": 0, "min_objects": 9, "blobs": True, "compressibility": 0.25},
         {"mapping": MappingType.OO, "leaf_size": 9, "internal_size": 8, "seed": -3},

@@ -47,7 +47,7 @@ def slices(stalls: dict[int, float], number: int, size: int, *, continues: bool)
     """Take slices at 100 iterations a second of a millisecond each; some iterations *stall*."""
     clock, iterations = FakeClock(), itertools.count()
     request = serving(clock, lambda: clock.spend(stalls.get(next(iterations), 0.001)))
-    params = parameters(even_arrivals=True)
+    params = parameters()
     with plan(request, FakeStorage(clock), params, clock).started() as crew:
         exactly_started(crew)
         return [crew.measure(size, n * size, 100, continues=continues) for n in range(number)]
@@ -64,6 +64,7 @@ def test_short_slices_that_continue_show_the_queue_of_a_long_one(rate: int) -> N
     assert mean == pytest.approx(mean_response(rate), rel=0.05)
 
 
+@pytest.mark.usefixtures("even_arrivals")
 def test_iterations_that_a_stall_has_delayed_stay_late_in_the_next_slice() -> None:
     stalled, after = slices({20: 1.0}, 2, 25, continues=True)
     assert stalled.latencies.longest == pytest.approx(1.0)
@@ -72,6 +73,7 @@ def test_iterations_that_a_stall_has_delayed_stay_late_in_the_next_slice() -> No
     assert min(after.latencies.counts) == pytest.approx(1e9 * (1.0 - 29 * 0.009), rel=0.01)
 
 
+@pytest.mark.usefixtures("even_arrivals")
 def test_what_passes_between_two_slices_delays_no_iteration() -> None:
     first, second = slices({}, 2, 25, continues=True)
     assert second.start > first.end

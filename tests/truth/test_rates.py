@@ -82,8 +82,9 @@ def test_latencies_are_those_of_the_queue(rate: int, requests: int, tolerance: f
     assert sample.part_of_schedule == pytest.approx(1, abs=0.002)
 
 
+@pytest.mark.usefixtures("even_arrivals")
 def test_there_is_no_queue_if_arrivals_are_even() -> None:
-    sample = measure_requests(95, 1000, constantly, even_arrivals=True)
+    sample = measure_requests(95, 1000, constantly)
 
     assert sample.value == pytest.approx(SERVICE)
     assert sample.latencies.longest == pytest.approx(SERVICE)
@@ -100,13 +101,14 @@ def test_an_overloaded_server_is_measured_at_its_capacity() -> None:
     assert sample.lag_growth > 1
 
 
+@pytest.mark.usefixtures("even_arrivals")
 @pytest.mark.parametrize(("service", "part"), [(0.5, 1.0), (1.5, 1.0), (6.0, 0.5)])
 def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
     service: float, part: float
 ) -> None:
     # Each of the clients has a server of its own, and its iterations are due every 3 seconds.
     # More clients than these take turns for minutes on a busy machine: their servers never block.
-    shaped: dict[str, Any] = {"size": 30, "even_arrivals": True}
+    shaped: dict[str, Any] = {"size": 30}
     loops = loops_at_rate(parameters(rate=10.0, **shaped))
     sample = measure_requests(10.0, loops, lambda clock: clock.spend(service), **shaped)
 
@@ -114,6 +116,7 @@ def test_a_few_iterations_of_many_clients_show_whether_they_keep_up(
     assert summarize([sample], [0])["part_of_schedule"] == pytest.approx(part)
 
 
+@pytest.mark.usefixtures("even_arrivals")
 def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
     clock = FakeClock()
     iterations = iter(range(1000))
@@ -124,7 +127,7 @@ def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
                 clock.spend(0.5)
                 self.waited_until = clock.now()
 
-    with plan(Waiting, FakeStorage(clock), parameters(even_arrivals=True), clock).started() as crew:
+    with plan(Waiting, FakeStorage(clock), parameters(), clock).started() as crew:
         sample = exactly_started(crew).measure(100, 0, 100)
     assert sample.scheduled == pytest.approx(0.99)
 
@@ -137,13 +140,14 @@ def test_many_clients_together_poll_no_more_often_than_one() -> None:
     assert clock.now() == pytest.approx(300 * POLL_INTERVAL)
 
 
+@pytest.mark.usefixtures("even_arrivals")
 def test_catching_up_after_a_stall_does_not_raise_the_rate() -> None:
     requests = iter(range(1000))
 
     def stall_once(clock: FakeClock) -> None:
         clock.spend(1.0 if next(requests) == 25 else 0.001)  # the first one that counts
 
-    sample = measure_requests(100, 100, stall_once, even_arrivals=True)
+    sample = measure_requests(100, 100, stall_once)
     assert sample.part_of_schedule == 1
     assert summarize([sample], [0])["part_of_schedule"] == 1
 
@@ -154,8 +158,9 @@ def stalling(clock: FakeClock) -> None:
     clock.spend(0.001 + max(0.0, 1 - within))
 
 
+@pytest.mark.usefixtures("even_arrivals")
 def test_a_stall_delays_all_requests_that_are_due_meanwhile() -> None:
-    sample = measure_requests(100, 100_000, stalling, even_arrivals=True)
+    sample = measure_requests(100, 100_000, stalling)
 
     # A request that arrives t seconds after the stall begins waits for the remaining 1 - t seconds,
     # and for the 100 t requests before it.

@@ -66,7 +66,6 @@ _NEEDS = (
      "counts the objects of one process, but clients are separate processes; add --threads"),
     (_MEMORY, "--threads --gevent",
      "measures the worker, but clients are separate processes; add --threads"),
-    ("--arrivals", "--rate --latency-limit", "needs --rate or --latency-limit"),
     ("--during", "--rate",
      "needs --rate: latencies before, during and after an operation are compared at the same load"),
     ("--fail-above", "--against", "needs --against"),
@@ -415,7 +414,6 @@ def _sweep(given: argparse.Namespace, threads: str | None, clients: int) -> Swee
     typed = {
         **{name.replace("_", "-"): value for name, value in vars(given).items()},
         "btrees": MappingType[given.btrees or "PERSISTENT_MAPPING"],
-        "arrivals": given.arrivals == "even",
     }
     fixed = {
         one: typed[one.option]

@@ -116,11 +116,6 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "RATE,RATE,... or by repeating the option; 20..200 is 20,40,80,160,200",
         ),
         option(
-            "--arrivals", choices=("poisson", "even"), default="poisson",
-            help="whether iterations at a rate start at random times (poisson) or at equal "
-            "intervals (default: %(default)s)",
-        ),
-        option(
             "--during OPERATION", choices=OPERATIONS, default="",
             help="measure the latencies at --rate before, during and after an operation: pack (of "
             "a database with --min-objects, --revisions and --garbage), copy (of the database, to "
@@ -331,10 +326,6 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             "--profile DIR", type=values.profile_directory, dest="profiles",
             help="write profiles of the clients to DIR, one for each contender and benchmark; "
             "profiling slows the clients down",
-        ),
-        option(
-            "--profiler", type=str.lower, choices=("cprofile",),
-            help="the profiler; there is only one",
         ),
         flag(
             "--leaks",

@@ -97,8 +97,7 @@ class Session:
             if order.first is not None:
                 self._stretches = itertools.count()
             name = f"{benchmark.name}/{order.first}/{next(self._stretches)}"
-            continues = order.continues and self._behind > 0
-            self._schedule = benchmark.arrivals(order.rate, name, continues=continues)
+            self._schedule = benchmark.arrivals(order.rate, name)
 
     def _prepare_benchmark(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark

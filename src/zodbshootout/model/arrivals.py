@@ -24,24 +24,15 @@ def lead(iterations: int) -> int:
     return math.ceil(LEAD * iterations)
 
 
-def instants(
-    parameters: Parameters, clients: range, rate: float, name: str, *, continues: bool = False
-) -> Iterator[float]:
+def instants(parameters: Parameters, clients: range, rate: float, name: str) -> Iterator[float]:
     """Yield the instants at which *clients* should begin iterations, in seconds after the start.
 
     *clients* is a range of client numbers: one client, or several clients that share a schedule.
     *rate* is the arrival rate of all clients of the crew together, in iterations a second.
     Interarrival times are exponentially distributed, so that the arrivals of all clients form a
-    Poisson process.  With ``even_arrivals``, interarrival times are constant, both per client and
-    overall.  The same seed, name and clients give the same instants.  If *continues*, the seconds
-    count from when the last iteration of the previous stretch was due.
+    Poisson process.  The same seed, name and clients give the same instants.
     """
     own_rate = rate * len(clients) / parameters.crew.size
-    if parameters.even_arrivals:
-        at = 1 / own_rate if continues else clients.start / rate
-        while True:
-            yield at
-            at += 1 / own_rate
     chance = random.Random(f"{parameters.seed}/{name}/{clients.start}")  # noqa: S311
     at = 0.0
     while True:

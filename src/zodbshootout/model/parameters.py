@@ -116,7 +116,6 @@ PARAMETERS = (
     Parameter("seed", "seed", "seed"),
     RATE,
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
-    Parameter("even_arrivals", "even_arrivals", "arrivals", Scope.PACE),
     Parameter("during", "during", "during", Scope.PACE),
     Parameter("phase", "phase", scope=Scope.PACE),
     DISTANCE,

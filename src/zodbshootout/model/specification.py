@@ -288,8 +288,6 @@ class Parameters:
     """The FileStorage to copy, if the benchmark copies one of the user's."""
     rate: float = 0.0
     """Iterations a second of all clients together; 0 if each client runs as fast as it can."""
-    even_arrivals: bool = False
-    """Whether iterations at a rate arrive at even intervals rather than random ones."""
     limit: LatencyLimit = LatencyLimit()
     """The limit on latencies, if the run searches for the highest rate that keeps within it."""
     during: str = ""

@@ -20,10 +20,7 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step
 
 _COLUMNS = [
-    one
-    for one in PARAMETERS
-    if one.scope not in {Scope.REPLAY, Scope.COPY, Scope.DISTANCE}
-    and one.attribute != "even_arrivals"
+    one for one in PARAMETERS if one.scope not in {Scope.REPLAY, Scope.COPY, Scope.DISTANCE}
 ]
 
 

@@ -157,7 +157,7 @@ def group_of(result: CellResult) -> tuple[object, ...]:
     parameters = result.cell.parameters
     data = _data(parameters, OBJECTS) if _depends_on_data(result) else ""
     pace = parameters.workload.speed, parameters.rate > 0, parameters.limit
-    return result.cell.words.counted, parameters.crew, data, *pace, parameters.even_arrivals
+    return result.cell.words.counted, parameters.crew, data, *pace
 
 
 def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
@@ -285,8 +285,7 @@ def description(result: CellResult, axis: Parameter | None = None) -> str:
     parameters = result.cell.parameters
     crew = parameters.crew.kind if axis is CLIENTS else str(parameters.crew)
     data = [_data(parameters, axis)] if _depends_on_data(result) else []
-    even = ["even arrivals"] if parameters.even_arrivals else []
-    return ", ".join([*data, crew, *even])
+    return ", ".join([*data, crew])
 
 
 def _depends_on_data(result: CellResult) -> bool:

@@ -39,17 +39,15 @@ def row_name(cell: Cell) -> str:
         words.append(f"speed {exactly(parameters.workload.speed)}")
     if parameters.min_objects:
         words.append(f"min-objects {parameters.min_objects}")
-    words += arrivals_of(parameters)
+    words += _pace(parameters)
     return " ".join([*words, parameters.crew.code])
 
 
-def arrivals_of(parameters: Parameters) -> list[str]:
-    """Return words for the arrival rate or the latency limit in *parameters*, if there is one."""
-    even = ["even arrivals"] if parameters.even_arrivals else []
+def _pace(parameters: Parameters) -> list[str]:
     if parameters.rate:
         during = [parameters.moment] if parameters.during else []
-        return [f"rate {exactly(parameters.rate)}", *even, *during]
-    return [f"within {parameters.limit}", *even] if parameters.limit.percentile else []
+        return [f"rate {exactly(parameters.rate)}", *during]
+    return [f"within {parameters.limit}"] if parameters.limit.percentile else []
 
 
 def short_name(cell: Cell, varied: Collection[Parameter]) -> str:

@@ -72,7 +72,7 @@ def operation_parameters(parameters: Parameters) -> Parameters:
     The operation's client is a thread, so that it can share the DB of the benchmark's clients.
     """
     crew = CrewShape(1, ClientKind.THREAD, shared=parameters.crew.shared)
-    alone = replace(parameters, crew=crew, rate=0.0, even_arrivals=False, during="", phase="")
+    alone = replace(parameters, crew=crew, rate=0.0, during="", phase="")
     return BENCHMARK_OF[parameters.during].fitted(alone)
 
 

@@ -110,7 +110,7 @@ def test_transactions_at_a_rate_are_due_in_the_order_of_the_workload() -> None:
     arrivals: dict[int, float] = {}
     for dealer in dealers(connections, 2):
         _, own = dealer.deal(trace, 0, 25)
-        instants = dealer.arrivals(10, "replay", continues=False)
+        instants = dealer.arrivals(10, "replay")
         arrivals |= {
             transaction.started: at for (_, transaction), at in zip(own, instants, strict=True)
         }

@@ -246,14 +246,14 @@ class Benchmark:
         """
         return iterations
 
-    def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
+    def arrivals(self, rate: float, name: str) -> Iterator[float]:
         """Return when this client should begin iterations, in seconds after the start.
 
         *rate* is the number of iterations that all clients together should begin in a second; see
         :func:`~zodbshootout.model.arrivals.instants`.
         """
         own = range(self.client.index, self.client.index + 1)
-        return instants(self.client.parameters, own, rate, name, continues=continues)
+        return instants(self.client.parameters, own, rate, name)
 
     def run(self) -> None:
         """Do one iteration of the measured work, such as a transaction on ``objects`` objects.

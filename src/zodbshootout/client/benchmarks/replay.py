@@ -212,8 +212,8 @@ class Replay(Benchmark):
         self.seconds = dict.fromkeys(STEPS, 0.0)
         return iterations
 
-    def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
-        return self.dealer.arrivals(rate, name, continues=continues)
+    def arrivals(self, rate: float, name: str) -> Iterator[float]:
+        return self.dealer.arrivals(rate, name)
 
     def between(self) -> None:
         self._note_commit()

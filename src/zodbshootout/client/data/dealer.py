@@ -64,7 +64,7 @@ class Dealer:
         self._is_own = is_own
         return of_all, list(compress(of_all, is_own))
 
-    def arrivals(self, rate: float, name: str, *, continues: bool) -> Iterator[float]:
+    def arrivals(self, rate: float, name: str) -> Iterator[float]:
         """Return the instants, in seconds, at which the client begins the transactions dealt last.
 
         The clients of a copy share one series of arrivals, in the order of the transactions.  With
@@ -73,7 +73,7 @@ class Dealer:
         """
         first = self.copy * self._connections
         clients = range(first, first + self.members)
-        of_all = instants(self._parameters, clients, rate, name, continues=continues)
+        of_all = instants(self._parameters, clients, rate, name)
         # Make a list: this skips the other clients' arrivals now, before the clock starts.
         return iter(list(compress(of_all, self._is_own)))
 

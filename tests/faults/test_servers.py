@@ -142,7 +142,7 @@ def inaccessible() -> Iterator[FaultyRun]:
     with open_directory() as place, silent_server() as port:
         (place / "taken").mkdir()
         text = text.replace("{port}", str(port))
-        yield measure_together(place, text, "--open-timeout", "5", imports=IMPORTS)
+        yield measure_together(place, text, imports=IMPORTS)
 
 
 def test_contenders_that_cannot_open_their_databases_do_not_affect_others(
@@ -177,13 +177,13 @@ def test_a_missing_schema_fails_the_contender(inaccessible: FaultyRun) -> None:
     inaccessible.check_failed("no_schema", "cannot be opened: ", benchmarks=BOTH)
 
 
-def test_a_storage_that_never_answers_fails_at_the_open_timeout(inaccessible: FaultyRun) -> None:
+def test_a_storage_that_never_answers_fails_at_the_time_limit(inaccessible: FaultyRun) -> None:
     inaccessible.check_failed(
         "silent",
-        "cannot be opened: not done within its time limit of 5 s (--open-timeout)",
+        "cannot be opened: not done within its time limit of 8 s (--timeout)",
         benchmarks=BOTH,
     )
-    waiting = "silent: waiting for it to open, 5 s at most (--open-timeout)"
+    waiting = "silent: waiting for it to open, at most 8 s (--timeout)"
     assert waiting in inaccessible.done.err
 
 

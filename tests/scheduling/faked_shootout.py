@@ -108,7 +108,7 @@ class Site:
 
     # The methods of a launcher and of its fork servers
 
-    opening = TimeLimit(60.0, "--open-timeout")
+    opening = TimeLimit(60.0)
 
     @contextmanager
     def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[Site]:

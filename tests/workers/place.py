@@ -49,7 +49,7 @@ class Place:
             guardian=guardian,
             environment={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{SOURCES}"},
             working=TimeLimit(600.0, "--timeout"),
-            opening=TimeLimit(60.0, "--open-timeout"),
+            opening=TimeLimit(60.0),
             options=["--quiet"],
             relay=self.relayed.append,
         )

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.servers
 
 
 def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -> None:
-    place.launcher = replace(place.launcher, opening=TimeLimit(6.0, "--open-timeout"))
+    place.launcher = replace(place.launcher, opening=TimeLimit(6.0))
     section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
     tracemalloc.start()
     try:
@@ -39,7 +39,7 @@ def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert cause(failure) == "not done within its time limit of 6 s (--open-timeout)"
+    assert cause(failure) == "not done within its time limit of 6 s"
     *lines, last = place.relayed
     assert set(lines) == {"nobody has asked for this"}
     shown = re.fullmatch(
@@ -58,7 +58,7 @@ def test_the_file_of_endless_output_is_bounded_while_another_worker_is_waited_fo
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coordinator, "CHECK_INTERVAL", 0.02)
-    place.launcher = replace(place.launcher, opening=TimeLimit(6.0, "--open-timeout"))
+    place.launcher = replace(place.launcher, opening=TimeLimit(6.0))
     section = place.storage(fault="print").section.replace("\nfault", "\nduring open\nfault")
     with place.launcher.fork_server() as fork_server:
         call = Call("inspect", (Storage(section),))

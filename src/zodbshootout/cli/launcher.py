@@ -18,6 +18,9 @@ from zodbshootout.workers.measuring import LEAKS_PREFIX
 from zodbshootout.workers.variables import worker_environment
 from zodbshootout.workers.worker import PROFILE_PREFIX
 
+OPENING = TimeLimit(60.0)
+"""The time limit for opening a contender; ZEO's client gives up by itself after 30 seconds."""
+
 
 def launcher_for(
     options: Options, variants: Variants, observer: Observer, secrets: Sequence[str]
@@ -41,14 +44,13 @@ def launcher_for(
         copy_all=options.copy_env,
     )
     working = TimeLimit(options.timeout, "--timeout")
-    opening = TimeLimit(options.open_timeout, "--open-timeout")
     return Launcher(
         directory=directory,
         guardian=context.guardian,
         # If a killed client leaves temporary files, they are removed with the run's directory.
         environment={**environment, "TMPDIR": str(temporary)},
         working=working,
-        opening=min(opening, working, key=attrgetter("seconds")),
+        opening=min(OPENING, working, key=attrgetter("seconds")),
         python=options.python,
         options=[*hooks, *memory, *affinity, "--quiet"],
         affinity=options.affinity,

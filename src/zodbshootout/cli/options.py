@@ -141,8 +141,6 @@ class Options:
     include_mapping: bool
     timeout: float
     """Seconds after which a worker counts as hanging."""
-    open_timeout: float
-    """The time limit for opening a contender, in seconds."""
     python: str
     gevent: bool
     affinity: str

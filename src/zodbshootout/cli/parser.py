@@ -311,12 +311,6 @@ OPTIONS: Mapping[str, Sequence[Option]] = {
             help="write a report with charts to this file at the end, as zodbshootout report does",
         ),
         option(
-            # Longer than 30 seconds, after which ZEO's client gives up.
-            "--open-timeout SECONDS", type=values.seconds, default=60.0,
-            help="time limit for opening each contender before anything is measured (default: "
-            "%(default)g)",
-        ),
-        option(
             "--retries N", type=values.count_or_zero, default=1,
             help="repeat a run up to N times if one of its processes crashes; the table counts "
             "repeated runs (default: %(default)s)",

@@ -98,7 +98,7 @@ def _check_section(section: Section, failure: Failure) -> None:
 
 @contextmanager
 def _message_if_slow(name: str, limit: TimeLimit, observer: Observer) -> Iterator[None]:
-    message = f"{name}: waiting for it to open, {limit.seconds:g} s at most ({limit.option})"
+    message = f"{name}: waiting for it to open, at most {limit}"
     patience = min(PATIENCE, limit.seconds / 2)
     timer = threading.Timer(patience, observer.relay, [message])
     timer.daemon = True

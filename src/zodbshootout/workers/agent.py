@@ -27,7 +27,7 @@ from zodbshootout.workers.measuring import Calibrations
 
 PULSE = 0.2
 """Seconds between checks of whether the run still waits for a host's answer."""
-UNLIMITED = TimeLimit(math.inf, "")
+UNLIMITED = TimeLimit(math.inf)
 """No time limit for the process that leads clients, because the run itself has a limit."""
 
 

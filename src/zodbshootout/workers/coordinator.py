@@ -66,8 +66,11 @@ class TimeLimit:
     """The maximum time that a worker may spend on its task or, if it measures, on each run."""
 
     seconds: float
-    option: str
-    """The command's option that sets the limit."""
+    option: str = ""
+    """The command's option that sets the limit, if there is one."""
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s" + (f" ({self.option})" if self.option else "")
 
 
 @dataclass(frozen=True)
@@ -502,13 +505,11 @@ class Worker:
         return replace(failure, cause=f"{failure.cause}: {printed[-1]}", detail="\n".join(printed))
 
     def _received(self) -> Any:
-        limit = self.limit.seconds
-        deadline = time.monotonic() + limit - self._worked
+        deadline = time.monotonic() + self.limit.seconds - self._worked
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                cause = f"not done within its time limit of {limit:g} s ({self.limit.option})"
-                return Failure(cause)
+                return Failure(f"not done within its time limit of {self.limit}")
             seconds = min(left, CHECK_INTERVAL)
             ready = wait([self.connection, self.fork_server.socket], seconds)
             self.fork_server.limit_outputs()

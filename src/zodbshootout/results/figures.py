@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from zodbshootout.model.parameters import metadata_of
 from zodbshootout.model.quantities import TIME, Combine, Quantity, Sense, shown
 from zodbshootout.model.units import text_of_range
 from zodbshootout.results.cell import Cell
@@ -186,9 +185,10 @@ def _amounts(result: CellResult, quantity: Quantity) -> Sequence[Sequence[float]
     """Return a quantity in each run, ``None`` for a run that lacks it."""
     if quantity.combine is Combine.POOLED:
         return result.percentiles_by_run(quantity.percentile, quantity.kind)
-    known = metadata_of(result.cell.parameters)
-    facts = result.facts
-    return [quantity.read({**known, **facts[n]}, run.values) for n, run in enumerate(result.runs)]
+    return [
+        quantity.read({**result.parameters, **facts}, run.values)
+        for run, facts in zip(result.runs, result.facts, strict=True)
+    ]
 
 
 def time_of(result: CellResult) -> Figure:

@@ -19,6 +19,7 @@ from hdrh.histogram import HdrHistogram
 from zodbshootout.model.arrivals import KEPT_UP
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
+from zodbshootout.model.parameters import metadata_of
 from zodbshootout.model.wording import counted
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, mean_of
@@ -152,6 +153,11 @@ class CellResult:
     def facts(self) -> Sequence[Mapping[str, Any]]:
         """The metadata of each run."""
         return [run.get_metadata() for run in self.runs]  # a cache would take much memory
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Any]:
+        """The cell's parameters, by their metadata keys."""
+        return metadata_of(self.cell.parameters)
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:

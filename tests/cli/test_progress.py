@@ -19,6 +19,7 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.cli.progress import Lines, LiveTable, describe
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -194,18 +195,18 @@ def test_no_figure_is_computed_that_does_not_fit_on_the_screen(
     computed = set()
 
     def noted(name: str) -> cached_property[Any]:
-        function = vars(CellResult)[name].func
+        function = vars(Figure)[name].func
 
-        def compute(result: CellResult) -> Any:
-            computed.add(result.cell)
-            return function(result)
+        def compute(figure: Figure) -> Any:
+            computed.add(figure.cell)
+            return function(figure)
 
         noting = cached_property(compute)
-        noting.__set_name__(CellResult, name)
+        noting.__set_name__(Figure, name)
         return noting
 
-    monkeypatch.setattr(CellResult, "measures", noted("measures"))
-    monkeypatch.setattr(CellResult, "estimate", noted("estimate"))
+    monkeypatch.setattr(Figure, "value", noted("value"))
+    monkeypatch.setattr(Figure, "estimate", noted("estimate"))
     results = (
         [at_rate("fs", float(rate)) for rate in range(1, 100)]
         if rated

@@ -55,7 +55,9 @@ class QuantityCharts:
             _key(result) for axis in SWEPT for group in self._swept(axis) for _, result in group
         }
         for row in rows_of(cell for cell in self.cells if _key(cell[1]) not in swept):
-            yield self._chart(row)
+            chart = self._chart(row)
+            if chart.points:
+                yield chart
 
     def curves(self) -> Iterator[Chart]:
         """Yield a chart for each varying parameter and each combination of the other parameters."""

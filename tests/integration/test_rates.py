@@ -77,7 +77,7 @@ def test_a_search_finds_the_highest_rate_within_a_limit(place: Path) -> None:
     (result,) = read_results(place / "a.json")
     assert result.metadata["latency_limit"] == "p50=1000ms"
     assert result.metadata["part_of_schedule"] >= 0.9
-    assert "Iterations a second with p50 within 1000 ms" in done.out
+    assert "Iterations per second with p50 within 1000 ms" in done.out
 
 
 def test_a_replay_can_run_at_a_rate(place: Path) -> None:

@@ -24,6 +24,10 @@ SQLITE = (
 )
 
 
+def of_uri(uri: str) -> Storage:
+    return Storage(f"<zodburi a>\nuri {uri}\n</zodburi>\n")
+
+
 def test_a_section_is_opened_with_its_names_substituted(tmp_path: Path) -> None:
     odd = tmp_path / "a $b $$ ${c} d"
     odd.mkdir()
@@ -45,7 +49,7 @@ def test_imports_of_one_section_do_not_affect_another(tmp_path: Path) -> None:
 
 def test_a_uri_is_opened_with_its_zodburi_options(tmp_path: Path) -> None:
     uri = f"file://{tmp_path}/x.fs?connection_cache_size=77&database_name=d"
-    with closing(open_db(Storage(uri=uri))) as db:
+    with closing(open_db(of_uri(uri))) as db:
         assert db.storage.getName() == str(tmp_path / "x.fs")
         assert (db.getCacheSize(), db.database_name) == (77, "d")
 
@@ -60,7 +64,7 @@ def test_a_uri_is_opened_with_its_zodburi_options(tmp_path: Path) -> None:
     ],
 )
 def test_opening_a_uri_settles_its_driver(uri: str, tmp_path: Path) -> None:
-    with closing(open_db(Storage(uri=uri.format(tmp_path)))) as db:
+    with closing(open_db(of_uri(uri.format(tmp_path)))) as db:
         assert db.storage._adapter.driver.__name__ == "sqlite3"
 
 
@@ -72,14 +76,14 @@ def test_opening_a_zconfig_uri_settles_the_driver_in_its_file(
         RelStorageType, "settle", lambda section: settled.append(type(section).__name__)
     )
     (tmp_path / "zodb.conf").write_text(SQLITE.replace("$here", str(tmp_path)))
-    open_db(Storage(uri=f"zconfig://{tmp_path}/zodb.conf")).close()
+    open_db(of_uri(f"zconfig://{tmp_path}/zodb.conf")).close()
     assert settled == ["RelStorageFactory"]
 
 
 def test_a_storage_is_closed_if_its_db_cannot_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = Storage(uri=f"file://{tmp_path}/x.fs")
+    storage = of_uri(f"file://{tmp_path}/x.fs")
 
     def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -103,7 +103,7 @@ def test_a_uri_can_be_opened_by_another_python() -> None:
         f"{ENVIRONMENT}<zodburi u>\nenvironment old\nuri memory://$$x\n</zodburi>\n"
     )
     (contender,) = contenders_of(configuration)
-    assert contender.storage.uri == "memory://$x"
+    assert contender.storage.section == "<zodburi u>\nuri memory://$$x\n</zodburi>\n"
 
 
 @pytest.mark.parametrize(

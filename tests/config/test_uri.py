@@ -9,9 +9,10 @@ import pytest
 import zodburi
 
 from zodbshootout.client.database import Database, open_db
+from zodbshootout.client.storage_types.zodburi import schemes
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.source import Source
-from zodbshootout.config.uri import is_uri, schemes, source_of
+from zodbshootout.config.uri import is_uri, source_of
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
 from zodbshootout.model.specification import Storage
@@ -99,24 +100,14 @@ def test_a_uri_opens_the_storage_that_it_describes(
         assert (database.storage_name, database.sharing) == (storage, sharing)
 
 
-@pytest.mark.slow
-def test_servers_and_drivers_are_known_before_a_uri_is_opened() -> None:
+def test_servers_are_known_before_a_uri_is_opened() -> None:
     zeo = contender("zeo://localhost:1?client=c")
-    assert (
-        zeo.missing_server()
-        == "no ZEO server at localhost:1; start one there: runzeo -a localhost:1 -f Data.fs"
-    )
+    assert zeo.missing_server() == "no server at localhost:1; start one there"
     assert contender("zeo://[::1]").requirements[0].addresses == (("::1", 9991),)
-    demo = contender("demo:(zeo://localhost:1)/(memory://)")
-    assert demo.requirements == contender("zeo://localhost:1").requirements
-    with_cache = contender("sqlite://?data_dir=x&cache_servers=localhost:1")
-    assert "no memcached at localhost:1; start one there" in str(with_cache.missing_server())
-    assert "runzeo -a [::1]:1 -f" in str(contender("zeo://[::1]:1").missing_server())
-    assert "no ZEO server at /no/socket" in str(contender("zeo:///no/socket").missing_server())
-    postgres = contender("postgres://u:p@h:5432/x?driver=pg8000")
-    assert "the driver 'pg8000' is not installed" in str(postgres.installation)
-    assert "<mysql>: no driver" in str(contender("mysql://u:p@h/x").installation)
-    assert "<oracle>: no driver" in str(contender("oracle://?user=u&dsn=x").installation)
+    with_cache = contender("postgres://u:p@h:1/x?cache_servers=localhost:1")
+    assert "no server at localhost:1" in str(with_cache.missing_server())
+    assert "no server at /no/socket" in str(contender("zeo:///no/socket").missing_server())
+    assert contender("mysql://u:p@h/x").requirements == ()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +155,7 @@ def test_a_uri_in_a_section_uses_the_names_that_the_run_defines(tmp_path: Path) 
     )  # fmt: skip
     assert fs.settings["uri"] == "file://$scratch/x.fs"
     assert not [key for key in fs.settings if key.startswith("storage")]
-    assert fs.storage == Storage(uri=f"file://{tmp_path}/x.fs")
+    assert fs.storage.names == {"scratch": str(tmp_path)}
     assert set(zeo.servers) == {"main"}
     assert zeo.settings["uri"] == "zeo://$main?wait=1"
     assert fs.servers == {}
@@ -212,31 +203,14 @@ def test_a_sqlite_uri_is_always_opened_with_a_driver(
 KNOWN = ", ".join(schemes())
 BAD = [
     ("foo://x", f"foo://x: no resolver knows the scheme 'foo'; there are {KNOWN}"),
-    ("demo:(foo://x)/(memory://)", "foo://x: no resolver knows the scheme 'foo'; there are "),
-    ("demo:", "demo: write demo:(BASE)/(CHANGES), with a URI for each"),
-    ("demo:memory://", "demo:memory://: write demo:(BASE)/(CHANGES), with a URI for each"),
-    (
-        "demo:(memory://?connection_cache_size=1)/(memory://)",
-        "demo:(memory://?connection_cache_size=1)/(memory://): DB arguments in base",
-    ),
+    ("demo:(foo://x)/(memory://)", "demo:(foo://x)/(memory://): No resolver found for uri: foo"),
+    ("demo:memory://", "demo:memory://: demo: invalid uri demo:memory://"),
     ("file:/tmp/x.fs", "file:/tmp/x.fs: it has to begin with file://"),
     ("zeo:h:1", "zeo:h:1: it has to begin with zeo://"),
-    ("file:///no/such/x.fs", "file:///no/such/x.fs: there is no directory /no/such"),
-    (
-        "file://tmp/x.fs",
-        "file://tmp/x.fs: there is no directory tmp; did you mean file:///tmp/x.fs?",
-    ),
-    ("file:///", "file:///: this is a directory; name a file in it"),
-    ("file://", "file://: this is a directory; name a file in it"),
-    ("zeo://", "zeo://: name the server, as in zeo://localhost:8100 or zeo:///path/of/socket"),
     ("file://x.fs?a=1", "file://x.fs?a=1: Unrecognized database keyword(s): a"),
     ("memory://\n</zodburi>", "memory: a URI is one line of printable characters"),
     ("zeo://h:x", "zeo://h:x: Port could not be cast to integer value as 'x'"),
-    ("zconfig:///no.conf", "zconfig:///no.conf: /no.conf: cannot read /no.conf: No such file"),
-    (
-        "zeo://h1:8100,h2:8100?wait=1",
-        "zeo://h1:8100,h2:8100?wait=1: a URI names one server; for several, write a <zeoclient>",
-    ),
+    ("zconfig:///no.conf", "zconfig:///no.conf: error opening file "),
     (
         "postgresql://u:geheim@h:1/x",
         "postgresql://u:geheim@h:1/x: no resolver knows the scheme 'postgresql'; did you mean post",
@@ -245,31 +219,17 @@ BAD = [
         "mysql+pymysql://h",
         "mysql+pymysql://h: no resolver knows the scheme 'mysql+pymysql'; did you mean mysql?",
     ),
-    ("sqlite3:///x", "sqlite3:///x: no resolver knows the scheme 'sqlite3'; did you mean sqlite?"),
     (
         "mysql://u:p@h/x?a=b&compress=true",
-        "mysql://u:p@h/x?a=b&compress=true: compress: 'true' is not a whole number; write comp",
-    ),
-    (
-        "mysql://h/x?compress=Off",
-        "mysql://h/x?compress=Off: compress: 'Off' is not a whole number; write compress=0",
-    ),
-    (
-        "sqlite://?cache_local_mb=300MB",
-        "sqlite://?cache_local_mb=300MB: cache_local_mb: '300MB' is not a whole number",
+        "mysql://u:p@h/x?a=b&compress=true: 'true' is not a whole number",
     ),
     (
         "sqlite://?data_dir=x&keep_history=maybe",
-        "sqlite://?data_dir=x&keep_history=maybe: keep_history: not a valid boolean value: 'maybe'",
+        "sqlite://?data_dir=x&keep_history=maybe: not a valid boolean value: 'maybe'",
     ),
     (
         "memory://?connection_cache_size=many",
-        "memory://?connection_cache_size=many: connection_cache_size: 'many' is not a whole number",
-    ),
-    ("sqlite:///a/b", "sqlite:///a/b: name its directory like this: sqlite://?data_dir=/a/b"),
-    (
-        "postgres://u:geheim@h/x",
-        "postgres://u:geheim@h/x: RelStorage has no defaults for the parts of this URI; write",
+        "memory://?connection_cache_size=many: 'many' is not a whole number",
     ),
     ("other:bad:x", "other:bad:x: that is no good: other:bad:x"),
     ("broken://x", "broken://x: No module named 'nowhere_at_all'"),
@@ -288,49 +248,17 @@ def test_a_bad_uri_is_reported_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_zconfig_uri_of_zopes_configuration_says_to_measure_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "zope.conf"
-    path.write_text("instancehome /x\n<zodb_db main>\n<mappingstorage/>\n</zodb_db>\n")
-    with pytest.raises(UserError, match=f"measure it with: zodbshootout {path}"):
-        source_of(f"zconfig://{path}#main")
-
-
-@pytest.mark.parametrize(
-    ("text", "number", "message"),
-    [
-        (
-            "<zodb main>\n<pgjsonb>\n</pgjsonb>\n</zodb>\n",
-            2,
-            "unknown type name: 'pgjsonb'; write '%import zodb_pgjsonb' above it",
-        ),
-        (
-            "<zodb main>\ncache-size 5 # objects\n<mappingstorage/>\n</zodb>\n",
-            2,
-            "cache-size: '5 # objects' is not a whole number; a comment needs its own line",
-        ),
-    ],
-)
-def test_a_mistake_in_the_file_of_a_zconfig_uri_is_reported_with_its_place(
-    text: str, number: int, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "zope.conf"
-    path.write_text(text)
+def test_a_mistake_in_the_file_of_a_zconfig_uri_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "zodb.conf"
+    path.write_text("<zodb main>\n<pgjsonb>\n</pgjsonb>\n</zodb>\n")
     uri = f"zconfig://{path}#main"
     with pytest.raises(UserError) as caught:
         source_of(uri)
-    assert str(caught.value).startswith(f"{uri}: {path}:{number}: {message}")
-
-
-def test_a_missing_package_in_the_file_of_a_zconfig_uri_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "zodb.conf"
-    path.write_text("%import neo.client\n<zodb main>\n<mappingstorage/>\n</zodb>\n")
-    with pytest.raises(UserError) as caught:
-        source_of(f"zconfig://{path}")
-    assert f": {path}: package neo.client is not installed; install it" in str(caught.value)
+    assert str(caught.value) == f"{uri}: line 2: unknown type name: 'pgjsonb'"
 
 
 def test_a_bad_uri_in_a_file_is_reported_with_its_line() -> None:
-    with pytest.raises(UserError, match=r"x\.conf:3: uri: zeo:h: it has to begin with zeo://"):
+    with pytest.raises(UserError, match=r"x\.conf:3: uri: it has to begin with zeo://"):
         in_a_file("<zodburi a>\n# a comment\nuri zeo:h\n</zodburi>")
 
 
@@ -346,5 +274,5 @@ def test_a_uri_is_refused_with_advice_if_zodburi_is_not_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "zodburi", None)
-    with pytest.raises(UserError, match="pip install zodburi"):
+    with pytest.raises(UserError, match=r"pip install 'zodbshootout\[uri\]'"):
         source_of("memory://")

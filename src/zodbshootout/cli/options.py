@@ -26,10 +26,11 @@ from zodbshootout.cli.parser import (
 from zodbshootout.cli.requirement import Requirement
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
+from zodbshootout.client.storage_types.zodburi import scheme_of
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.pythons import environments_of_words
 from zodbshootout.config.sample_files import samples
-from zodbshootout.config.uri import is_uri, scheme_of
+from zodbshootout.config.uri import is_uri
 from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.contenders.variants import VariantOptions
 from zodbshootout.errors import UserError, close_to, suggestion

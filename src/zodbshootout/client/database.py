@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import platform
 import sys
@@ -11,10 +12,8 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote_plus
 
 import ZConfig
-import ZODB.config
 from transaction import TransactionManager
 from transaction.interfaces import NoTransaction
 from ZODB.Connection import resetCaches
@@ -25,7 +24,7 @@ from ZODB.utils import load_current
 
 from zodbshootout.client.data.datasets import others
 from zodbshootout.client.reachability import Address
-from zodbshootout.client.routes import Route, addresses, in_uri
+from zodbshootout.client.routes import addresses
 from zodbshootout.client.storage_types import (
     BlobRevision,
     StorageType,
@@ -35,7 +34,7 @@ from zodbshootout.client.storage_types import (
     settle,
     typed,
 )
-from zodbshootout.client.storage_types.relstorage import check_driver, suitable_driver
+from zodbshootout.client.storage_types.zodburi import URIDatabase
 from zodbshootout.model.outcome import BadSection, CheckFailed, describe
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import (
@@ -48,6 +47,14 @@ from zodbshootout.model.storage_facts import (
 )
 from zodbshootout.versions import installed_versions
 
+_SCHEMA = """
+<schema>
+  <import package="ZODB"/>
+  <import package="zodbshootout.client.storage_types"/>
+  <section type="ZODB.database" name="*" attribute="database"/>
+</schema>
+"""
+
 
 class NotZapped(Exception):  # noqa: N818
     """The data was not destroyed; the message says why."""
@@ -55,17 +62,14 @@ class NotZapped(Exception):  # noqa: N818
 
 def open_db(storage: Storage) -> Any:
     """Open the DB; exceptions of ZConfig, ZODB and the storage propagate."""
-    if storage.uri:
-        return _open_uri(storage.uri, partial(_routed, storage))
     return _ready(storage).open()
 
 
 def open_storage(storage: Storage) -> Any:
-    """Open the storage without a DB if possible: a DB creates a root in an empty database."""
-    if storage.uri:
-        database = open_db(storage)
-        return database.storage
+    """Open the storage without a DB, which would create a root in an empty database."""
     section = _ready(storage)
+    if isinstance(section, URIDatabase):
+        return section.open_storage()
     return section.config.storage.open()
 
 
@@ -86,14 +90,14 @@ def addresses_of(storage: Storage) -> dict[Address, bool]:
 
     This opens nothing.
     """
-    if storage.uri:
-        import zodburi
+    section = section_of(storage)
+    return addresses(lambda route: reroute(section, route))
 
-        section = _section_of(zodburi.resolve_uri(storage.uri)[0])
-    else:
-        section = section_of(storage)
-    of_uri = addresses(lambda route: in_uri(storage.uri, route))
-    return {**of_uri, **addresses(lambda route: reroute(section, route))}
+
+@functools.cache
+def database_schema() -> Any:
+    """Return ZConfig's schema for a file with the section of one contender."""
+    return ZConfig.loadSchemaFile(io.StringIO(_SCHEMA))
 
 
 def section_of(storage: Storage) -> Any:
@@ -105,7 +109,7 @@ def section_of(storage: Storage) -> Any:
     while True:
         text = io.StringIO(prelude(storage.names) + "".join(f"{line}\n" for line in lines))
         try:
-            configuration, _ = ZConfig.loadConfigFile(ZODB.config.getDbSchema(), text)
+            configuration, _ = ZConfig.loadConfigFile(database_schema(), text)
         except ZConfig.ConfigurationError as error:
             imported = f"%import {getattr(error, 'package', None)}"
             if imported not in lines:
@@ -118,45 +122,13 @@ def section_of(storage: Storage) -> Any:
         except Exception as error:  # an imported package may raise anything
             raise BadSection(describe(error)) from error
         else:
-            (section,) = configuration.database
-            return section
+            return configuration.database
 
 
 def prelude(names: Mapping[str, str]) -> str:
     """Return the ``%define`` lines for *names*."""
     literal = {name: value.replace("$", "$$") for name, value in names.items()}
     return "".join(f"%define {name} {value}\n" for name, value in literal.items())
-
-
-def _open_uri(uri: str, route: Route) -> Any:
-    import zodburi
-
-    factory, options = zodburi.resolve_uri(_with_driver(in_uri(uri, route)))
-    section = _section_of(factory)
-    settle(section)
-    reroute(section, route)
-    storage = factory()
-    try:
-        return ZODB.DB(storage, **options)
-    except BaseException:
-        storage.close()
-        raise
-
-
-def _section_of(factory: Any) -> Any:
-    """Return the section that a ``zconfig:`` URI's *factory* opens; ``None`` for other URIs."""
-    return getattr(factory, "__self__", None)
-
-
-def _with_driver(uri: str) -> str:
-    """Return *uri* with a driver added, if RelStorage might choose an unsuitable one."""
-    head, mark, fragment = uri.partition("#")
-    named = dict(parse_qsl(head.partition("?")[2])).get("driver", "auto")
-    check_driver(named)
-    driver = suitable_driver(uri.partition(":")[0])
-    if driver is None or named != "auto":
-        return uri
-    return f"{head}{'&' if '?' in head else '?'}driver={quote_plus(driver)}{mark}{fragment}"
 
 
 class Database:

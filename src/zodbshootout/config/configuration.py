@@ -332,22 +332,9 @@ def _check_sections_of_others(contenders: Sequence[Section]) -> None:
         if not section.environment:
             continue
         where = section.place
-        if section.type == "zodburi":
-            _check_uri(section)
         if not section.name:
             raise UserError(f"{where}: this section needs a name, as in <{section.type} NAME>")
         if names.count(section.name) > 1:
             raise UserError(
                 f"{where}: two sections are called {section.name!r}; give each a different name"
             )
-
-
-def _check_uri(section: Section) -> None:
-    """Check a ``<zodburi>`` section, because ZConfig in another Python does not know this type."""
-    for key in section.keys:
-        if key.name.lower() != "uri":
-            raise UserError(
-                f"{section.place}: {key.name!r} is not a known key of <zodburi>; write uri"
-            )
-    if not section.key("uri"):
-        raise UserError(f"{section.place}: <zodburi> needs a uri")

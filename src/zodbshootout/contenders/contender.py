@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ZConfig.substitution import substitute
-
 from zodbshootout.client.reachability import Requirement
-from zodbshootout.client.routes import addresses, in_uri
+from zodbshootout.client.routes import addresses
 from zodbshootout.client.storage_types import (
     nested_sections,
     promise_of,
@@ -290,7 +288,7 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     requirements = tuple(need for kind, inner in typed for need in kind.requirements(inner))
     advice = tuple(advice for kind, inner in typed for advice in kind.advice(inner))
     storage = _storage(text, configuration.names)
-    known = _addresses(section, storage)
+    known = [] if section is None else list(addresses(lambda route: reroute(section, route)))
     has_servers = bool(servers or known or section is None)
     distances = tuple(_distances(servers, known, configuration.names))
     return Contender(
@@ -309,14 +307,6 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
         server_environments=_server_environments(servers, configuration.environments),
         text=_shown(text, servers),
     )
-
-
-def _addresses(section: Any, storage: Storage) -> list[Address]:
-    """Return the addresses of servers in the storage's URI or, if there are none, in *section*."""
-    of_uri = addresses(lambda route: in_uri(storage.uri, route))
-    if of_uri or section is None:
-        return list(of_uri)
-    return list(addresses(lambda route: reroute(section, route)))
 
 
 def _distances(
@@ -374,9 +364,6 @@ def _server_environments(
 
 def _storage(text: Section, names: Mapping[str, str]) -> Storage:
     """Return what a client needs to open the storage without the rest of the file."""
-    if text.type == "zodburi":
-        uri = next(text.keys)
-        return Storage(uri=str(substitute(uri.value, names)), sql=text.sql)
     used = {name: names[name] for name in sorted(text.names)}
     return Storage(text.whole, names=used, sql=text.sql)
 
@@ -443,14 +430,8 @@ def _settings_of_parsed(
             if not hasattr(part, "config"):
                 for name, shown in _values(attribute, number, part, written):
                     yield f"{key}{name}", shown
-            elif not _stands_in(part):
+            else:
                 yield from _settings_of_parsed(part, configuration, f"{key}.")
-
-
-def _stands_in(section: Any) -> bool:
-    """Return whether a section is not in any file but stands for the storage of a URI."""
-    matcher = getattr(section.config, "getSectionMatcher", None)
-    return matcher is not None and matcher() is None
 
 
 def _attribute(section_type: Any, key: str) -> str:

@@ -355,8 +355,6 @@ class Storage:
 
     section: str = ""
     """The contender's section in ZConfig's language, preceded by imports and definitions."""
-    uri: str = ""
-    """A ZODB URI in place of the section."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Values of names that the section uses without defining them."""
     interpreter: Interpreter | None = None

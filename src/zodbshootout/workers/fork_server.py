@@ -31,9 +31,9 @@ from multiprocessing.connection import Connection
 from typing import NoReturn
 
 import pyperf
-import ZODB.config
 
 from zodbshootout.client import benchmarks, storage_types
+from zodbshootout.client.database import database_schema
 from zodbshootout.guardian import Ending, end_group
 from zodbshootout.plugins import entries
 from zodbshootout.workers.worker import work
@@ -60,7 +60,7 @@ def _load() -> None:
     benchmarks.ours()
     storage_types.ours()
     entries(benchmarks.ENTRY_POINTS)
-    ZODB.config.getDbSchema()
+    database_schema()
 
 
 class Forker:

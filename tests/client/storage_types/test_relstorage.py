@@ -11,9 +11,9 @@ import pytest
 from relstorage import config
 
 from zodbshootout.client import storage_types as storages
-from zodbshootout.client.database import _with_driver
 from zodbshootout.client.storage_types import relstorage
 from zodbshootout.client.storage_types.relstorage import RelStorageType
+from zodbshootout.client.storage_types.zodburi import _with_driver
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.mysql.factory import MySQLOrMariaDBAdapterFactory
 

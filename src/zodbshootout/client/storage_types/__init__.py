@@ -36,7 +36,7 @@ from zodbshootout.versions import installed_versions
 ENTRY_POINTS = "zodbshootout.storages"
 """The group of entry points with which other packages register types of storages."""
 
-_MODULES = ("zodb", "relstorage", "pgjsonb", "zeo", "zlibstorage", "beforestorage")
+_MODULES = ("zodb", "relstorage", "pgjsonb", "zeo", "zlibstorage", "beforestorage", "zodburi")
 """The modules of this package that define types of storages."""
 
 BlobRevision = tuple[bytes, bytes]

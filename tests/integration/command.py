@@ -23,6 +23,7 @@ import pyperf
 import zodbshootout
 from tests.integration.stacks import PATIENCE, end_with_stacks
 from tests.integration.zygote import zygote
+from zodbshootout.results.cell import cell_of
 
 TESTS = Path(__file__).parents[1]
 SOURCES = Path(zodbshootout.__file__).parents[1]
@@ -54,7 +55,7 @@ def _remove(directory: Path) -> None:
 
 
 Cells = dict[tuple[str, str], tuple[str, str]]
-"""The state of each cell and the reason for it, by contender and benchmark."""
+"""The state of each cell and the reason for it, by the contender's title and the benchmark."""
 LONGEST = 280.0
 """Seconds after which a command is killed."""
 END_OF_INPUT = "\x04"
@@ -193,8 +194,8 @@ def left_behind(directory: Path) -> list[str]:
 
 def cells(path: Path) -> Cells:
     return {
-        (cell["contender"], cell["benchmark"]): (cell["state"], cell["reason"])
-        for cell in map(json.loads, path.read_text().splitlines())
+        (cell_of(one).title, one["benchmark"]): (one["state"], one["reason"])
+        for one in map(json.loads, path.read_text().splitlines())
     }
 
 

@@ -60,9 +60,12 @@ def test_tables_of_a_replay_during_an_operation_name_its_phases() -> None:
     base = result("a")
     phases = [
         replace(
-            base, cell=replace(base.cell, parameters=replace(base.cell.parameters, during=phase))
+            base,
+            cell=replace(
+                base.cell, parameters=replace(base.cell.parameters, during="pack", phase=phase)
+            ),
         )
-        for phase in ("before pack", "during pack")
+        for phase in ("before", "during")
     ]
     captions = [table.caption for table in make_report([ResultSet(phases)]).tables]
     about = [words.partition(": ")[2] for words in captions if words.startswith("Time by step")]

@@ -39,7 +39,7 @@ from zodbshootout.scheduling.operations import operation_parameters, with_operat
 pytestmark = pytest.mark.slow
 
 OF_OBJECTS = parameters(
-    objects=50, shared=True, during="before pack", min_objects=50, revisions=3, garbage=0.5
+    objects=50, shared=True, during="pack", min_objects=50, revisions=3, garbage=0.5
 )
 
 
@@ -95,7 +95,7 @@ def on_files(place: Path, fault: Any = lambda storage: None) -> Database:
 def operated(database: Database, name: str = "pack") -> Operation:
     """Have an operation done beside a connection that stays open, and wait for the end."""
     operating = Operation(lambda: database)
-    wanted = operation_parameters(replace(OF_OBJECTS, during=f"before {name}"))
+    wanted = operation_parameters(replace(OF_OBJECTS, during=name))
     operating.prepare_operation(Specification(Storage(), name, wanted))
     with database.connected():
         operating.start_operation()

@@ -78,7 +78,7 @@ def restarted(
     """Have a client do iterations while its server restarts."""
     clock = clock or FakeClock()
     storage = RestartedStorage(clock, at, lose)
-    params = parameters(objects=3, rate=1e-9, during="before restart")
+    params = parameters(objects=3, rate=1e-9, during="restart")
     with plan(benchmarks()[name], storage, params, clock).started() as crew:
         exactly_started(crew)
         for number in range(6):
@@ -135,7 +135,7 @@ def test_what_no_server_is_to_blame_for_is_not_repeated(
             raise next(raised)
 
     clock = FakeClock()
-    params = parameters(objects=3, rate=1e-9, during="before restart")
+    params = parameters(objects=3, rate=1e-9, during="restart")
     storage = FakeStorage(clock)
     with database_of(storage) as database:
         populate(database, Dataset.READ, params)
@@ -157,7 +157,7 @@ def test_cold_reads_go_on_with_other_sets_in_the_next_slice() -> None:
             super().note_set(read_set)
 
     clock = FakeClock()
-    params = parameters(objects=3, rate=1e-9, during="before restart")
+    params = parameters(objects=3, rate=1e-9, during="restart")
     storage = FakeStorage(clock)
     with database_of(storage) as database:
         populate(database, Dataset.READ, params)
@@ -174,7 +174,7 @@ def test_cold_reads_go_on_with_other_sets_in_the_next_slice() -> None:
 def test_a_client_that_fails_does_not_wait_for_those_who_share_its_db() -> None:
     clock = FakeClock()
     storage = FakeStorage(clock)
-    params = parameters(size=2, shared=True, objects=3, rate=1e-9, during="before restart")
+    params = parameters(size=2, shared=True, objects=3, rate=1e-9, during="restart")
     with database_of(storage) as database:
         populate(database, Dataset.READ, params)
     load, failures = storage.loadBefore, iter([StorageError("the server is gone")])

@@ -19,6 +19,8 @@ from zodbshootout.model.specification import (
     LatencyLimit,
     Parameters,
     ReplayedWorkload,
+    duration,
+    exactly,
 )
 
 Plain = Union[str, int, float]
@@ -55,6 +57,13 @@ class Parameter:
     vary the parameter."""
     axis: str = ""
     """The title of a chart's axis, if a sweep can vary the parameter."""
+    row: str = ""
+    """How the titles of rows show a value, as in ``n={}``; empty if they do not show it."""
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the default stands for none, as for rates and distances."""
+        return self.scope in {Scope.PACE, Scope.DISTANCE}
 
     @property
     def default(self) -> Any:
@@ -73,6 +82,14 @@ class Parameter:
         plain: Plain = value.value if isinstance(value, enum.Enum) else value
         return plain
 
+    def in_row(self, parameters: Parameters) -> str:
+        """Return the words for the value in the title of a row; empty if there is no value."""
+        value = self.of(parameters)
+        if self.is_optional and value == self.default:
+            return ""
+        text = exactly(value) if isinstance(value, float) else str(value)
+        return self.row.format(duration(value, " ") if self is DISTANCE else text)
+
     def read(self, plain: Any) -> Any:
         """Return the value that :meth:`written` turned into *plain*.
 
@@ -86,16 +103,19 @@ class Parameter:
 
 CLIENTS = Parameter("crew.size", "clients", "concurrency", letter="c", axis="clients")
 OBJECTS = Parameter(
-    "objects", "objects", "object-counts", letter="n", axis="objects per transaction"
-)
+    "objects", "objects", "object-counts",
+    letter="n", axis="objects per transaction", row="n={}",
+)  # fmt: skip
 SIZE = Parameter(
     "object_size", "object_size_bytes", "object-size", Scope.CONTENT, "s", "bytes per object"
 )
 MIN_OBJECTS = Parameter(
     "min_objects", "min_objects", "min-objects", letter="m", axis="objects in the database"
 )
-DISTANCE = Parameter("rtt", "rtt", "rtt", Scope.DISTANCE)
-RATE = Parameter("rate", "rate", "rate", Scope.PACE, "r", "iterations a second")
+RATE = Parameter("rate", "rate", "rate", Scope.PACE, "r", "iterations a second", "{}/s")
+PHASE = Parameter("phase", "phase", scope=Scope.PACE, row="{}")
+DURING = Parameter("during", "during", "during", Scope.PACE, row="{}")
+DISTANCE = Parameter("rtt", "rtt", "rtt", Scope.DISTANCE, row="at {}")
 
 PARAMETERS = (
     CLIENTS,
@@ -116,8 +136,8 @@ PARAMETERS = (
     Parameter("seed", "seed", "seed"),
     RATE,
     Parameter("limit", "latency_limit", "latency-limit", Scope.PACE),
-    Parameter("during", "during", "during", Scope.PACE),
-    Parameter("phase", "phase", scope=Scope.PACE),
+    DURING,
+    PHASE,
     DISTANCE,
     *(
         Parameter(
@@ -137,6 +157,8 @@ PARAMETERS = (
 """All parameters, in the order in which CSV and JSON show them."""
 SWEPT = (CLIENTS, OBJECTS, SIZE, RATE, MIN_OBJECTS)
 """The parameters of which a run can measure several values."""
+ROWS = (OBJECTS, RATE, DISTANCE, PHASE, DURING)
+"""The parameters that the titles of rows show, in order."""
 
 
 def with_values(parameters: Parameters, values: Mapping[Parameter, Any]) -> Parameters:

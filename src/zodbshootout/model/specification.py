@@ -39,13 +39,15 @@ MAX_RTT = 1.0
 _IN_A_SECOND = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 
-def duration(seconds: float) -> str:
-    """Return a duration as the command line takes it: ``0``, ``200us``, ``0.5ms`` or ``1s``."""
+def duration(seconds: float, space: str = "") -> str:
+    """Return a duration as the command line takes it: ``0``, ``200us``, ``0.5ms`` or ``1s``.
+
+    A *space* may precede the unit.
+    """
     if not seconds:
         return "0"
-    if seconds >= 1:
-        return f"{seconds:g}s"
-    return f"{seconds * 1e3:g}ms" if seconds >= 1e-4 else f"{seconds * 1e6:g}us"  # noqa: PLR2004
+    unit = "s" if seconds >= 1 else "ms" if seconds >= 1e-4 else "us"  # noqa: PLR2004
+    return f"{seconds * _IN_A_SECOND[unit]:g}{space}{unit}"
 
 
 def round_trip_time(text: str) -> float:

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
 from zodbshootout.model.grouping import grouped
-from zodbshootout.model.parameters import RATE, SWEPT, Parameter, with_values
 from zodbshootout.model.quantities import THROUGHPUT, TIME, Quantity
 from zodbshootout.model.specification import Parameters
-from zodbshootout.model.titles import ENVIRONMENT, RELEASE
-from zodbshootout.model.titles import title_of as title_of_variant
 from zodbshootout.model.units import SECONDS
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import (
     Columned,
+    ResultSet,
     caption_of,
     description,
+    in_columns,
     pace_of,
     rows_of,
     title_of,
 )
+from zodbshootout.results.axes import RTT, Axis, ParameterAxis, axes_of
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure, figure_of
 from zodbshootout.results.result import CellResult
 
 WIDE_GAP = 4.0
 """An axis is logarithmic if its widest gap between values is this many times the narrowest."""
-MEGABYTE = 2**20
 STEPS_PER_OCTAVE = 2
 """In charts of percentiles, the number of steps from 50 to 75 %, from 75 to 87.5 %, and so on."""
 
 
 _LATENCY = replace(TIME, title="latency")
 _Key = tuple[str, Parameters]
-_Numbered = tuple[float, CellResult]
-"""A number given by ``--define``, and a result that was measured with it."""
+_Placed = tuple[float, str, CellResult]
+"""A place on a chart's axis, the title of a column, and a result in the column."""
 
 
 @dataclass(frozen=True)
@@ -50,66 +49,68 @@ class QuantityCharts:
     quantity: Quantity
 
     def bars(self) -> Iterator[Chart]:
-        """Yield a chart for each table row that is in no curve."""
+        """Yield a chart for each table row that is in no curve over a parameter."""
+        axes = swept_axes([result for _, result in self.cells])
         swept = {
-            _key(result) for axis in SWEPT for group in self._swept(axis) for _, result in group
+            _key(result.cell)
+            for axis in axes
+            for group in self._groups(axis)
+            for _, _, result in group
         }
-        for row in rows_of(cell for cell in self.cells if _key(cell[1]) not in swept):
-            chart = self._chart(row)
+        for row in rows_of(cell for cell in self.cells if _key(cell[1].cell) not in swept):
+            chart = self._chart([(0.0, *cell) for cell in row])
             if chart.points:
                 yield chart
 
     def curves(self) -> Iterator[Chart]:
-        """Yield a chart for each varying parameter and each combination of the other parameters."""
-        for axis in SWEPT:
-            for group in self._swept(axis):
-                chart = self._chart(group, axis)
-                if len({point.x for point in chart.points}) > 1:
-                    yield chart
+        """Yield the charts over each parameter that varies."""
+        for axis in swept_axes([result for _, result in self.cells]):
+            yield from self.over(axis)
 
-    def _swept(self, axis: Parameter) -> list[list[Columned]]:
-        """Return groups of cells that differ in *axis* alone."""
+    def over(self, axis: Axis) -> Iterator[Chart]:
+        """Yield a chart for each combination of all else, with a curve over *axis* for a column."""
+        for group in self._groups(axis):
+            chart = self._chart(group, axis)
+            if len({point.x for point in chart.points}) > 1:
+                yield chart
 
-        def value(cell: Columned) -> float:
-            return float(axis.of(cell[1].cell.parameters))
-
-        def others(cell: Columned) -> _Key:
-            benchmark, parameters = _key(cell[1])
-            # Rate 0 means no rate; such cells are in no curve over rates.
-            any_value = float(parameters.rate > 0) if axis is RATE else 0
-            return benchmark, with_values(parameters, {axis: any_value})
-
-        groups = grouped((others(cell), cell) for cell in self.cells).values()
-        return [sorted(group, key=value) for group in groups if len(set(map(value, group))) > 1]
-
-    def _chart(self, group: Sequence[Columned], axis: Parameter | None = None) -> Chart:
-        """Return a chart of a group: curves over *axis*, or bars if it is ``None``."""
-        result = group[0][1]
-        points = [
-            point
-            for column, result_of_column in group
-            if (point := self._point(column, result_of_column, axis)) is not None
+    def _groups(self, axis: Axis) -> list[list[_Placed]]:
+        """Return the cells of each chart over *axis*, with their places on the axis."""
+        groups = grouped(
+            (_key(axis.without(result.cell)), (place, column, result))
+            for column, result in self.cells
+            if (place := axis.place(result)) is not None
+        )
+        return [
+            sorted(group, key=itemgetter(0))
+            for group in groups.values()
+            if len({place for place, *_ in group}) > 1
         ]
-        results = [result for _, result in group]
-        pace = pace_of(result.cell.parameters) if self.quantity.better == "more" else ""
-        caption = f"{caption_of(self.quantity, results, axis)} {pace}".rstrip()
+
+    def _chart(self, group: Sequence[_Placed], axis: Axis | None = None) -> Chart:
+        """Return a chart of a group: curves over *axis*, or bars if it is ``None``."""
+        results = [result for *_, result in group]
+        first = results[0]
+        parameter = axis.parameter if isinstance(axis, ParameterAxis) else None
+        figures = [(x, column, figure_of(result, self.quantity)) for x, column, result in group]
+        points = [
+            point_of(figure, column, x)
+            for x, column, figure in figures
+            if figure is not None and figure.result.keeps_up
+        ]
+        pace = pace_of(first.cell.parameters) if self.quantity.better == "more" else ""
+        caption = f"{caption_of(self.quantity, results, parameter)} {pace}".rstrip()
         return Chart(
             ChartKind.CURVES if axis else ChartKind.BARS,
-            title_of(result, axis),
-            subtitle=description(result, axis),
-            x_title=axis.axis if axis else "",
+            title_of(first, parameter),
+            subtitle=description(first, parameter),
+            x_title=_title_of(axis, results) if axis else "",
             y_title=f"{caption} ({self.quantity.better} is better)",
             points=points,
             columns=self.columns,
             in_seconds=self.quantity.unit is SECONDS,
             x_logarithmic=_has_wide_gap({point.x for point in points}),
         )
-
-    def _point(self, column: str, result: CellResult, axis: Parameter | None) -> Point | None:
-        figure = figure_of(result, self.quantity)
-        if figure is None or not result.keeps_up:
-            return None
-        return point_of(figure, column, axis.of(result.cell.parameters) if axis else 0)
 
 
 def point_of(figure: Figure, column: str, x: float) -> Point:
@@ -119,72 +120,48 @@ def point_of(figure: Figure, column: str, x: float) -> Point:
     return Point(column, x, figure.value, text, *(figure.interval or (None, None)))
 
 
-def _key(result: CellResult) -> _Key:
-    return result.cell.benchmark, result.cell.parameters
+def _title_of(axis: Axis, results: Iterable[CellResult]) -> str:
+    unit = axis.unit(map(axis.of, results))
+    return f"{axis.title} ({unit})" if unit else axis.title
+
+
+def swept_axes(results: Sequence[CellResult]) -> list[ParameterAxis]:
+    """Return the parameters along which results differ, except the distance."""
+    axes = (axis for axis in axes_of(results) if isinstance(axis, ParameterAxis))
+    return [axis for axis in axes if axis is not RTT]
+
+
+def over_values(
+    result_sets: Sequence[ResultSet], benchmark: str, columns: Sequence[str]
+) -> Iterator[Chart]:
+    """Yield the charts of a benchmark over the numbers that ``--define`` gave to names.
+
+    A curve joins the columns that differ in the number alone, and has the colour of the first.
+    """
+    plain = in_columns(result_sets)
+    for axis in axes_of([result for _, result in plain]):
+        if type(axis) is not Axis:
+            continue
+        curved = in_columns(result_sets, axis)
+        titles = {column: title for (column, _), (title, _) in zip(plain, curved, strict=True)}
+        firsts = {title: column for column, title in reversed(titles.items())}
+        shown = [titles[one] if firsts[titles[one]] == one else one for one in columns]
+        cells = [
+            (column, result)
+            for column, result in curved
+            if result.timed and result.cell.benchmark == benchmark
+        ]
+        yield from QuantityCharts(cells, shown, THROUGHPUT).over(axis)
+
+
+def _key(cell: Cell) -> _Key:
+    return cell.benchmark, cell.parameters
 
 
 def _has_wide_gap(numbers: set[float]) -> bool:
     ordered = sorted(numbers)
     gaps = [second - first for first, second in pairwise(ordered)]
     return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= WIDE_GAP
-
-
-def over_values(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart for each benchmark and each name to which ``--define`` gave several numbers.
-
-    A curve joins the columns that differ only in the number.  The curve has the colour of the first
-    of these columns.
-    """
-    names = dict.fromkeys(
-        name
-        for _, result in cells
-        for name in result.cell.variant
-        if name not in {RELEASE, ENVIRONMENT}
-    )
-    groups: dict[tuple[str, _Key], dict[str, list[_Numbered]]] = {}
-    titles: dict[tuple[str, str], str] = {}
-    for name in names:
-        for column, result in cells:
-            variant = dict(result.cell.variant)
-            number = _number(str(variant.pop(name, "")))
-            if number is not None:
-                title = titles[name, column] = title_of_variant(result.cell.contender, variant)
-                curves = groups.setdefault((name, _key(result)), {})
-                curves.setdefault(title, []).append((number, result))
-    for (name, _), curves in groups.items():
-        if all(len(curve) > 1 for curve in curves.values()):
-            firsts = {titles.get((name, column), column): column for column in reversed(columns)}
-            in_colours = {column: title for title, column in firsts.items()}
-            shown = [in_colours.get(column, column) for column in columns]
-            yield _chart_over_values(name, curves, shown)
-
-
-def _chart_over_values(
-    name: str, curves: Mapping[str, Sequence[_Numbered]], columns: Sequence[str]
-) -> Chart:
-    _, first = next(iter(curves.values()))[0]
-    is_size = not str(first.cell.variant[name]).replace(".", "").isdigit()
-    points = []
-    for column, curve in curves.items():
-        for number, result in sorted(curve, key=itemgetter(0)):
-            x = number / MEGABYTE if is_size else number
-            points.append(point_of(Figure(result, THROUGHPUT), column, x))
-    return Chart(
-        ChartKind.CURVES,
-        title_of(first),
-        subtitle=description(first),
-        x_title=f"{name} (MB)" if is_size else name,
-        y_title=f"{caption_of(THROUGHPUT, [first])} (more is better)",
-        points=points,
-        columns=columns,
-        x_logarithmic=_has_wide_gap({point.x for point in points}),
-    )
-
-
-def _number(text: str) -> float | None:
-    """Parse a number or a size (in bytes); return ``None`` for any other text."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
-    return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
 
 
 def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:

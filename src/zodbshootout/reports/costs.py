@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Quantity, Shown, quantities
+from zodbshootout.model.specification import duration
 from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_notes, tables_of_times
@@ -28,7 +29,6 @@ from zodbshootout.reports.headings import (
     capitalized,
     groups_of,
     in_columns,
-    spaced,
     title_of,
 )
 from zodbshootout.reports.releases import Releases
@@ -136,7 +136,8 @@ def _notes(cells: Sequence[Columned]) -> Iterator[str]:
     )
     rtts = sorted({rtt for _, result in cells if (rtt := result.cell.parameters.rtt) is not None})
     if rtts:
-        yield f"costs are those at {spaced(rtts[0])}; CSV and JSON have those at other distances"
+        nearest = duration(rtts[0], " ")
+        yield f"costs are those at {nearest}; CSV and JSON have those at other distances"
     reasons = grouped(
         (str(reason), column)
         for column, result in cells

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TRIPS
-from zodbshootout.model.specification import Parameters
+from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
 from zodbshootout.network.calibration import is_within
 from zodbshootout.reports.elements import (
@@ -35,7 +35,6 @@ from zodbshootout.reports.headings import (
     benchmarks_of,
     description,
     groups_of,
-    spaced,
     title_of,
 )
 from zodbshootout.results.axes import at_distance
@@ -111,8 +110,9 @@ def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
                 missed.setdefault(rtt, {})[column, result.cell] = mean
     for rtt, means in sorted(missed.items()):
         ends = (f"{1e3 * end:.3g}" for end in (min(means.values()), max(means.values())))
+        asked = duration(rtt, " ")
         yield (
-            f"{places(list(means), benchmarks_of(cells))}: round trips of {spaced(rtt)} took "
+            f"{places(list(means), benchmarks_of(cells))}: round trips of {asked} took "
             f"{' to '.join(dict.fromkeys(ends))} ms: the machine was too slow or too busy to "
             "deliver them"
         )

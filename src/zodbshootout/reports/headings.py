@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,19 @@ from functools import cached_property
 from pathlib import PurePath
 
 from zodbshootout.model.grouping import grouped
-from zodbshootout.model.parameters import CLIENTS, MIN_OBJECTS, OBJECTS, RATE, SIZE, Parameter
+from zodbshootout.model.parameters import (
+    CLIENTS,
+    DISTANCE,
+    MIN_OBJECTS,
+    OBJECTS,
+    RATE,
+    ROWS,
+    SIZE,
+    Parameter,
+)
 from zodbshootout.model.quantities import Quantity, shown
-from zodbshootout.model.specification import MappingType, Parameters, duration, exactly
-from zodbshootout.results.axes import Family, at_distances
+from zodbshootout.model.specification import MappingType, Parameters, exactly
+from zodbshootout.results.axes import Axis, Family, at_distances
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.releases import series_of
@@ -58,10 +66,10 @@ class ResultSet:
         return f"{self.label}: {contender}" if self.label else contender
 
 
-def in_columns(result_sets: Iterable[ResultSet]) -> list[Columned]:
-    """Return every result with the title of its column."""
+def in_columns(result_sets: Iterable[ResultSet], axis: Axis | None = None) -> list[Columned]:
+    """Return every result with the title of its column or, along an *axis*, of its curve."""
     return [
-        (results.column(result.cell.column), result)
+        (results.column((axis.without(result.cell) if axis else result.cell).column), result)
         for results in result_sets
         for result in results.at_distances
     ]
@@ -182,28 +190,25 @@ def _rate(result: CellResult) -> float:
 
 def _row_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one row of a table have in common."""
-    parameters = result.cell.parameters
-    return result.cell.benchmark, parameters.objects, parameters.rate, parameters.rtt
+    return result.cell.benchmark, *(one.of(result.cell.parameters) for one in ROWS)
 
 
 def row_titles(results: Iterable[CellResult]) -> list[str]:
     """Return a row title for each result in a table.
 
-    A title consists of the benchmark, the number of objects if it varies in the table, the rate,
-    the round-trip time, and the phase of an operation.
+    A title consists of the benchmark and of parameters: those that vary in the table, such as the
+    number of objects, and those that not every cell has, such as a rate or a distance.
     """
-    listed = list(results)
-    axis = data_axis(listed)
-    return [_row_title(result, axis) for result in listed]
-
-
-def _row_title(result: CellResult, axis: Parameter | None) -> str:
-    parameters = result.cell.parameters
-    count = f"n={parameters.objects}" if axis else ""
-    rate = f"{exactly(parameters.rate)}/s" if parameters.rate else ""
-    where = distance_of(result)
-    words = [result.cell.benchmark, count, rate, where, parameters.moment]
-    return " ".join(filter(None, words))
+    cells = [result.cell for result in results]
+    named = [
+        one
+        for one in ROWS
+        if one.is_optional or len({one.of(cell.parameters) for cell in cells}) > 1
+    ]
+    return [
+        " ".join(filter(None, [cell.benchmark, *(one.in_row(cell.parameters) for one in named)]))
+        for cell in cells
+    ]
 
 
 def figure_titles(figures: Sequence[Figure]) -> list[str]:
@@ -224,13 +229,7 @@ def figure_name(figure: Figure) -> str:
 
 def distance_of(result: CellResult) -> str:
     """Return the round-trip time, as in ``at 0.5 ms``; empty if the cell has none."""
-    rtt = result.cell.parameters.rtt
-    return "" if rtt is None else f"at {spaced(rtt)}"
-
-
-def spaced(seconds: float) -> str:
-    """Return a duration as :func:`duration` does, with a space before the unit: ``0.5 ms``."""
-    return re.sub(r"(?<=\d)(?=[mu]?s$)", " ", duration(seconds))
+    return DISTANCE.in_row(result.cell.parameters)
 
 
 def data_axis(results: Iterable[CellResult]) -> Parameter | None:

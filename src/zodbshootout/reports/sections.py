@@ -89,7 +89,7 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
         Releases.of(result_sets).section(columns),
         costs_section(cells, columns),
         distance_section(cells, columns),
-        _by_benchmark(timed, columns),
+        _by_benchmark(result_sets, timed, columns),
         Report(title=WHICH_IS_FASTER, parts=main.parts),
         Report(_tables(result_sets, Shown.LATENCY, footnotes), title="Latency"),
         replace(over_time_report(result_sets), records=[], notes=[]),
@@ -144,7 +144,9 @@ def _alternatives(
             yield report
 
 
-def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str]) -> Report:
+def _by_benchmark(
+    result_sets: Sequence[ResultSet], timed: Sequence[Columned], columns: Sequence[str]
+) -> Report:
     """Return the charts of each benchmark: its throughput, then its latencies."""
     parts = []
     for benchmark in dict.fromkeys(result.cell.benchmark for _, result in timed):
@@ -165,7 +167,7 @@ def _by_benchmark(timed: Sequence[Columned], columns: Sequence[str]) -> Report:
             for chart in QuantityCharts(cells, columns, quantity).curves()
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
-        values = list(over_values(cells, columns))
+        values = list(over_values(result_sets, benchmark, columns))
         trends = [*over_time_charts(cells, columns), *trend_charts(cells, columns)]
         charts = [*curves, *values, *bars, *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))

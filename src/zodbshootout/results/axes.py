@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from zodbshootout.model.grouping import grouped
-from zodbshootout.model.parameters import DISTANCE, SWEPT, Parameter, Scope, with_values
+from zodbshootout.model.parameters import DISTANCE, SWEPT, Parameter, with_values
 from zodbshootout.model.specification import INSTALLED, duration
 from zodbshootout.model.titles import ENVIRONMENT, RELEASE, Release, environment_of
 from zodbshootout.results.cell import Cell
@@ -52,10 +52,22 @@ class Axis:
         """Return a value as the user writes it."""
         return str(value)
 
+    def place(self, result: CellResult) -> float | None:
+        """Return a result's position, ``None`` if its value is no number; sizes are in MB."""
+        value = self.of(result)
+        return None if value is None else self.number(value)
+
     def number(self, value: Any) -> float | None:
-        """Return the position of a value, ``None`` if it is no number; sizes are in bytes."""
-        match = _SIZE.fullmatch(self.text(value).strip().lower())
-        return float(match[1]) * 1024.0 ** " kmgt".index(match[2] or " ") if match else None
+        """Return the position of a value; see :meth:`place`."""
+        match = _SIZE.fullmatch(str(value).strip().lower())
+        if match is None:
+            return None
+        return float(match[1]) * (1024.0 ** ("kmgt".index(match[2]) - 1) if match[2] else 1)
+
+    def unit(self, values: Iterable[Any]) -> str:
+        """Return the unit of the positions of *values*, if they are sizes."""
+        matches = (_SIZE.fullmatch(str(value).strip().lower()) for value in values)
+        return "MB" if any(match and match[2] for match in matches) else ""
 
     def ordered(self, values: Iterable[Any]) -> list[Any]:
         """Return the distinct *values* in order; the first is the base of the others."""
@@ -83,8 +95,8 @@ class ParameterAxis(Axis):
 
     def of(self, result: CellResult) -> Any:
         value = self.parameter.of(result.cell.parameters)
-        is_optional = self.parameter.scope in {Scope.PACE, Scope.DISTANCE}
-        return None if is_optional and value == self.parameter.default else value
+        is_none = self.parameter.is_optional and value == self.parameter.default
+        return None if is_none else value
 
     def without(self, cell: Cell) -> Cell:
         values = {self.parameter: self.parameter.default}

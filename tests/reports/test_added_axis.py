@@ -1,0 +1,99 @@
+"""An axis is added by a line, and has rows, curves, crossings and ratios to its base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.files import written
+from tests.commands import outcome
+from tests.runs import in_rounds, noisy
+from zodbshootout.model.parameters import ROWS, SWEPT, Parameter, Scope, with_values
+from zodbshootout.model.titles import Value
+from zodbshootout.reports.elements import Chart
+from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.sections import whole_report
+from zodbshootout.reports.tables import make_report
+from zodbshootout.results.axes import Axis, ParameterAxis, along, axes_of
+from zodbshootout.results.crossings import Crossing, crossings
+from zodbshootout.results.figures import time_of
+from zodbshootout.results.files import read_results
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.verdicts import compare
+
+ADDED = Parameter(
+    "compressibility", "compressibility", "compressibility", Scope.CONTENT,
+    letter="z", axis="part that compression removes", row="z={}",
+)  # fmt: skip
+"""The line that adds an axis; sweeps vary no parameter of this name."""
+TIMES = {"zeo": (1.0, 1.0, 1.0), "pg": (0.5, 0.8, 1.7)}
+"""Seconds at each value of an axis; the contenders cross between the second and the third."""
+
+
+def measured(name: str, times: float, variant: Mapping[str, Value] | None = None) -> CellResult:
+    return in_rounds(name, noisy(round(1000 * times), times), "add", variant)
+
+
+def charts(results: Sequence[CellResult], x_title: str) -> list[Chart]:
+    charts = whole_report([ResultSet(results)]).all_charts()
+    return [chart for chart in charts if chart.x_title == x_title]
+
+
+def ratios(results: Sequence[CellResult], axis: Axis) -> list[tuple[str, float]]:
+    """Return the speed of each contender at each value as a multiple of that at the base."""
+    base, *others = axis.divided(results).values()
+    pairs = [pair for other in others for pair in compare(base, other).pairs]
+    return [(pair.base.cell.contender, round(pair.speed.value, 1)) for pair in pairs]
+
+
+def crossing(results: Sequence[CellResult], axis: Axis) -> Crossing:
+    first, second = (
+        {place: time_of(one).estimate for one in group if (place := axis.place(one)) is not None}
+        for group in along(results, axis)
+    )
+    (found,) = crossings(first, second)
+    return found
+
+
+RATIOS = [("zeo", 1.0), ("pg", 0.6), ("zeo", 1.0), ("pg", 0.3)]
+
+
+def test_a_parameter_becomes_an_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zodbshootout.results.axes.SWEPT", (*SWEPT, ADDED))
+    monkeypatch.setattr("zodbshootout.reports.headings.ROWS", (*ROWS, ADDED))
+    results = []
+    for name, times in TIMES.items():
+        for value, seconds in zip((0.1, 0.5, 0.9), times, strict=True):
+            one = measured(name, seconds)
+            added = with_values(one.cell.parameters, {ADDED: value})
+            results.append(replace(one, cell=replace(one.cell, parameters=added)))
+    (table,) = make_report([ResultSet(results)]).tables
+    assert [row.title for row in table.rows] == ["add z=0.1", "add z=0.5", "add z=0.9"]
+    (axis,) = axes_of(results)
+    assert axis == ParameterAxis("compressibility", ADDED)
+    (chart,) = charts(results, "part that compression removes")
+    assert [point.x for point in chart.of("zeo")] == [0.1, 0.5, 0.9]
+    assert ratios(results, axis) == RATIOS
+    assert crossing(results, axis).at == pytest.approx(0.59, abs=0.03)
+
+
+def test_what_distinguishes_variants_is_an_axis_without_a_line(tmp_path: Path) -> None:
+    results = [
+        measured(name, seconds, {"spindles": str(number)})
+        for name, times in TIMES.items()
+        for number, seconds in enumerate(times, 1)
+    ]
+    path = written(tmp_path / "a.json", *results)
+    assert "pg [spindles=2]" in outcome("show", path)[1]
+    assert "spindles=3 and spindles=1" in outcome("compare", path, "--define", "spindles")[1]
+    results = read_results(path)
+    (axis,) = axes_of(results)
+    (chart,) = charts(results, "spindles")
+    assert {name: [point.x for point in chart.of(name)] for name in TIMES} == {
+        "zeo": [1, 2, 3], "pg": [1, 2, 3],
+    }  # fmt: skip
+    assert ratios(results, axis) == RATIOS
+    assert crossing(results, axis).at == pytest.approx(2.22, abs=0.05)

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Union
 
 INSTALLED = "installed"
@@ -122,17 +122,21 @@ class CrewShape:
 
     def __str__(self) -> str:
         noun = self.client_kind.value if self.size == 1 else self.client_kind.plural
-        text = f"{self.size} {noun}"
-        if self.client_kind.in_one_process:
-            text += " sharing one DB" if self.shared else " with a DB each"
-        if self.hosts:
-            text += f" on {self.hosts} host{'' if self.hosts == 1 else 's'}"
-        return text
+        return f"{self.size} {noun}{self._where}"
 
     @property
     def kind(self) -> str:
         """The clients' description in the plural, without a number: ``threads sharing one DB``."""
-        return str(replace(self, size=2)).partition(" ")[2]
+        return f"{self.client_kind.plural}{self._where}"
+
+    @property
+    def _where(self) -> str:
+        sharing, hosts = "", ""
+        if self.client_kind.in_one_process:
+            sharing = " sharing one DB" if self.shared else " with a DB each"
+        if self.hosts:
+            hosts = f" on {self.hosts} host{'' if self.hosts == 1 else 's'}"
+        return f"{sharing}{hosts}"
 
     @property
     def databases(self) -> int:

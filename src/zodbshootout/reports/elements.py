@@ -60,6 +60,8 @@ class Row:
     """The entries, one for each column."""
     long_title: str = ""
     """A longer title, in words; may be empty."""
+    part: str = ""
+    """The title of the part of a page that has more on the row; empty if there is none."""
 
     @property
     def has_figure(self) -> bool:

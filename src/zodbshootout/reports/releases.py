@@ -72,14 +72,12 @@ class Releases:
         return column
 
     def rows_of(self, table: Table) -> Table:
-        """Return the table with a row for each release, and a column for each benchmark.
+        """Return the table with a row for each release, and a column for each former row.
 
-        A table without releases is unchanged.  So is a table of latencies at a rate, because it has
-        several rows for a benchmark.
+        A table without releases is unchanged.
         """
-        of_rates = any(row.title.startswith(" ") for row in table.rows)
         of_series = {results.column(name) for results, one in self.series for name in one.values}
-        if of_rates or of_series.isdisjoint(table.columns):
+        if of_series.isdisjoint(table.columns):
             return table
         entries = {
             column: [row.entries[number] for row in table.rows]

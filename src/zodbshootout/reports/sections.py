@@ -264,7 +264,7 @@ def _matrix(
             ratio_entry(row.get(name)) or _no_ratio(first.cell, (name, base), results, footnotes)
             for name, base in sides.items()
         ]
-        lines.append(Row(title, entries))
+        lines.append(Row(title, entries, part=first.cell.benchmark))
     compared = speed(pair for columns in comparisons for pair in columns.comparison.pairs)
     where = "" if firsts[0].cell.parameters.rtt is None else " at the same round-trip time"
     caption = f"{compared.capitalize()} as a multiple of that of {bases}{where}"

@@ -120,10 +120,13 @@ def tables_and_notes(
         for pair in columns.comparison.pairs
     }
     scale = _Scale(quantity, footnotes, pairs)
-    tables = [table for group in groups_of(cells) if (table := _table(group, scale)).rows]
-    legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
     releases = Releases.of(result_sets)
-    tables = list(map(releases.rows_of, tables))
+    tables = [
+        table if len(scale.quantities(group.results)) > 1 else releases.rows_of(table)
+        for group in groups_of(cells)
+        if (table := _table(group, scale)).rows
+    ]
+    legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
     if quantity is None:
         tables += replay_tables(cells)
     notes = [

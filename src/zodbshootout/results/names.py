@@ -55,24 +55,22 @@ def short_name(cell: Cell, varied: Collection[Parameter]) -> str:
 
     *varied* are the parameters that have several values in the run.
     """
-    parameters = cell.parameters
-    return " ".join(
-        [
-            cell.benchmark,
-            *(
-                f"{one.letter}={exactly(one.of(parameters))}"
-                for one in (CLIENTS, RATE, OBJECTS, SIZE, MIN_OBJECTS)
-                if one in varied and _has(parameters, one)
-            ),
-            *filter(None, [parameters.moment]),
-        ]
-    )
+    return " ".join(_short_words(cell, varied, "="))
 
 
 def file_name(cell: Cell, varied: Collection[Parameter]) -> str:
-    """Return a name for files about a cell: the contender's name and the cell's short name."""
-    words = short_name(cell, varied).replace("=", "").split()
-    return quote("-".join([cell.title, *words]), safe="@=+,")
+    """Return a name for files about a cell: the contender's title and words as in a short name."""
+    return quote("-".join([cell.title, *_short_words(cell, varied)]), safe="@=+,")
+
+
+def _short_words(cell: Cell, varied: Collection[Parameter], equals: str = "") -> list[str]:
+    parameters = cell.parameters
+    numbers = [
+        f"{one.letter}{equals}{exactly(one.of(parameters))}"
+        for one in (CLIENTS, RATE, OBJECTS, SIZE, MIN_OBJECTS)
+        if one in varied and _has(parameters, one)
+    ]
+    return [cell.benchmark, *numbers, *filter(None, [parameters.phase, parameters.during])]
 
 
 def varied_parameters(cells: Iterable[Cell]) -> frozenset[Parameter]:

@@ -36,16 +36,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import pyperf
-
 from benchmarks import steps, trends
 from benchmarks.line import Line, at_least, at_most, between, info
-from zodbshootout.model.specification import BenchmarkWords, CrewShape, Parameters
-from zodbshootout.results.cell import Cell
+from benchmarks.trends import result_of, run_of
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
 from zodbshootout.results.figures import time_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.trend import FALSE_TRENDS, Rounds, find_trends
+from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.results.verdicts import Ratio, Verdict, ratio_of, verdicts
 
 RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.json"
@@ -141,25 +138,16 @@ class Row:
                 continue
             again = fate > 1 - REPEATED
             factor = math.exp(self.chance.gauss(0, MEANWHILE)) if again else 1.0
-            slices = range(len(values) * again, len(values) * (1 + again))
-            metadata = {"round": f"r-{number}", "slices": " ".join(map(str, slices))}
             measured = [value * factor for value in values]
-            runs.append(pyperf.Run(measured, metadata=metadata, collect_metadata=False))
-        return CellResult(
-            Cell("add", str(which), Parameters(CrewShape(1)), BenchmarkWords("Add")),
-            runs=tuple(runs),
-        )
+            runs.append(run_of(number, measured, len(values) * again))
+        return result_of(0, which, runs)
 
-    @property
-    def rounds(self) -> dict[int, Rounds]:
-        """The logarithms of each contender's values, by round and slice."""
-        return {
-            which: {
-                str(number): dict(enumerate(map(math.log, values)))
-                for number, values in enumerate(rounds)
-            }
+    def results(self, row: int) -> list[CellResult]:
+        """Return the results of both contenders, in a row of this number."""
+        return [
+            result_of(row, which, [run_of(number, values) for number, values in enumerate(rounds)])
             for which, rounds in enumerate(self.values)
-        }
+        ]
 
     def own(self, which: int) -> Estimate:
         """Return the mean of a contender's values."""
@@ -289,7 +277,8 @@ def _steady(comparisons: int, chance: random.Random, most: float) -> Iterator[Li
         rows = [Row(shape, chance) for shape in storage]
         for row in rows:
             row.measure(0.05, 12)
-        false += any(find_trends([row.rounds for row in rows]))
+        results = [result for number, row in enumerate(rows) for result in row.results(number)]
+        false += any(result.gets_slower for result in with_trends(results))
     yield at_most("error_rates: steady, recorded", false / comparisons, most, "{:.2%}")
 
 
@@ -309,6 +298,5 @@ PARTS: Mapping[str, Callable[[int], Iterator[Line]]] = {
     "comparisons": of_comparisons,
     "releases": lambda comparisons: steps.figures(list(shapes().values()), comparisons // 4),
     "trends": lambda comparisons: trends.figures(comparisons, _most(comparisons)),
-    "shared clients": lambda comparisons: trends.shared_figures(comparisons, _most(comparisons)),
 }
 """The functions that measure error rates, given the number of simulated comparisons."""

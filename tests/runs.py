@@ -159,7 +159,6 @@ def measured_for(
         numbers: dict[str, list[float]] = {
             "slices": [number * len(values) + turn for turn in turns],
             "slice_starts_s": [1e6 + every * (number + turn / len(values)) for turn in turns],
-            "slice_longest_s": [2 * value for value in values],
         }
         metadata: dict[str, Any] = {
             key: " ".join(map(repr, listed)) for key, listed in numbers.items()

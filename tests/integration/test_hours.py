@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import time
 from pathlib import Path
@@ -33,12 +32,11 @@ def test_one_that_slows_down_while_its_clients_stay_is_told_from_a_steady_one(pl
     done = run(place, "x.conf", *EFFORT, "--for", "60s")
     assert done.status == 0, done.err
     lines = done.out.splitlines()
-    slower = re.compile("(growing|steady): (it or the machine )?gets slower")
-    # On a busy machine, the trend may be the machine's.
-    assert [match[1] for match in map(slower.match, lines) if match] == ["growing"], done.out
-    # On a busy machine it may change too much to be called steady.
-    (line,) = [line for line in lines if line.startswith("steady: ")]
-    assert "would have been seen" in line or "changes too much" in line
+    (slower,) = [line for line in lines if line.startswith("growing: ")]
+    (steady,) = [line for line in lines if line.startswith("steady: ")]
+    assert slower.startswith("growing: gets slower with time: "), done.out
+    assert steady.startswith("steady: no certain slowdown: "), done.out
+    assert "memory of a client " in steady
     shown = run(place, "show", "a.json", "--over-time")
     assert "Objects per second, update" in shown.out
     assert "Size of the database, update" in shown.out
@@ -62,7 +60,7 @@ def test_an_interrupted_one_shows_what_was_measured(place: Path) -> None:
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "of 2 minutes" in out
-    assert "steady: too few runs" in out
+    assert "steady: cannot tell whether it gets slower" in out
     assert _runs(place) >= 2
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -52,67 +51,20 @@ def note(contender: str, *results: CellResult) -> str:
     return note
 
 
-def test_a_trend_is_told_with_its_interval_and_time() -> None:
-    assert note("slow", STEADY, SLOW) == "slow: gets slower: 47 % in 29.8 minutes (42 to 50 %)"
-
-
-def loaded(contender: str, times: float, load: Callable[[float], float]) -> CellResult:
-    """Return a result that takes longer or less with time while others used the processors."""
-    return for_a_time(contender, times, more=lambda n: {"other_load": load(n / (RUNS - 1))})
-
-
-def test_a_trend_that_the_machine_may_have_is_ascribed_to_either() -> None:
-    line = note("slow", for_a_time("slow", 3.0))
-    assert line.startswith("slow: it or the machine gets slower: ")
-    assert line.endswith(" %) (only another contender would show which)")
-    line = note("slow", loaded("slow", 3.0, lambda _: 0.96))
-    assert line.endswith(
-        " (only another contender would show which; "
-        "other programs used up to 96 % of the processors)"
+def test_a_trend_is_told_with_its_interval() -> None:
+    assert note("slow", STEADY, SLOW).startswith(
+        "slow: gets slower with time: 1.47 times as long at the end (1.43 to 1.51), "
     )
-    line = note("slow", loaded("slow", 1.5, lambda part: 0.4 * part), STEADY)
-    assert line.startswith("slow: it or the machine gets slower: 47 % in 29.8 minutes (")
-    assert line.endswith(" %) (other programs used up to 38 % of the processors)")
-    line = note("fast", loaded("fast", 0.7, lambda part: 0.4 * (1 - part)), STEADY)
-    assert line == (
-        "fast: it or the machine gets faster in 29.8 minutes "
-        "(other programs used up to 38 % of the processors)"
+    assert note("slow", SLOW).startswith("slow: it or the machine gets slower with time: ")
+
+
+def test_without_a_trend_a_line_has_the_interval_the_memory_and_the_longest_iteration() -> None:
+    assert note("fs", STEADY, for_a_time("zeo", seed=3)) == (
+        "fs: no certain slowdown: 0.997 to 1.03 times as long at the end, relative to the other "
+        "contenders; memory of a client 40 MB, at the end 79 MB; longest iteration 1.00 s"
     )
-
-
-def test_growth_is_told_and_what_would_have_been_seen() -> None:
-    line = note("fs", STEADY, for_a_time("zeo", seed=3))
-    assert line.startswith("fs: a client grows by 80.0 MB an hour; does not get slower (a rise by ")
-    assert line.endswith(" % in 29.8 minutes would have been seen)")
-    assert note("zeo", for_a_time("fs", seed=2), for_a_time("zeo", seed=3)).startswith(
-        "zeo: steady (a rise by "
-    )
-
-
-def test_stalls_are_told_with_their_instants_the_longest_ones_only() -> None:
-    def more(number: int) -> dict[str, str]:
-        stalled = {8: 1.5, 16: 2.0, 24: 0.8, 32: 3.0}
-        return {"slice_longest_s": f"0.02 {stalled.get(number, 0.02)} 0.02 0.02"}
-
-    quick = measured_for(cell("update", "a"), [[0.01] * 4] * RUNS, more=more)
-    assert note("a", quick).startswith(
-        "a: stalls for 1.5 s after 6.19 minutes, 2 s after 12.2 minutes, 3 s after 24.2 minutes, "
-        "and 1 more times; "
-    )
-
-
-def test_what_cannot_be_told_is_not_called_steady() -> None:
     few = measured_for(cell("update", "a"), [[0.01] * 4] * 5)
-    assert note("a", few) == "a: too few runs to tell whether it gets slower"
-    noisy = note("a", for_a_time("a", noise=0.5), for_a_time("b", seed=5, noise=0.5))
-    assert noisy == "a: changes too much in 29.8 minutes to tell whether it gets slower"
-    busy = for_a_time("a", noise=0.5, more=lambda _: {"other_load": 0.9, "steal": 0.06})
-    noisy = note("a", busy, for_a_time("b", seed=5, noise=0.5))
-    assert noisy.endswith(
-        " whether it gets slower (other programs used up to 96 % of the processors)"
-    )
-    faster = note("a", for_a_time("a", 0.5), for_a_time("b", seed=5))
-    assert faster == "a: gets faster in 29.8 minutes"
+    assert note("a", few) == "a: cannot tell whether it gets slower"
 
 
 def test_each_distance_has_its_line_and_its_tables() -> None:
@@ -140,7 +92,9 @@ def tables(*results: CellResult) -> Sequence[Table]:
 def test_tables_have_ten_rows_of_time_and_a_column_for_each_contender() -> None:
     by_caption = {table.caption.partition(",")[0]: table for table in tables(STEADY, SLOW)}
     assert list(by_caption) == [
-        "Objects per second", "Latency", "Processor time", "Memory", "Size of the database",
+        "Objects per second", "50th percentile of latency per iteration",
+        "99th percentile of latency per iteration", "Longest latency per iteration",
+        "Processor time", "Memory", "Size of the database",
     ]  # fmt: skip
     objects = by_caption["Objects per second"]
     assert objects.columns == ["fs", "slow"]
@@ -168,7 +122,7 @@ def test_a_page_has_a_chart_of_each_quantity_with_a_point_for_each_run() -> None
     assert throughput.of("fs")[1].x - throughput.of("fs")[0].x == pytest.approx(0.75)
     memory = drawn["Memory, client, MB"]
     assert [point.y for point in memory.of("fs")][:2] == [40.0, 41.0]
-    p50 = drawn["Latency, 50th percentile, per iteration"]
+    p50 = drawn["50th percentile of latency per iteration"]
     assert p50.percentile == "p50"
     assert p50.of("fs")[3].y == pytest.approx(0.004, rel=1e-3)
     assert all(draw(chart).to_dict()["layer"] for chart in drawn.values())
@@ -189,7 +143,4 @@ def test_records_have_every_run_and_what_was_found() -> None:
     of_cells = {
         record["contender"]: record for record in make_report(result_sets(STEADY, SLOW)).records
     }
-    assert of_cells["fs"]["client_memory_growth_bytes_per_hour"] == pytest.approx(80e6, rel=0.02)
     assert of_cells["slow"]["trend_low"] < 1.48 < of_cells["slow"]["trend_high"]
-    assert math.isfinite(of_cells["fs"]["smallest_trend"])
-    assert of_cells["fs"]["stalls"] == 0

@@ -14,15 +14,10 @@ SLOWING = [3.3, 6.1, 9.2, 11.6, 14.4, 17.0, 19.9]
 """The means of runs of a FileStorage that takes longer for each megabyte of its file."""
 
 
-def values(
-    means: Sequence[float], seed: int = 1, noise: float = 0.02, within: float = 1.0
-) -> list[list[float]]:
-    """Return runs of six noisy values; their last is *within* times as long as their first."""
+def values(means: Sequence[float], seed: int = 1, noise: float = 0.02) -> list[list[float]]:
+    """Return runs of six noisy values."""
     chance = random.Random(seed)
-    return [
-        [mean * math.exp(chance.gauss(0, noise)) * within ** (turn / 5) for turn in range(6)]
-        for mean in means
-    ]
+    return [[mean * math.exp(chance.gauss(0, noise)) for _ in range(6)] for mean in means]
 
 
 RUNS = 40

@@ -21,17 +21,17 @@ GOALS = {
     "trends": [
         "steady, correlated",
         "steady, heavy tails",
-        "steady, missing, repeated",
-        "6 times in 7 rounds, found",
+        "steady, some fail",
+        "steady, --for",
+        "steady, --for, correlated noise only",
+        "3 times in 8 rounds, found",
+        "1.3 times in 12 quiet rounds, others blamed",
+        "--for, 1.2 times, quiet, found",
     ],
     "releases": [
         "equal releases, called different",
         "release 5 % slower, found",
         "found at another release",
-    ],
-    "shared clients": [
-        "shared, 12 %, drifting, found",
-        "shared, 12 %, drifting, others blamed",
     ],
 }
 

@@ -14,7 +14,9 @@ from tests.runs import cell_with, run
 from tests.truth.expected import EXPECTED
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.results.result import CellResult, OverTime
+from zodbshootout.model.quantities import LONGEST, QUANTITIES
+from zodbshootout.results.figures import Figure
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 from zodbshootout.workers.summary import storable, summarize
 
@@ -74,53 +76,45 @@ def steady_course() -> tuple[CellResult, ChangingStorage]:
     return course("steady")
 
 
-def judged(result: CellResult) -> tuple[CellResult, OverTime]:
-    """Return a result beside a steady one, and what was found about it."""
+def beside_a_steady_one(result: CellResult) -> CellResult:
+    """Return a result with its trend relative to that of a steady contender."""
     steady, _ = steady_course()
     result, other = with_trends([result, steady])
-    assert result.over_time is not None
-    assert other.trend is None
-    return result, result.over_time
+    assert not other.gets_slower
+    return result
 
 
 def test_commits_that_each_take_0_2_percent_longer_have_that_slope() -> None:
     result, storage = course("slowing", slower=0.002)
-    result, over_time = judged(result)
+    result = beside_a_steady_one(result)
     before = storage.commits - RUNS * COMMITS_OF_A_RUN
     # The first run is left aside.
     first, last = (
         1 + 0.002 * (before + number * COMMITS_OF_A_RUN + (COMMITS_OF_A_RUN + 1) / 2)
         for number in (1, RUNS - 1)
     )
+    assert result.gets_slower
     assert result.trend is not None
     assert result.trend.times - 1 == pytest.approx(last / first - 1, rel=0.1)
-    assert (over_time.growths, over_time.stalls) == ((), ())
 
 
-def test_a_leak_of_a_kilobyte_a_commit_is_found() -> None:
+def test_a_leak_of_a_kilobyte_a_commit_shows_in_the_memory_of_the_runs() -> None:
     result, _ = course("leaking", leak=1000)
-    result, over_time = judged(result)
-    ((key, bytes_an_hour),) = over_time.growths
-    assert key == "client_memory_now_bytes"
-    seconds = (result.starts[-1][0] - result.starts[0][0]) / (RUNS - 1)
-    assert bytes_an_hour == pytest.approx(1000 * COMMITS_OF_A_RUN * 3600 / seconds, rel=0.01)
-    assert result.trend is None
+    (first,), *_, (last,) = Figure(result, QUANTITIES["memory_now"]).runs
+    assert last - first == 1000 * COMMITS_OF_A_RUN * (RUNS - 1)
+    assert not beside_a_steady_one(result).gets_slower
 
 
-def test_a_stall_is_found_with_its_instant_and_length() -> None:
-    _, before = steady_course()
-    number = before.commits - RUNS * COMMITS_OF_A_RUN + 7 * COMMITS_OF_A_RUN + 3
-    result, _ = course("stalling", stalls_at=number)
-    result, over_time = judged(result)
-    (stall,) = over_time.stalls
-    assert stall.seconds == pytest.approx(64 * COMMIT, rel=1e-3)
-    assert stall.after == pytest.approx(result.starts[7][0] - result.starts[0][0])
-    assert result.trend is None
+def test_the_longest_iteration_is_known_and_is_no_trend() -> None:
+    result, _ = course("stalling", stalls_at=7 * COMMITS_OF_A_RUN)
+    assert Figure(result, LONGEST).value == pytest.approx(64 * COMMIT, rel=1e-3)
+    assert not beside_a_steady_one(result).gets_slower
 
 
 def test_a_steady_storage_is_steady() -> None:
     result, _ = steady_course()
-    result, over_time = judged(replace(result, cell=replace(result.cell, contender="fs")))
-    assert result.trend is None
-    assert (over_time.growths, over_time.stalls, over_time.faster) == ((), (), False)
-    assert over_time.smallest == 1.02
+    fs = replace(result, cell=replace(result.cell, contender="fs"))
+    trend = beside_a_steady_one(fs).trend
+    assert trend is not None
+    assert not trend.found
+    assert trend.times == pytest.approx(1.0, abs=0.001)

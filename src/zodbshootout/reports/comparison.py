@@ -184,16 +184,17 @@ def _verdict(pair: Pair, base: str, new: str) -> Entry:
 
 def _obstacle(pair: Pair, base: str, new: str) -> str:
     """Return the reason, if any, why more runs would not decide a pair."""
-    longer = [title for title, side in ((base, pair.base), (new, pair.new)) if side.result.trend]
-    if not (longer and pair.runs_needed):
+    sides = ((base, pair.base), (new, pair.new))
+    slower = [title for title, side in sides if side.result.gets_slower]
+    if not (slower and pair.runs_needed):
         return ""
-    return "both take longer with time" if longer[1:] else f"{longer[0]} takes longer with time"
+    return "both get slower with time" if slower[1:] else f"{slower[0]} gets slower with time"
 
 
 def remedy(pairs: Iterable[Pair]) -> str:
     """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
 
-    Leave out pairs with a side that takes longer with time: more runs would not help.  Leave out
+    Leave out pairs with a side that gets slower with time: more runs would not help.  Leave out
     pairs whose runs share clients (``--for``), too: the clients have ended, so no run can be added.
     """
     needed = [
@@ -201,7 +202,7 @@ def remedy(pairs: Iterable[Pair]) -> str:
         for pair in pairs
         if pair.runs_needed
         and not any(
-            side.result.trend or side.result.wanted_seconds for side in (pair.base, pair.new)
+            side.result.gets_slower or side.result.wanted_seconds for side in (pair.base, pair.new)
         )
     ]
     if not needed:

@@ -119,8 +119,7 @@ def _figures(result: CellResult) -> Iterator[tuple[str, float | None]]:
 
 def _record(result: CellResult) -> dict[str, Any]:
     cell = result.cell
-    trend, course = result.trend, result.over_time
-    growths = dict(course.growths) if course else {}
+    trend = result.trend
     parameters = cell.parameters
     paces = [one for one in _COLUMNS if one.scope is Scope.PACE]
     unset = [one for one in paces if one.of(parameters) == one.default]
@@ -135,14 +134,8 @@ def _record(result: CellResult) -> dict[str, Any]:
         **dict(_figures(result)),
         "runs": len(result.runs),
         "values": sum(len(run.values) for run in result.runs),
-        "trend": trend and ("within runs" if trend.within_runs else "from run to run"),
         "trend_times": trend and trend.times,
         "trend_p_value": trend and trend.p_value,
-        "trend_low": trend and trend.interval and trend.interval[0],
-        "trend_high": trend and trend.interval and trend.interval[1],
-        "smallest_trend": course and course.smallest,
-        "client_memory_growth_bytes_per_hour": growths.get("client_memory_now_bytes"),
-        "server_memory_growth_bytes_per_hour": growths.get("server_memory_bytes"),
-        "stalls": course and len(course.stalls),
-        "longest_stall_s": course and max((one.seconds for one in course.stalls), default=None),
+        "trend_low": trend and trend.interval[0],
+        "trend_high": trend and trend.interval[1],
     }

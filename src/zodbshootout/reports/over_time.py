@@ -1,4 +1,4 @@
-"""Notes, tables and charts about trends, and about runs with ``--for``."""
+"""Notes, tables and charts of what changes with time, in particular in runs with ``--for``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rich.filesize import decimal
-
 from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
-from zodbshootout.model.quantities import TIME, Quantity, Shown, quantities
-from zodbshootout.model.units import BYTES, SECONDS
+from zodbshootout.model.quantities import LONGEST, QUANTITIES, TIME, Quantity, Shown, quantities
+from zodbshootout.model.units import BYTES, SECONDS, significant
 from zodbshootout.reports.elements import (
     DASH,
     Chart,
@@ -36,86 +34,61 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.names import short_name, varied_parameters
-from zodbshootout.results.result import CellResult, OverTime, Stall, Trend
+from zodbshootout.results.result import CellResult
 
-_OF_MEMORY = {
-    "client_memory_now_bytes": "a client grows",
-    "server_memory_bytes": "its server grows",
-}
-NOTEWORTHY_LOAD = 0.05
-"""If other programs used at least this fraction of the processors' time, a note says so."""
-LISTED_STALLS = 3
-TELLING = 2.0
-"""A multiple of the time at the start.  If only a rise to more than this multiple would have been
-detected, a note says that the cell changes too much to tell whether it gets slower."""
+_MEMORIES = {"memory_now": "memory of a client", "server_memory": "memory of its server"}
 MINUTES_FROM = 180.0
 """Times of at least this many seconds are given in minutes."""
 ROWS = 10
 """The maximum number of rows of a table over time."""
 MEGABYTE = 1e6
-_LEVELS = (0.001, 0.01)
-"""The limits of p-values that a note may name: p < 0.001 or p < 0.01."""
 
 
 def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
-    """Yield a line for each contender that takes longer with time, or was measured with --for."""
+    """Yield a line for each cell that gets slower with time, or was measured with ``--for``."""
     varied = varied_parameters(result.cell for _, result in cells)
     names = {
         result.cell: f"{short_name(result.cell, varied)} {distance_of(result)}".rstrip()
         for _, result in cells
     }
     several = len(set(names.values())) > 1
-    groups: dict[tuple[str, bool, bool], list[tuple[Trend, str]]] = {}
     for column, result in cells:
-        place = f" in {names[result.cell]}" if several else ""
-        if result.over_time is not None:
-            yield f"{column}{place}: {_course(result.trend, result.over_time)}"
-        elif trend := result.trend:
-            group = groups.setdefault((column, trend.within_runs, trend.alone), [])
-            group.append((trend, place))
-    for (column, _, _), trends in groups.items():
-        trends.sort(key=lambda pair: -pair[0].times)
-        yield f"{column}: takes longer {_described(trends)}"
+        if clauses := [*_change(result), *_course(result)]:
+            place = f" in {names[result.cell]}" if several else ""
+            yield f"{column}{place}: {'; '.join(clauses)}"
 
 
-def _course(trend: Trend | None, course: OverTime) -> str:
-    """Describe how a cell with ``--for`` changes over time."""
-    time = duration(course.seconds)
-    is_alone = trend is not None and trend.alone
-    whose = "it or the machine " if is_alone or course.loaded else ""
-    doubts = ["only another contender would show which"] if is_alone else []
-    if course.loaded or course.load >= NOTEWORTHY_LOAD:
-        doubts.append(f"other programs used up to {100 * course.load:.2g} % of the processors")
-    why = f" ({'; '.join(doubts)})" if doubts else ""
-    clauses = [
-        f"{_OF_MEMORY[key]} by {decimal(round(rate))} an hour" for key, rate in course.growths
-    ]
-    if course.stalls:
-        clauses.append(_stalled(course.stalls))
-    if trend is not None and trend.interval is not None:
-        low, high = (_part(times) for times in trend.interval)
-        slower = f"{whose}gets slower: {_part(trend.times)} % in {time} ({low} to {high} %)"
-        return "; ".join([slower + why * bool(whose), *clauses])
-    if course.faster:
-        return "; ".join([f"{whose}gets faster in {time}{why * bool(whose)}", *clauses])
-    if course.smallest is None:
-        return "; ".join([*clauses, "too few runs to tell whether it gets slower"])
-    if course.smallest > TELLING:
-        unclear = f"changes too much in {time} to tell whether it gets slower{why}"
-        return "; ".join([*clauses, unclear])
-    steady = "does not get slower" if clauses else "steady"
-    seen = f"a rise by {_part(course.smallest)} % in {time} would have been seen"
-    return "; ".join([*clauses, f"{steady} ({seen})"])
+def _change(result: CellResult) -> Iterator[str]:
+    """Describe how times change from the first run to the last, if that is worth a line."""
+    if (trend := result.trend) is None:
+        if result.over_time:
+            yield "cannot tell whether it gets slower"
+        return
+    low, high = map(significant, trend.interval)
+    others = "" if trend.alone else ", relative to the other contenders"
+    if trend.found:
+        subject = "it or the machine gets slower" if trend.alone else "gets slower"
+        times = f"{significant(trend.times)} times as long at the end ({low} to {high}){others}"
+        yield f"{subject} with time: {times}"
+        yield "its figure depends on how long it is measured"
+    elif result.over_time:
+        yield f"no certain slowdown: {low} to {high} times as long at the end{others}"
 
 
-def _stalled(stalls: Sequence[Stall]) -> str:
-    longest = sorted(stalls, key=lambda stall: -stall.seconds)[:LISTED_STALLS]
-    listed = [
-        f"{stall.seconds:.2g} s after {duration(stall.after)}"
-        for stall in sorted(longest, key=lambda stall: stall.after)
-    ]
-    more = len(stalls) - len(listed)
-    return f"stalls for {', '.join([*listed, *([f'and {more} more times'] if more else [])])}"
+def _course(result: CellResult) -> Iterator[str]:
+    """Describe the memory at the beginning and the end, and the longest iteration."""
+    if not result.over_time:
+        return
+    for name, title in _MEMORIES.items():
+        sizes = [
+            figure.text()
+            for at in (0, -1)
+            if (figure := figure_of(replace(result, runs=(result.runs[at],)), QUANTITIES[name]))
+        ]
+        if sizes:
+            yield f"{title} {', at the end '.join(sizes)}"
+    if longest := figure_of(result, LONGEST):
+        yield f"longest iteration {longest.text()}"
 
 
 def duration(seconds: float) -> str:
@@ -123,76 +96,6 @@ def duration(seconds: float) -> str:
     if seconds < MINUTES_FROM:
         return f"{seconds:.3g} seconds"
     return f"{seconds / 60:.3g} minutes"
-
-
-def _part(times: float) -> str:
-    return f"{float(f'{100 * (times - 1):.2g}'):,g}"
-
-
-def _described(trends: Sequence[tuple[Trend, str]]) -> str:
-    """Describe trends, each with the words for its cell; the first trend is the greatest."""
-    (first, place), *others = trends
-    since, end = ("during each run", "its") if first.within_runs else ("with time", "the")
-    more = "".join(f", {_digits(trend.times)} times{where}" for trend, where in others)
-    p_value = max(trend.p_value for trend, _ in trends)
-    level = next((limit for limit in _LEVELS if p_value < limit), _LEVELS[-1])
-    cause = "; it or the machine, which only another contender would show" if first.alone else ""
-    return (
-        f"{since}, {_digits(first.times)} times as long at {end} end{place}{more} (p < {level})"
-        f"{cause}; its figure depends on how long it is measured"
-    )
-
-
-def _digits(times: float) -> str:
-    return f"{float(f'{times:.{3 if times < 2 else 2}g}'):,g}"  # noqa: PLR2004
-
-
-def trend_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield charts of the table rows in which a contender takes longer with time."""
-    for row in rows_of(cell for cell in cells if cell[1].starts and cell[1].over_time is None):
-        kinds = {result.trend.within_runs for _, result in row if result.trend}
-        for within_runs in sorted(kinds):
-            yield _chart(row, columns, within_runs=within_runs)
-
-
-def _chart(row: Sequence[Columned], columns: Sequence[str], *, within_runs: bool) -> Chart:
-    """Return a row's chart over time; if *within_runs*, the time starts at 0 in every run."""
-    result = row[0][1]
-    points = []
-    for column, result_of_column in row:
-        curve = _within_runs(result_of_column) if within_runs else _runs(result_of_column)
-        points += [
-            Point(column, round(x, 1), seconds, SECONDS.text(seconds)) for x, seconds in curve
-        ]
-    means = "on average within a run" if within_runs else "on average in each run"
-    return Chart(
-        ChartKind.TIMES,
-        title_of(result),
-        subtitle=description(result),
-        x_title=f"seconds since the start of {'a run' if within_runs else 'the first run'}",
-        y_title=f"time of an iteration, {means} (less is better)",
-        points=points,
-        columns=columns,
-        in_seconds=True,
-    )
-
-
-def _runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield a point for each run: the mean start of the run's values, and the mean of these values.
-
-    Both are in seconds.  The starts count from the start of the first run.
-    """
-    runs = result.starts
-    for run, starts in zip(result.runs, runs, strict=True):
-        yield statistics.fmean(starts) - runs[0][0], statistics.fmean(run.values)
-
-
-def _within_runs(result: CellResult) -> Iterator[tuple[float, float]]:
-    """Yield one point for the first values of all runs, one for their second values, etc."""
-    runs = list(zip(result.starts, (run.values for run in result.runs), strict=True))
-    for number in range(min(len(starts) for starts, _ in runs)):
-        instants = [starts[number] - starts[0] for starts, _ in runs]
-        yield statistics.fmean(instants), statistics.fmean(values[number] for _, values in runs)
 
 
 def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
@@ -293,23 +196,36 @@ def _entry(part: CellResult | None, quantity: Quantity) -> Entry:
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
-    """Yield a chart of each quantity for each benchmark that was measured with ``--for``."""
-    for row in rows_of(cell for cell in cells if cell[1].over_time):
-        for quantity in quantities(Shown.HOURS):
-            if points := [point for cell in row for point in _points(*cell, quantity)]:
-                result = row[0][1]
-                unit = ", MB" if quantity.unit is BYTES else ""
-                yield Chart(
-                    ChartKind.TIMES,
-                    title_of(result),
-                    subtitle=description(result),
-                    x_title="minutes since the start of the first run",
-                    y_title=f"{_caption(quantity, result)}{unit}",
-                    points=points,
-                    columns=columns,
-                    in_seconds=quantity.unit is SECONDS,
-                    percentile=quantity.name if quantity.shown & Shown.LATENCY else "",
-                )
+    """Yield a chart of each quantity for each benchmark that was measured with ``--for``.
+
+    For another benchmark in which a contender gets slower with time, yield a chart of the times.
+    """
+    known = [cell for cell in cells if cell[1].starts]
+    for row in rows_of(cell for cell in known if not cell[1].over_time):
+        if any(result.gets_slower for _, result in row):
+            yield from _charts(row, columns, [TIME])
+    for row in rows_of(cell for cell in known if cell[1].over_time):
+        yield from _charts(row, columns, quantities(Shown.HOURS))
+
+
+def _charts(
+    row: Sequence[Columned], columns: Sequence[str], shown: Sequence[Quantity]
+) -> Iterator[Chart]:
+    for quantity in shown:
+        if points := [point for cell in row for point in _points(*cell, quantity)]:
+            result = row[0][1]
+            unit = ", MB" if quantity.unit is BYTES else ""
+            yield Chart(
+                ChartKind.TIMES,
+                title_of(result),
+                subtitle=description(result),
+                x_title="minutes since the start of the first run",
+                y_title=f"{_caption(quantity, result)}{unit}",
+                points=points,
+                columns=columns,
+                in_seconds=quantity.unit is SECONDS,
+                percentile=quantity.name if quantity.shown & Shown.LATENCY else "",
+            )
 
 
 def _points(column: str, result: CellResult, quantity: Quantity) -> Iterator[Point]:

@@ -32,7 +32,7 @@ from zodbshootout.reports.headings import (
     figure_titles,
     in_columns,
 )
-from zodbshootout.reports.over_time import over_time_charts, over_time_report, trend_charts
+from zodbshootout.reports.over_time import over_time_charts, over_time_report
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
@@ -168,7 +168,7 @@ def _by_benchmark(
         ]
         latencies = [*percentiles, *distributions(cells, columns)]
         values = list(over_values(result_sets, benchmark, columns))
-        trends = [*over_time_charts(cells, columns), *trend_charts(cells, columns)]
+        trends = over_time_charts(cells, columns)
         charts = [*curves, *values, *bars, *trends, *steps, *latencies]
         parts.append(Report(title=benchmark, charts=charts))
     points = (point for part in parts for chart in part.charts for point in chart.points)

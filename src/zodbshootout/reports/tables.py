@@ -40,7 +40,7 @@ from zodbshootout.reports.headings import (
     title_of,
 )
 from zodbshootout.reports.operations import operation_notes
-from zodbshootout.reports.over_time import NOTEWORTHY_LOAD, trend_notes
+from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
@@ -57,6 +57,8 @@ SLOW_HOST = 1.2
 """A note names a host if its clients take at least this many times as long as the average."""
 WARMING_UP = 1.2
 """If first values take at least this many times as long as later ones, a note says so."""
+NOTEWORTHY_LOAD = 0.05
+"""If other programs used at least this fraction of the processors' time, a note says so."""
 
 
 def tables_with_comparisons(
@@ -262,7 +264,9 @@ def _imprecision(
         for result in results.results
         for figure in compared(result, quantity)
     ]
-    figures = [figure for figure in measured if figure.is_imprecise and not figure.result.trend]
+    figures = [
+        figure for figure in measured if figure.is_imprecise and not figure.result.gets_slower
+    ]
     if not figures:
         return
     imprecise = [figure.result for figure in figures]
@@ -294,7 +298,9 @@ def other_load(results: Sequence[CellResult]) -> Iterator[str]:
 def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Iterator[str]:
     """Yield a clause: the minutes that would make all figures precise, and the options to type."""
     rows = grouped(
-        (result.cell.row, result) for result in results.results if result.timed and not result.trend
+        (result.cell.row, result)
+        for result in results.results
+        if result.timed and not result.gets_slower
     )
     seconds, runs = 0.0, 0
     for row in rows.values():

@@ -34,50 +34,20 @@ _NAME = "cell"
 
 @dataclass(frozen=True)
 class Trend:
-    """A rise of a cell's times, either from the first run to the last or within each run."""
+    """The change of a cell's times from the first run to the last."""
 
     times: float
     """The time at the end as a multiple of the time at the start."""
+    interval: tuple[float, float]
+    """The ends of the 95 % confidence interval of :attr:`times`."""
     p_value: float
-    """The probability of such a rise by chance, corrected for the number of cells tested."""
-    within_runs: bool = False
-    """Whether times rise within each run, and are low again at the start of the next."""
+    """The probability of such a rise by chance, corrected for the number of cells tested; 1 if
+    times did not rise, or if only the other contenders' times fell."""
     alone: bool = False
     """Whether the cell was tested without another contender.  If so, the rise may be due to the
     machine."""
-    interval: tuple[float, float] | None = None
-    """The ends of the 95 % confidence interval of :attr:`times`, if it was computed."""
-
-
-@dataclass(frozen=True)
-class Stall:
-    """An iteration that took far longer than the cell's other iterations."""
-
-    after: float
-    """Seconds from the start of the first slice to the start of the slice with the iteration."""
-    seconds: float
-    """The duration of the iteration."""
-
-
-@dataclass(frozen=True)
-class OverTime:
-    """Findings about a cell whose runs share their clients, servers and databases."""
-
-    seconds: float
-    """Seconds from the start of the first slice to the start of the last slice."""
-    smallest: float | None
-    """The smallest trend that would have been detected, as in :attr:`Trend.times`; ``None`` if
-    there are too few runs."""
-    faster: bool = False
-    """Whether the cell takes less time at the end."""
-    growths: tuple[tuple[str, float], ...] = ()
-    """The metadata key and the bytes per hour of each memory that grows steadily."""
-    stalls: tuple[Stall, ...] = ()
-    load: float = 0.0
-    """The part of the processors' time that other programs and virtual machines used: the largest
-    of ten medians, each over a tenth of the runs."""
-    loaded: bool = False
-    """Whether a change of this load may explain why the cell's times rise or fall."""
+    found: bool = False
+    """Whether times rise significantly, and by more than a little."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +64,7 @@ class CellResult:
     crashes: tuple[str, ...] = ()
     """The reasons for repeated runs: a line for each crash of a process."""
     trend: Trend | None = None
-    """The rise of the cell's times; ``None`` if no rise was found."""
-    over_time: OverTime | None = None
-    """Further findings, if runs share their clients, servers and databases."""
+    """The change of the cell's times; ``None`` if it was not tested, or there are too few runs."""
 
     def with_run(self, benchmark: pyperf.Benchmark) -> CellResult:
         """Return the result with added runs: a worker's run, or the runs in a file."""
@@ -143,6 +111,11 @@ class CellResult:
     def timed(self) -> bool:
         """Whether the cell was measured, and its values are times rather than memory."""
         return self.measured and self.metadata.get("unit") != "byte"
+
+    @property
+    def gets_slower(self) -> bool:
+        """Whether times rise with time, so that more runs do not make the figure precise."""
+        return self.trend is not None and self.trend.found
 
     def benchmark(self, name: str = _NAME) -> pyperf.Benchmark:
         benchmark = pyperf.Benchmark(self.runs)
@@ -192,6 +165,11 @@ class CellResult:
     def wanted_seconds(self) -> float:
         """The requested seconds for all runs together; 0 unless runs share their clients."""
         return float(self.metadata.get("for_s", 0))
+
+    @property
+    def over_time(self) -> bool:
+        """Whether runs share clients, and it is known when the slices started."""
+        return self.timed and bool(self.wanted_seconds and self.starts)
 
     @property
     def lasted(self) -> float:

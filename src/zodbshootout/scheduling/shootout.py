@@ -181,15 +181,15 @@ class Shootout:
         one.
 
         Cells that get slower with time are ignored, because their figures never become precise.
-        Since each round tests for trends again, the test is ten times as strict as in reports.
+        Since each round tests for trends again, the test is 20 times as strict as in reports.
         """
         effort = self.plan.effort
         unsettled = self.store.unsettled(cells)
         if not effort.precision:
             return effort.processes if unsettled else 0
-        level = FALSE_TRENDS / 10 / len(self.plan.rows)
+        level = FALSE_TRENDS / 20 / len(self.plan.rows)
         known = with_trends([self.store.result(cell) for cell in unsettled], level)
-        results = [result for result in known if result.measured and not result.trend]
+        results = [result for result in known if result.measured and not result.gets_slower]
         if not results:
             return effort.processes if unsettled else 0
         by_phase = grouped((result.cell.parameters.during, result) for result in results)

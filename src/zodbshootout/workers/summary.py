@@ -57,8 +57,7 @@ def summarize(
     duration of the iterations; ``schedule_lag`` is the delay with which iterations began.
     ``client_1_s`` and so on are the seconds per iteration of each client.  ``slices`` has a
     number for each value.  The following have a number for each sample: ``slice_starts_s``,
-    ``slice_longest_s`` (the longest iteration), ``lag_growth_s``, and all costs except memory (see
-    :mod:`~zodbshootout.model.quantities`).
+    ``lag_growth_s``, and all costs except memory (see :mod:`~zodbshootout.model.quantities`).
 
     *hosts* maps the names of a cluster's hosts to the indices of their clients; ``host_1_s`` and so
     on are the seconds per iteration of a host's average client.  The hosts' clocks are known to
@@ -80,7 +79,6 @@ def summarize(
         "start_delay_s": max(sample.start_delay for sample in samples),
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
-        "slice_longest_s": " ".join(f"{sample.latencies.longest:.4g}" for sample in samples),
         **_pacing(samples),
         **_costs(samples),
     }

@@ -1,8 +1,8 @@
-"""A git repository of the RelStorage that is installed, with a planted commit."""
+"""A git repository of the RelStorage that is installed, with planted commits."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -23,23 +23,19 @@ def _asking(store_temps):
 PostgreSQLObjectMover.store_temps = _asking(PostgreSQLObjectMover.store_temps)
 """,
 )
-TENTH_LONGER = (
+SLEEP = (
     "relstorage/storage/__init__.py",
     """
 
-def _longer(begin, finish):
+def _sleeping(finish):
     import time
-    def tpc_begin(self, *arguments, **more):
-        self.began = time.perf_counter()
-        return begin(self, *arguments, **more)
     def tpc_finish(self, *arguments, **more):
-        finished = finish(self, *arguments, **more)
-        time.sleep(0.1 * (time.perf_counter() - self.began))
-        return finished
-    return tpc_begin, tpc_finish
+        time.sleep(0.2)
+        return finish(self, *arguments, **more)
+    return tpc_finish
 
 
-RelStorage.tpc_begin, RelStorage.tpc_finish = _longer(RelStorage.tpc_begin, RelStorage.tpc_finish)
+RelStorage.tpc_finish = _sleeping(RelStorage.tpc_finish)
 """,
 )
 BACKEND = """
@@ -57,12 +53,15 @@ PROJECT = "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path =
 
 
 def relstorage(
-    directory: Path, number: int, planted: int, what: tuple[str, str], broken: Collection[int] = ()
-) -> str:
+    directory: Path,
+    number: int,
+    planted: Mapping[int, tuple[str, str]],
+    broken: Collection[int] = (),
+) -> list[str]:
     """Make a checkout of RelStorage with a *number* of commits after the first one, ``v1``.
 
-    From the *planted* one on, *what* is added: a file's name and a text.  The *broken* ones cannot
-    be built.  Return the hash of the planted one.
+    Each of the *planted* ones adds a text to a file, whose name comes first.  The *broken* ones
+    cannot be built.  Return the hashes of all.
     """
     installed = distribution("RelStorage")
     for path in installed.files or ():
@@ -75,11 +74,11 @@ def relstorage(
     for commit in range(number + 1):
         (directory / "back.py").write_text("" if commit in broken else BACKEND)
         (directory / "NEWS").write_text(f"Change {commit}\n")
-        if commit == planted:
-            name, text = what
+        if commit in planted:
+            name, text = planted[commit]
             with (directory / name).open("a", encoding="utf-8") as file:
                 file.write(text)
         git(directory, "add", "--force", ".")
         git(directory, "commit", "-q", "-m", f"Change {commit}")
     git(directory, "tag", "v1", f"HEAD~{number}")
-    return git(directory, "rev-parse", f"HEAD~{number - planted}")
+    return git(directory, "rev-list", "--reverse", "HEAD").split()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.quantities import Sense
 from zodbshootout.model.wording import counted
 from zodbshootout.reports.elements import Entry, Listing, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
@@ -18,6 +19,7 @@ from zodbshootout.reports.headings import (
     figure_titles,
     group_of,
     in_columns,
+    pace_of,
     title_of,
 )
 from zodbshootout.reports.ratios import (
@@ -162,6 +164,8 @@ def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
     words = "latency"
     if len(quantities) == 1:
         words = quantities[0].caption.format(counted=first.cell.words.counted)
+        if quantities[0].sense is Sense.SPEED:
+            words = f"{words} {pace_of(first.cell.parameters)}".rstrip()
     return Table(
         f"{' and '.join(names)}, {words}: {description(first, axis)}",
         [base, new, VERDICT],

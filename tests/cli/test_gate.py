@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyperf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +81,20 @@ def test_a_contender_that_no_longer_keeps_up_is_a_finding(
     others = [at_a_rate("a", 40)], [at_a_rate("b", 40)]
     assert gate([at_a_rate("a", 20, **base), *others[0]],
                 [at_a_rate("b", 20, **new), *others[1]]) == status  # fmt: skip
+
+
+def test_a_figure_that_runs_no_longer_record_is_a_finding() -> None:
+    whole = at_a_rate("b", 20)
+    facts = [
+        {key: value for key, value in one.items() if key != "latency_histogram"}
+        for one in whole.facts
+    ]
+    runs = [
+        pyperf.Run(run.values, metadata=kept, collect_metadata=False)
+        for run, kept in zip(whole.runs, facts, strict=True)
+    ]
+    assert gate([at_a_rate("a", 20)], [whole]) == 0
+    assert gate([at_a_rate("a", 20)], [replace(whole, runs=tuple(runs))]) == 1
 
 
 def test_each_loss_is_a_line_with_its_reason(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.runs import cell, failed, in_rounds, measured, noisy, run, speed_rati
 from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.reports.ratios import winner
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
 
@@ -200,6 +201,16 @@ def verdict_on(
     of_base, of_new = (measured_amounts(*side) for side in (("a", name, base), ("b", name, new)))
     (pair,) = compare([of_base], [of_new], across=True, quantity=QUANTITIES[name]).pairs
     return pair.verdict
+
+
+def test_a_quantity_of_which_more_is_better_is_judged_the_other_way_round() -> None:
+    sides = [
+        measured(cell("hot", name), *[[1.0]] * 4, storage_cache_hits=hits, loads=100)
+        for name, hits in (("a", 50), ("b", 90))
+    ]
+    (pair,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["hits"]).pairs
+    assert pair.verdict is Verdict.FASTER
+    assert winner(pair, "a", "b") == "b takes 1.80 times as much as a (exactly)"
 
 
 def test_round_trips_that_vary_are_judged_like_other_figures() -> None:

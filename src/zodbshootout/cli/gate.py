@@ -53,7 +53,10 @@ def status_of(
         if names:
             streams.complain(f"not confirmed by a second run: {', '.join(dict.fromkeys(names))}")
     amounts = [pair.new.quantity for pair in comparison.pairs if _is_amount(pair)]
-    words = f"significantly more {amounts[0].name}" if amounts else "significantly slower"
+    words = "significantly slower"
+    if amounts:
+        worse = "less" if amounts[0].better == "more" else "more"
+        words = f"significantly {worse} {amounts[0].name}"
     no_second = "" if again is None else ", and the second run has no figure"
     for line in (
         *_lines(confirmed, words, limit, ", confirmed by a second run"),
@@ -91,6 +94,8 @@ def lack(result: CellResult) -> str:
     """Return why a cell has no figure, in words."""
     if not result.keeps_up:
         return "cannot keep up"
+    if result.state is State.MEASURED:
+        return "not recorded"
     return "not measured" if result.state is State.NOT_RUN else result.state.value
 
 

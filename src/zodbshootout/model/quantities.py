@@ -282,7 +282,7 @@ CACHE_TRIPS = _cost("cache_trips", "cache_trips", "round trips, cache server", N
 CONFLICTS = _event("conflicts", "conflicts", Shown.EVENTS | Shown.REPLAY)
 HITS = Quantity(
     "hits", "loads served by the storage's own cache", PERCENT,
-    share("storage_cache_hits", "loads"), "storage_cache_hit_rate", better="",
+    share("storage_cache_hits", "loads"), "storage_cache_hit_rate", better="more",
     shown=Shown.EVENTS, weight=lambda facts: float(facts["loads"]),
 )  # fmt: skip
 CACHEABLE_HITS = replace(

@@ -303,12 +303,11 @@ def _lost(
     for key, base in of_base.items():
         new = of_new.get(key, CellResult(base.cell))
         has_failed = new.state is State.FAILED and base.state is not State.FAILED
-        if _has_figures(base, quantity) and (has_failed or not _has_figures(new, quantity)):
+        there, still_there = (
+            {figure.quantity for figure in compared(side, quantity)} for side in (base, new)
+        )
+        if there and (has_failed or there - still_there):
             yield new
-
-
-def _has_figures(result: CellResult, quantity: Quantity | None) -> bool:
-    return _is_measured(result, quantity) and result.keeps_up
 
 
 def differing(base: Cell, new: Cell) -> set[str]:

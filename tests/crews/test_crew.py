@@ -75,8 +75,14 @@ class Deadly(Slow):
 
 
 class Leaving(Slow):
+    STATUS = 7
+
     def set_up(self) -> None:
-        os._exit(7)
+        os._exit(self.STATUS)
+
+
+class LeavingQuietly(Leaving):
+    STATUS = 0
 
 
 def crew_of_processes(benchmark: type[Benchmark], size: int) -> ProcessCrew:
@@ -155,10 +161,13 @@ def test_what_watches_over_a_crew_ends_a_wait_in_vain(
         crew.measure(1)
 
 
-def test_a_client_that_ends_before_it_is_set_up_is_reported() -> None:
-    expected = pytest.raises(Failed, match=r"client \d \(pid \d+\) ended with exit status 7")
-    with expected, crew_of_processes(Leaving, 2).started():
+@pytest.mark.parametrize("leaving", [Leaving, LeavingQuietly])
+def test_a_client_that_ends_before_it_is_set_up_is_reported(leaving: type[Leaving]) -> None:
+    ending = rf"client \d \(pid \d+\) ended with exit status {leaving.STATUS}"
+    expected = pytest.raises(Failed, match=ending)
+    with expected as raised, crew_of_processes(leaving, 2).started():
         pytest.fail("the crew cannot be complete")
+    assert raised.value.failure.exited
 
 
 @pytest.mark.slow

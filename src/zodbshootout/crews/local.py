@@ -157,7 +157,8 @@ class ProcessCrew(LocalCrew):
         process = self._processes[client]
         process.join(END_TIMEOUT)
         cause = f"client {client} (pid {process.pid}) {describe_exit(process.exitcode)}"
-        return Failure(cause, cause, crashed=True, exited=(process.exitcode or -1) >= 0)
+        exited = process.exitcode is not None and process.exitcode >= 0
+        return Failure(cause, cause, crashed=True, exited=exited)
 
     def join(self) -> None:
         """Wait until the processes have ended; kill those that do not end in time."""

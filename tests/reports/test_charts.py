@@ -185,7 +185,7 @@ def test_empty_parts_of_a_report_are_left_out() -> None:
 def test_counts_are_shown_per_iteration() -> None:
     whole = whole_report([ResultSet(SWEPT)])
     counts = next(part for part in whole.parts if part.title.startswith("Conflicts"))
-    rows_by_caption = {table.caption.partition(":")[0]: table.rows for table in counts.tables}
+    rows_by_caption = {table.caption.partition(" of ")[0]: table.rows for table in counts.tables}
     # Two runs of 10 iterations each, both with 30 conflicts, 20 resolved ones and 10 retries.
     assert {caption: [row.title for row in rows] for caption, rows in rows_by_caption.items()} == {
         caption: ["conflicts"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from zodbshootout.model.specification import (
     Storage,
 )
 from zodbshootout.model.storage_facts import StorageInfo
+from zodbshootout.model.titles import title_of, variant_of
 from zodbshootout.network.relays import Traffic
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.fork_servers import ForkServers
@@ -147,7 +149,8 @@ class Site:
 
     @contextmanager
     def measure(self, task: Measure) -> Iterator[FakeWorker]:
-        name = str(task.metadata["contender"])
+        variant = variant_of(json.loads(str(task.metadata.get("variant", "{}"))))
+        name = title_of(str(task.metadata["contender"]), variant)
         self.at_work.append(name)
         self.together.append(list(self.at_work))
         try:

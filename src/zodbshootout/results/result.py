@@ -310,6 +310,8 @@ def _percentiles_of(
     def seconds(percentile: float) -> float:
         wanted = histogram.get_target_count_at_percentile(percentile)
         bucket = histogram.get_value_from_index(bisect_left(totals, wanted))
+        if not percentile:
+            return float(histogram.get_lowest_equivalent_value(bucket)) / NANOSECONDS
         # A bucket of the histogram may extend beyond the longest latency in the bucket.
         end: int = histogram.get_highest_equivalent_value(bucket)
         return min(end / NANOSECONDS, longest)

@@ -528,4 +528,6 @@ class Worker:
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"{self.name} {describe_exit(exit_code)}"
-        return Failure(cause, "\n".join(self.output.last_lines()), crashed=True)
+        exited = exit_code is not None and exit_code >= 0
+        detail = "\n".join(self.output.last_lines())
+        return Failure(cause, detail, crashed=True, exited=exited)

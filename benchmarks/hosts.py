@@ -56,8 +56,8 @@ from zodbshootout.model.specification import (
     Storage,
 )
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.changes import Change, Comparison, Verdict, compare
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Comparison, Pair, Verdict, compare
 from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.dask import cluster_for
 from zodbshootout.workers.agent import UNLIMITED, hosts_crew
@@ -84,24 +84,24 @@ SECTION = "<zodb nothing>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n"
 
 def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the ratios of figures on two hosts to those here, and the costs by number of hosts."""
-    for pair in in_turn(4, quick=quick).pairs:
-        yield from _ratio(pair)
-        label = f"hosts: {pair.base.cell.benchmark} of 4, compare says"
-        same = pair.verdict is Verdict.NO_DIFFERENCE
-        yield Line(label, pair.verdict.value, "no difference seen", same)
+    for change in in_turn(4, quick=quick).changes:
+        yield from _ratio(change)
+        label = f"hosts: {change.base.cell.benchmark} of 4, compare says"
+        same = change.verdict is Verdict.NO_DIFFERENCE
+        yield Line(label, change.verdict.value, "no difference seen", same)
     of_eight = in_turn(8, quick=quick)
-    for pair in of_eight.pairs:
-        yield from _ratio(pair)
+    for change in of_eight.changes:
+        yield from _ratio(change)
     assert of_eight.mean is not None
     label = "hosts: throughput of 8, on two against here"
     yield at_least(label, of_eight.mean.value, SHARE, "{:.3f}")
     yield from scale(quick=quick)
 
 
-def _ratio(pair: Pair) -> Iterator[Line]:
-    cell, (low, high) = pair.base.cell, pair.speed.interval
+def _ratio(change: Change) -> Iterator[Line]:
+    cell, (low, high) = change.base.cell, change.ratio.interval
     label = f"hosts: {cell.benchmark} of {cell.parameters.crew.size}, on two against here"
-    yield info(label, pair.speed.value, "{:.3f}")
+    yield info(label, change.ratio.value, "{:.3f}")
     yield info(f"{label}, from", low, "{:.3f}")
     yield info(f"{label}, to", high, "{:.3f}")
 

@@ -30,9 +30,9 @@ from zodbshootout.config.sample_files import samples
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.quantities import P99
 from zodbshootout.model.specification import ClientKind
+from zodbshootout.results.changes import Verdict
 from zodbshootout.results.figures import Figure, time_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Verdict
 from zodbshootout.workers.histograms import histogram
 
 CLIENTS = (1, 4, 16)
@@ -113,7 +113,7 @@ def _limited(directory: Path) -> str:
 
 def _alike(*, quick: bool) -> Iterator[Line]:
     effort = ("-p", "3") if quick else ("--at-most", "1.5")
-    different = pairs = 0
+    different = changes = 0
     for number in range(1 if quick else TIMES):
         seed = ("--seed", str(number))
         done = shoot_out(
@@ -129,12 +129,12 @@ def _alike(*, quick: bool) -> Iterator[Line]:
             *seed,
             *effort,
         )
-        compared_pairs = compared(done, ("first", "second"))
-        pairs += len(compared_pairs)
+        compared_changes = compared(done, ("first", "second"))
+        changes += len(compared_changes)
         different += sum(
-            pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in compared_pairs
+            change.verdict in {Verdict.FASTER, Verdict.SLOWER} for change in compared_changes
         )
-    yield info("rates: A/A, pairs of p50 and p99", pairs, "{:.0f}")
+    yield info("rates: A/A, changes of p50 and p99", changes, "{:.0f}")
     yield at_most("rates: A/A, called different", different, 0, "{:.0f}")
 
 

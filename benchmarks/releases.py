@@ -17,7 +17,7 @@ from benchmarks.command import shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
 from benchmarks.line import Line, at_least, at_most, info
 from benchmarks.verdicts import called_different, compared
-from zodbshootout.results.verdicts import Pair, Verdict
+from zodbshootout.results.changes import Change, Verdict
 
 SLOWED = "relstorage/cache/storage_cache.py"
 SPIN = """
@@ -47,15 +47,15 @@ def measure(*, quick: bool) -> Iterator[Line]:
     same = _pairs(f"RelStorage=={installed}", *effort)
     yield info("releases: the same, benchmarks", len(same), "{:.0f}")
     yield at_most("releases: the same, called different", called_different(same), 0, "{:.0f}")
-    unknown = sum(pair.verdict is Verdict.UNDECIDED for pair in same)
+    unknown = sum(change.verdict is Verdict.UNDECIDED for change in same)
     yield info("releases: the same, too few values", unknown, "{:.0f}")
     with tempfile.TemporaryDirectory() as name:
         wheel = slower_copy(Path(name))
         effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "8"]
         (slower,) = _pairs(str(wheel), "hot", "-c", "1", *effort)
-    yield info("releases: slower copy, ratio", slower.speed.value, "{:.3f}")
-    yield info("releases: lower end of its interval", slower.speed.interval[0], "{:.3f}")
-    yield info("releases: upper end of its interval", slower.speed.interval[1], "{:.3f}")
+    yield info("releases: slower copy, ratio", slower.ratio.value, "{:.3f}")
+    yield info("releases: lower end of its interval", slower.ratio.interval[0], "{:.3f}")
+    yield info("releases: upper end of its interval", slower.ratio.interval[1], "{:.3f}")
     is_slower = slower.verdict is Verdict.SLOWER
     yield at_least("releases: slower copy, called slower", is_slower, 1, "{:.0f}")
 
@@ -75,8 +75,8 @@ def slower_copy(directory: Path) -> Path:
     return wheel
 
 
-def _pairs(against: str, *words: str) -> Sequence[Pair]:
-    """Measure the installed release and another one; return the pairs of their cells."""
+def _pairs(against: str, *words: str) -> Sequence[Change]:
+    """Measure the installed release and another one; return the changes of their cells."""
     done = shoot_out(f"{IMPORTS}{sqlite('sqlite')}", *words, "--against", against)
     installed, other = dict.fromkeys(result.cell.title for result in done.results)
     return compared(done, (installed, other))

@@ -37,7 +37,7 @@ from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.mixture import Mixture, distribution_of, make
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.recording.recorder import SUFFIX
-from zodbshootout.results.verdicts import Verdict
+from zodbshootout.results.changes import Verdict
 
 TRANSACTIONS = 1500
 PAUSE = 0.004
@@ -96,9 +96,9 @@ def slower(calls: str, more: float, mixture: Mixture, *, quick: bool) -> Iterato
         make(mixture, path)
         words = ("replay", "--workload", str(path), "-c", "1", *effort)
         done = shoot_out(f"%import benchmarks.spinning\n{contenders}", *words)
-    (pair,) = compared(done, ("plain", "slower"))
-    yield info(f"replaying: {calls} longer, ratio", pair.speed.value, "{:.3f}")
-    is_slower = pair.verdict is Verdict.SLOWER
+    (change,) = compared(done, ("plain", "slower"))
+    yield info(f"replaying: {calls} longer, ratio", change.ratio.value, "{:.3f}")
+    is_slower = change.verdict is Verdict.SLOWER
     yield at_least(f"replaying: {calls} longer, called slower", is_slower, 1, "{:.0f}")
 
 

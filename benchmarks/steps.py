@@ -105,7 +105,7 @@ def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Line]:
         released = _released(storages[number % len(storages)], chance, SLOWER)
         for change in _known(released):
             if change.since == str(STEP):
-                detected.append(change.is_significant and change.pair.speed.value < 1)
+                detected.append(change.is_significant and change.change.ratio.value < 1)
             else:
                 elsewhere.append(change.is_significant)
     share = statistics.fmean(detected)
@@ -132,12 +132,12 @@ def _known(released: Sequence[Released]) -> list[Step]:
     while True:
         changes = _changes(released)
         vague = {
-            change.pair.new.cell.benchmark
+            change.change.new.cell.benchmark
             for change in changes
-            if change.pair.speed.log.half_width > KNOWN
+            if change.change.ratio.log.half_width > KNOWN
         }
         more = [one for one in released if one.benchmark in vague and len(one.rounds) < ROUNDS[1]]
         if not more:
-            return [one for one in changes if one.pair.new.cell.benchmark not in vague]
+            return [one for one in changes if one.change.new.cell.benchmark not in vague]
         for one in more:
             one.measure(len(one.rounds))

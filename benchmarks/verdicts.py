@@ -18,7 +18,7 @@ from benchmarks.command import Done, shoot_out
 from benchmarks.line import Line, at_least, at_most, info
 from benchmarks.precision import CONFIGURATION, TWINS
 from zodbshootout.model.quantities import Quantity
-from zodbshootout.results.verdicts import Pair, Verdict, compare
+from zodbshootout.results.changes import Change, Verdict, compare
 
 TIMES = 10
 MORE = 0.05
@@ -41,29 +41,31 @@ def measure(*, quick: bool) -> Iterator[Line]:
     counts: Counter[Verdict] = Counter()
     for number in range(1 if quick else TIMES):
         done = shoot_out(CONFIGURATION, "-c", "2", *effort)
-        pairs = [pair for names in TWINS for pair in compared(done, names)]
-        counts.update(pair.verdict for pair in pairs)
-        different = called_different(pairs)
+        changes = [change for names in TWINS for change in compared(done, names)]
+        counts.update(change.verdict for change in changes)
+        different = called_different(changes)
         yield info(f"verdicts: A/A {number + 1}, seconds", done.wall, "{:.0f}")
         yield at_most(f"verdicts: A/A {number + 1}, called different", different, 0, "{:.0f}")
     for verdict in Verdict:
         yield info(f"verdicts: A/A, {verdict.value}", counts[verdict], "{:.0f}")
     effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "5"]
     done = shoot_out(SPINNING, "store", "--threads", "-c", "1", *effort)
-    (pair,) = compared(done, ("plain", "slower"))
-    yield info("verdicts: 5 % more to do, ratio", pair.speed.value, "{:.3f}")
-    yield info("verdicts: lower end of its interval", pair.speed.interval[0], "{:.3f}")
-    yield info("verdicts: upper end of its interval", pair.speed.interval[1], "{:.3f}")
-    is_slower = pair.verdict is Verdict.SLOWER
+    (change,) = compared(done, ("plain", "slower"))
+    yield info("verdicts: 5 % more to do, ratio", change.ratio.value, "{:.3f}")
+    yield info("verdicts: lower end of its interval", change.ratio.interval[0], "{:.3f}")
+    yield info("verdicts: upper end of its interval", change.ratio.interval[1], "{:.3f}")
+    is_slower = change.verdict is Verdict.SLOWER
     yield at_least("verdicts: 5 % more to do, called slower", is_slower, 1, "{:.0f}")
 
 
-def compared(done: Done, names: Sequence[str], quantity: Quantity | None = None) -> Sequence[Pair]:
-    """Return the pairs of cells of two contenders."""
+def compared(
+    done: Done, names: Sequence[str], quantity: Quantity | None = None
+) -> Sequence[Change]:
+    """Return the changes between two contenders."""
     base, new = ([result for result in done.results if result.cell.title == name] for name in names)
-    return compare(base, new, across=True, quantity=quantity).pairs
+    return compare(base, new, across=True, quantity=quantity).changes
 
 
-def called_different(pairs: Iterable[Pair]) -> int:
-    """Return the number of pairs in which one contender is called faster."""
-    return sum(pair.verdict in {Verdict.FASTER, Verdict.SLOWER} for pair in pairs)
+def called_different(changes: Iterable[Change]) -> int:
+    """Return the number of changes by which one contender is called faster."""
+    return sum(change.verdict in {Verdict.FASTER, Verdict.SLOWER} for change in changes)

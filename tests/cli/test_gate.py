@@ -20,8 +20,8 @@ from tests.runs import cell, failed, in_rounds, noisy, unsupported
 from zodbshootout.cli.gate import findings, status_of
 from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.model.outcome import Failure
+from zodbshootout.results.changes import Comparison, compare
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Comparison, compare
 
 BENCHMARKS = ("add", "update", "cold", "hot")
 

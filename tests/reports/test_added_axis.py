@@ -18,11 +18,11 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.axes import Axis, ParameterAxis, along, axes_of
+from zodbshootout.results.changes import compare
 from zodbshootout.results.crossings import Crossing, crossings
 from zodbshootout.results.figures import time_of
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import compare
 
 ADDED = Parameter(
     "compressibility", "compressibility", "compressibility", Scope.CONTENT,
@@ -45,8 +45,8 @@ def charts(results: Sequence[CellResult], x_title: str) -> list[Chart]:
 def ratios(results: Sequence[CellResult], axis: Axis) -> list[tuple[str, float]]:
     """Return the speed of each contender at each value as a multiple of that at the base."""
     base, *others = axis.divided(results).values()
-    pairs = [pair for other in others for pair in compare(base, other).pairs]
-    return [(pair.base.cell.contender, round(pair.speed.value, 1)) for pair in pairs]
+    changes = [change for other in others for change in compare(base, other).changes]
+    return [(change.base.cell.contender, round(change.ratio.value, 1)) for change in changes]
 
 
 def crossing(results: Sequence[CellResult], axis: Axis) -> Crossing:

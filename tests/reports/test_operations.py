@@ -11,9 +11,9 @@ from tests.reports.at_a_rate import RUNS, result, titles_and_figures
 from zodbshootout.reports.charts import distributions
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.changes import compare
 from zodbshootout.results.names import long_name, short_name
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import compare
 
 
 def in_phase(contender: str, phase: str, times: float = 1, **more: Any) -> CellResult:
@@ -70,7 +70,7 @@ def test_a_chart_for_each_contender_has_a_line_for_each_phase() -> None:
 
 def test_phases_are_compared_with_the_same_phase_of_another_contender() -> None:
     comparison = compare(phases("a"), phases("b", 3), across=True)
-    times = {pair.new.cell.parameters.phase: pair.speed for pair in comparison.pairs}
+    times = {change.new.cell.parameters.phase: change.ratio for change in comparison.changes}
     assert set(times) == {"before", "during", "after"}
     assert times["during"].value < 0.5 < times["before"].value
 

@@ -21,9 +21,9 @@ from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.changes import Verdict
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
-from zodbshootout.results.verdicts import Verdict
 
 STEADY = [1.0] * 7
 
@@ -77,13 +77,13 @@ def test_the_trend_of_a_contender_by_itself_may_be_that_of_the_machine() -> None
 
 def test_a_comparison_with_a_contender_that_gets_slower_has_no_advice() -> None:
     (columns,) = comparisons_of_columns([ResultSet(with_trends([FS, SLOW]))])
-    (pair,) = columns.comparison.pairs
-    undecided = replace(pair, verdict=Verdict.UNDECIDED, runs_needed=100)
+    (change,) = columns.comparison.changes
+    undecided = replace(change, verdict=Verdict.UNDECIDED, runs_needed=100)
     assert remedy([undecided]) == ""
-    sides = replace(columns, comparison=replace(columns.comparison, pairs=[undecided]))
+    sides = replace(columns, comparison=replace(columns.comparison, changes=[undecided]))
     (table,) = comparison_report(sides).tables
     assert table.rows[0].entries[-1].text.endswith("): slow gets slower with time")
-    steady = replace(pair.new, result=replace(pair.new.result, trend=None))
+    steady = replace(change.new, result=replace(change.new.result, trend=None))
     assert remedy([replace(undecided, new=steady)])
 
 

@@ -23,9 +23,9 @@ from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
+from zodbshootout.results.changes import Verdict, compare, rounds_needed
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
 from zodbshootout.workers.histograms import histogram
 
 
@@ -82,11 +82,11 @@ def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
     base = [result("a", 20), result("a", 40)]
     new = [result("b", 20, 2), result("b", 80)]
     comparison = compare(base, new, across=True)
-    assert [(pair.base.quantity.name, pair.verdict) for pair in comparison.pairs] == [
+    assert [(change.base.quantity.name, change.verdict) for change in comparison.changes] == [
         ("p50", Verdict.SLOWER),
         ("p99", Verdict.SLOWER),
     ]
-    assert all(pair.speed.paired for pair in comparison.pairs)
+    assert all(change.ratio.paired for change in comparison.changes)
     (table,) = comparison_report(ColumnComparison("a", "b", comparison)).tables
     assert [row.title for row in table.rows] == ["update 20/s p50", "update 20/s p99"]
 
@@ -94,7 +94,7 @@ def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
 def test_a_contender_that_cannot_keep_up_is_not_compared() -> None:
     overloaded = result("b", 20, part_of_schedule=0.5)
     comparison = compare([result("a", 20)], [overloaded], across=True)
-    assert not comparison.pairs
+    assert not comparison.changes
     report = comparison_report(ColumnComparison("a", "b", comparison))
     assert any(
         note.startswith("cannot keep up, so not compared: b: update") for note in report.notes
@@ -193,7 +193,7 @@ def test_the_figures_of_a_cell_count_once_in_the_mean_over_cells() -> None:
     base = [with_tails("a", [1.0, 1.1, 0.9, 1.0], rate) for rate in (20, 40)]
     new = [with_tails("b", [2.0, 2.3, 1.8, 2.0], rate) for rate in (20, 40)]
     comparison = compare(base, new, across=True)
-    assert len(comparison.pairs) == 4
+    assert len(comparison.changes) == 4
     assert comparison.mean is not None
     # The medians are equal, and the tails twice as long: the mean of both is 1 / sqrt(2).
     assert comparison.mean.value == pytest.approx(2**-0.5, rel=0.02)

@@ -10,8 +10,8 @@ import pytest
 from tests.runs import cell, in_rounds
 from zodbshootout.reports.comparison import exceptions
 from zodbshootout.reports.ratios import sentence
+from zodbshootout.results.changes import Comparison, compare
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Comparison, compare
 
 
 def compared(speeds: Mapping[str, float], runs: int = 4) -> Comparison:
@@ -119,7 +119,7 @@ def test_cells_of_one_benchmark_are_counted() -> None:
 def test_a_ratio_of_some_of_the_runs_says_how_many_are_left_out() -> None:
     base = [in_rounds("fs", [[1.0]] * 10, "add"), in_rounds("fs", [[1.0]] * 10, "hot")]
     new = [in_rounds("zeo", [[1.0]] * 4, "add"), in_rounds("zeo", [[1.0]] * 10, "hot")]
-    assert list(exceptions(compare(base, new, across=True).pairs)) == [
+    assert list(exceptions(compare(base, new, across=True).changes)) == [
         (
             "the ratios of zeo (add) leave out 6 of 14 runs: no run of the other side was "
             "made in turn with them"

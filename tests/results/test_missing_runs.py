@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.generated import examples
 from tests.runs import cell, run, speed_ratio
+from zodbshootout.results.changes import Ratio, Verdict, compare
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Ratio, Verdict, compare
 
 DIFFERENT = {Verdict.FASTER, Verdict.SLOWER}
 SLICES = 4
@@ -98,8 +98,8 @@ def whole_and_changed(
 
 
 def verdict_of(base: CellResult, new: CellResult) -> Verdict:
-    (pair,) = compare([base], [new], across=True).pairs
-    return pair.verdict
+    (change,) = compare([base], [new], across=True).changes
+    return change.verdict
 
 
 @pytest.mark.slow

@@ -13,10 +13,10 @@ from tests.results.of_releases import IN_ORDER, INSTALLED, RELEASES, all_release
 from tests.runs import cell, failed, unsupported
 from zodbshootout.model.titles import Release
 from zodbshootout.results.axes import Family
+from zodbshootout.results.changes import pairs_to_compare
 from zodbshootout.results.releases import originals_of, series_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.steps import Step, steps_of, steps_of_costs
-from zodbshootout.results.verdicts import pairs_to_compare
 
 
 def significant(steps: Sequence[Step]) -> list[tuple[str, str]]:
@@ -78,17 +78,17 @@ def test_releases_are_compared_with_the_oldest_that_works() -> None:
 def test_another_contender_is_compared_with_the_oldest_release_of_the_first() -> None:
     others = [in_release(release, contender="my") for release in IN_ORDER]
     originals = originals_of([*all_releases(), *others])
-    pairs = pairs_to_compare(originals)
-    assert ("pg@relstorage==4.0.0", "my@relstorage==4.0.0") in pairs
-    assert ("my@relstorage==4.0.0", "my") in pairs
-    assert len(pairs) == len(originals) - 1
+    changes = pairs_to_compare(originals)
+    assert ("pg@relstorage==4.0.0", "my@relstorage==4.0.0") in changes
+    assert ("my@relstorage==4.0.0", "my") in changes
+    assert len(changes) == len(originals) - 1
 
 
 def test_a_step_of_5_percent_is_found_at_its_release() -> None:
     (change,) = [step for step in steps_of(all_releases(v4_2_0=0.105)) if step.is_significant]
     assert (change.before, change.since, change.between) == ("4.1.0", "4.2.0", [])
-    assert change.pair.speed.value == pytest.approx(1 / 1.05, rel=0.01)
-    low, high = change.pair.speed.interval
+    assert change.change.ratio.value == pytest.approx(1 / 1.05, rel=0.01)
+    low, high = change.change.ratio.interval
     assert low < 1 / 1.05 < high
 
 
@@ -140,5 +140,5 @@ def test_a_round_trip_more_is_a_step() -> None:
     counts = {release: 12 if release in RELEASES[:2] else 13 for release in IN_ORDER}
     results = [in_release(release, trips=f"{number}") for release, number in counts.items()]
     (change,) = [step for step in steps_of_costs(results) if step.is_significant]
-    assert change.pair.base.quantity.name == "trips"
-    assert (change.since, change.pair.base.value, change.pair.new.value) == ("4.2.0", 12, 13)
+    assert change.change.base.quantity.name == "trips"
+    assert (change.since, change.change.base.value, change.change.new.value) == ("4.2.0", 12, 13)

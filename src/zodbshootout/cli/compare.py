@@ -20,11 +20,11 @@ from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, axes_of
+from zodbshootout.results.changes import Comparison, compare, differing
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Comparison, compare, differing
 
 IGNORABLE = tuple(
     dict.fromkeys(
@@ -101,7 +101,7 @@ def _compare_values(
         )
         for value in others
     ]
-    if not any(sides.comparison.pairs for sides in compared):
+    if not any(sides.comparison.changes for sides in compared):
         _check_comparable(compared[0].comparison, options.files)
     reports = [
         comparison_report(sides, f"{sides.new} and {sides.base}", verbose=options.verbose)
@@ -171,7 +171,7 @@ def _chosen(axis: Axis, name: str, results: Sequence[CellResult], path: Path) ->
 
 def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
     """Check that the sides have a cell in common; the error says why they have none."""
-    if comparison.pairs:
+    if comparison.changes:
         return
     if comparison.overloaded:
         raise UserError(

@@ -10,9 +10,9 @@ from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import Quantity, Sense
 from zodbshootout.reports.comparison import remedy
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.changes import Change, Comparison, Verdict
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Comparison, Pair, Verdict
 
 
 def findings(comparison: Comparison, limit: float) -> list[Cell]:
@@ -21,7 +21,7 @@ def findings(comparison: Comparison, limit: float) -> list[Cell]:
     Such a cell is significantly slower, by more than the fraction *limit*, or it lacks a figure
     that the base has.
     """
-    slower = [pair.new.cell for pair in comparison.pairs if pair.slower_than(limit)]
+    slower = [change.new.cell for change in comparison.changes if change.slower_than(limit)]
     return [*slower, *(result.cell for result in comparison.lost)]
 
 
@@ -37,22 +37,24 @@ def status_of(
     """
     if limit is None:
         return ALL_MEASURED
-    slower = [pair for pair in comparison.pairs if pair.slower_than(limit)]
+    slower = [change for change in comparison.changes if change.slower_than(limit)]
     undecided = [
-        pair for pair in comparison.pairs if pair.may_be_slower_than(limit) and pair not in slower
+        change
+        for change in comparison.changes
+        if change.may_be_slower_than(limit) and change not in slower
     ]
-    lost, confirmed = list(comparison.lost), list[Pair]()
+    lost, confirmed = list(comparison.lost), list[Change]()
     if again is not None:
-        repeated = {_key(pair): pair for pair in again.pairs if pair.speed.is_known}
-        confirmed = [pair for pair in slower if _is_slower(repeated.get(_key(pair)), limit)]
-        slower = [pair for pair in slower if _key(pair) not in repeated]
-        worked = {pair.new.cell for pair in again.pairs}
+        repeated = {_key(change): change for change in again.changes if change.ratio.is_known}
+        confirmed = [change for change in slower if _is_slower(repeated.get(_key(change)), limit)]
+        slower = [change for change in slower if _key(change) not in repeated]
+        worked = {change.new.cell for change in again.changes}
         lost = [result for result in lost if result.cell not in worked]
-        left = {pair.new.cell for pair in (*confirmed, *slower)} | {one.cell for one in lost}
+        left = {change.new.cell for change in (*confirmed, *slower)} | {one.cell for one in lost}
         names = [long_name(cell) for cell in findings(comparison, limit) if cell not in left]
         if names:
             streams.complain(f"not confirmed by a second run: {', '.join(dict.fromkeys(names))}")
-    amounts = [pair.new.quantity for pair in comparison.pairs if _is_amount(pair)]
+    amounts = [change.new.quantity for change in comparison.changes if _is_amount(change)]
     words = "significantly slower"
     if amounts:
         worse = "less" if amounts[0].better == "more" else "more"
@@ -68,25 +70,29 @@ def status_of(
     return SLOWDOWN if confirmed or slower or lost else ALL_MEASURED
 
 
-def _is_amount(pair: Pair) -> bool:
-    return pair.new.quantity.sense is Sense.AMOUNT
+def _is_amount(change: Change) -> bool:
+    return change.new.quantity.sense is Sense.AMOUNT
 
 
-def _key(pair: Pair) -> tuple[Cell, Quantity]:
-    return pair.new.cell, pair.new.quantity
+def _key(change: Change) -> tuple[Cell, Quantity]:
+    return change.new.cell, change.new.quantity
 
 
-def _is_slower(pair: Pair | None, limit: float) -> bool:
+def _is_slower(change: Change | None, limit: float) -> bool:
     return (
-        pair is not None and pair.verdict is Verdict.SLOWER and pair.speed.value < 1 / (1 + limit)
+        change is not None
+        and change.verdict is Verdict.SLOWER
+        and change.ratio.value < 1 / (1 + limit)
     )
 
 
-def _lines(pairs: Iterable[Pair], finding: str, limit: float, remark: str = "") -> Iterator[str]:
-    pairs = list(pairs)
-    if pairs:
-        cells = ", ".join(dict.fromkeys(long_name(pair.new.cell) for pair in pairs))
-        advice = f"; {needed}" if (needed := remedy(pairs)) else ""
+def _lines(
+    changes: Iterable[Change], finding: str, limit: float, remark: str = ""
+) -> Iterator[str]:
+    changes = list(changes)
+    if changes:
+        cells = ", ".join(dict.fromkeys(long_name(change.new.cell) for change in changes))
+        advice = f"; {needed}" if (needed := remedy(changes)) else ""
         yield f"{finding} by more than {100 * limit:g} %{remark}: {cells}{advice}"
 
 

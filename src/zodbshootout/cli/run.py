@@ -51,11 +51,11 @@ from zodbshootout.reports import format_of_file, text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
+from zodbshootout.results.changes import Comparison, compare
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
-from zodbshootout.results.verdicts import Comparison, compare
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.host_checks import check_hosts, on_hosts
 from zodbshootout.scheduling.opening import open_all

@@ -30,21 +30,21 @@ from zodbshootout.reports.ratios import (
     sentence,
     winner,
 )
-from zodbshootout.results.figures import Figure
-from zodbshootout.results.names import long_name
-from zodbshootout.results.releases import originals_of
-from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import (
+from zodbshootout.results.changes import (
     FALSE_CALLS,
     MISSING,
     SIGNIFICANT,
+    Change,
     Comparison,
     Difference,
-    Pair,
     Verdict,
     compare,
     pairs_to_compare,
 )
+from zodbshootout.results.figures import Figure
+from zodbshootout.results.names import long_name
+from zodbshootout.results.releases import originals_of
+from zodbshootout.results.result import CellResult
 
 VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
@@ -90,7 +90,7 @@ def comparisons_of_columns(
 ) -> list[ColumnComparison]:
     """Compare columns that share cells; *baseline* is the title of the column to compare with.
 
-    See :func:`~zodbshootout.results.verdicts.pairs_to_compare`.
+    See :func:`~zodbshootout.results.changes.pairs_to_compare`.
     """
     timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
     originals: dict[str, str] = {}
@@ -113,16 +113,16 @@ def comparisons_of_columns(
         )
         for base, new in pairs_to_compare(ordered, baseline)
     ]
-    return [columns for columns in comparisons if columns.comparison.pairs]
+    return [columns for columns in comparisons if columns.comparison.changes]
 
 
-def ratio_entry(pair: Pair | None) -> Entry | None:
-    """Return the ratio of a pair as an entry, ``None`` if it is unknown."""
-    if pair is None or not pair.speed.is_known:
+def ratio_entry(change: Change | None) -> Entry | None:
+    """Return the ratio of a change as an entry, ``None`` if it is unknown."""
+    if change is None or not change.ratio.is_known:
         return None
-    mark = "×" if pair.verdict in SIGNIFICANT else NOT_SIGNIFICANT
-    value = pair.speed.value
-    return Entry(f"{multiple(value)}{mark}", value, STYLES[pair.verdict], interval(pair.speed))
+    mark = "×" if change.verdict in SIGNIFICANT else NOT_SIGNIFICANT
+    value = change.ratio.value
+    return Entry(f"{multiple(value)}{mark}", value, STYLES[change.verdict], interval(change.ratio))
 
 
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
@@ -132,14 +132,14 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     report lists all facts and settings that differ.
     """
     groups = grouped(
-        ((pair.base.cell.column, *group_of(pair.base.result)), pair)
-        for pair in sides.comparison.pairs
+        ((change.base.cell.column, *group_of(change.base.result)), change)
+        for change in sides.comparison.changes
     )
     others = _by_importance(sides.comparison.differences)[MAX_DIFFERENCES:] if verbose else []
     return Report(
         [_table(group, sides.base, sides.new) for group in groups.values()],
         list(_notes(sides, verbose=verbose)),
-        [_record(pair) for pair in sides.comparison.pairs],
+        [_record(change) for change in sides.comparison.changes],
         title=title,
         listings=[Listing(f"Other differences ({len(others)})", "\n".join(map(str, others)))]
         * bool(others),
@@ -147,19 +147,21 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     )
 
 
-def _table(pairs: Sequence[Pair], base: str, new: str) -> Table:
-    first = pairs[0].base.result
-    names = dict.fromkeys(side.cell.column for side in (pairs[0].base, pairs[0].new))
-    pairs = sorted(pairs, key=lambda pair: pair.base.cell.parameters.rate)
-    quantities = list(dict.fromkeys(pair.base.quantity for pair in pairs))
-    axis = data_axis(pair.base.result for pair in pairs)
+def _table(changes: Sequence[Change], base: str, new: str) -> Table:
+    first = changes[0].base.result
+    names = dict.fromkeys(side.cell.column for side in (changes[0].base, changes[0].new))
+    changes = sorted(changes, key=lambda change: change.base.cell.parameters.rate)
+    quantities = list(dict.fromkeys(change.base.quantity for change in changes))
+    axis = data_axis(change.base.result for change in changes)
     rows = [
         Row(
             title,
-            [_entry(pair.base), _entry(pair.new), _verdict(pair, base, new)],
-            ", ".join(filter(None, [title_of(pair.base.result), figure_name(pair.base)])),
+            [_entry(change.base), _entry(change.new), _verdict(change, base, new)],
+            ", ".join(filter(None, [title_of(change.base.result), figure_name(change.base)])),
         )
-        for title, pair in zip(figure_titles([pair.base for pair in pairs]), pairs, strict=True)
+        for title, change in zip(
+            figure_titles([change.base for change in changes]), changes, strict=True
+        )
     ]
     words = "latency"
     if len(quantities) == 1:
@@ -178,41 +180,44 @@ def _entry(figure: Figure) -> Entry:
     return Entry(figure.text(), figure.value)
 
 
-def _verdict(pair: Pair, base: str, new: str) -> Entry:
-    if pair.verdict in SIGNIFICANT:
-        words = winner(pair, base, new, brief=True)
+def _verdict(change: Change, base: str, new: str) -> Entry:
+    if change.verdict in SIGNIFICANT:
+        words = winner(change, base, new, brief=True)
     else:
-        words = ": ".join(filter(None, [alike(pair), _obstacle(pair, base, new) or remedy([pair])]))
-    return Entry(words, style=STYLES[pair.verdict])
+        words = ": ".join(
+            filter(None, [alike(change), _obstacle(change, base, new) or remedy([change])])
+        )
+    return Entry(words, style=STYLES[change.verdict])
 
 
-def _obstacle(pair: Pair, base: str, new: str) -> str:
-    """Return the reason, if any, why more runs would not decide a pair."""
-    sides = ((base, pair.base), (new, pair.new))
+def _obstacle(change: Change, base: str, new: str) -> str:
+    """Return the reason, if any, why more runs would not decide a change."""
+    sides = ((base, change.base), (new, change.new))
     slower = [title for title, side in sides if side.result.gets_slower]
-    if not (slower and pair.runs_needed):
+    if not (slower and change.runs_needed):
         return ""
     return "both get slower with time" if slower[1:] else f"{slower[0]} gets slower with time"
 
 
-def remedy(pairs: Iterable[Pair]) -> str:
-    """Describe the runs that would decide the undecided *pairs*; empty if all are decided.
+def remedy(changes: Iterable[Change]) -> str:
+    """Describe the runs that would decide the undecided *changes*; empty if all are decided.
 
-    Leave out pairs with a side that gets slower with time: more runs would not help.  Leave out
-    pairs whose runs share clients (``--for``), too: the clients have ended, so no run can be added.
+    Leave out changes with a side that gets slower with time: more runs would not help.  Leave out
+    those whose runs share clients (``--for``), too: the clients have ended, so no run can be added.
     """
     needed = [
-        pair
-        for pair in pairs
-        if pair.runs_needed
+        change
+        for change in changes
+        if change.runs_needed
         and not any(
-            side.result.gets_slower or side.result.wanted_seconds for side in (pair.base, pair.new)
+            side.result.gets_slower or side.result.wanted_seconds
+            for side in (change.base, change.new)
         )
     ]
     if not needed:
         return ""
-    runs = max(pair.runs_needed or 0 for pair in needed)
-    minutes = sum(pair.seconds_needed for pair in needed) / 60
+    runs = max(change.runs_needed or 0 for change in needed)
+    minutes = sum(change.seconds_needed for change in needed) / 60
     return f"{in_minutes(minutes)} (-p {runs})" if minutes else f"needs -p {runs}"
 
 
@@ -223,9 +228,9 @@ def in_minutes(minutes: float) -> str:
 
 def _notes(sides: ColumnComparison, *, verbose: bool) -> Iterator[str]:
     comparison = sides.comparison
-    if len(comparison.pairs) > 1:
+    if len(comparison.changes) > 1:
         yield from filter(None, (there.sentence for there in sides.by_distance))
-    yield from _method(comparison.pairs)
+    yield from _method(comparison.changes)
     yield from _differences(comparison, verbose=verbose)
     for side, results in ((sides.base, comparison.only_base), (sides.new, comparison.only_new)):
         if results:
@@ -238,43 +243,47 @@ def _names(results: Iterable[CellResult]) -> str:
     return ", ".join(dict.fromkeys(long_name(result.cell) for result in results))
 
 
-def _method(pairs: Sequence[Pair]) -> Iterator[str]:
-    if not pairs:
+def _method(changes: Sequence[Change]) -> Iterator[str]:
+    if not changes:
         return
-    yield from exceptions(pairs)
-    paired = sum(pair.speed.paired for pair in pairs)
-    how = "the ratios are those of values that were taken in turn; " if paired == len(pairs) else ""
+    yield from exceptions(changes)
+    paired = sum(change.ratio.paired for change in changes)
+    how = (
+        "the ratios are those of values that were taken in turn; " if paired == len(changes) else ""
+    )
     yield (
         f"{how}at most {FALSE_CALLS:.0%} of the differences that are called significant are so "
         "by chance"
     )
 
 
-def exceptions(pairs: Sequence[Pair]) -> Iterator[str]:
+def exceptions(changes: Sequence[Change]) -> Iterator[str]:
     """Yield a line about ratios that leave out runs, and one about ratios of unpaired values."""
-    some = [pair for pair in pairs if pair.speed.left_out]
+    some = [change for change in changes if change.ratio.left_out]
     if some:
-        left_out = sum(pair.speed.left_out for pair in some)
-        runs = sum(len(pair.base.runs) + len(pair.new.runs) for pair in some)
+        left_out = sum(change.ratio.left_out for change in some)
+        runs = sum(len(change.base.runs) + len(change.new.runs) for change in some)
         yield (
-            f"{_places(some, pairs)} leave out {left_out} of {runs} runs: no run of the other "
+            f"{_places(some, changes)} leave out {left_out} of {runs} runs: no run of the other "
             "side was made in turn with them"
         )
     # Exact costs, such as numbers of round trips, need no pairs: they do not change with time.
     unpaired = [
-        pair for pair in pairs if 0 < pair.speed.log.df < math.inf and not pair.speed.paired
+        change
+        for change in changes
+        if 0 < change.ratio.log.df < math.inf and not change.ratio.paired
     ]
     if unpaired:
         yield (
-            f"{_places(unpaired, pairs)} are not from pairs of values: the runs were made at "
+            f"{_places(unpaired, changes)} are not from pairs of values: the runs were made at "
             "different times"
         )
 
 
-def _places(pairs: Sequence[Pair], all_pairs: Sequence[Pair]) -> str:
-    if len(pairs) == len(all_pairs):
+def _places(changes: Sequence[Change], all_changes: Sequence[Change]) -> str:
+    if len(changes) == len(all_changes):
         return "the ratios"
-    benchmarks = grouped((pair.new.cell.column, pair.new.cell.benchmark) for pair in pairs)
+    benchmarks = grouped((change.new.cell.column, change.new.cell.benchmark) for change in changes)
     listed = (f"{name} ({', '.join(dict.fromkeys(own))})" for name, own in benchmarks.items())
     return f"the ratios of {', '.join(listed)}"
 
@@ -304,27 +313,27 @@ def _by_importance(differences: Sequence[Difference]) -> list[Difference]:
     return sorted(differences, key=is_minor)
 
 
-def _record(pair: Pair) -> dict[str, Any]:
-    low, high = pair.speed.interval
-    cell, quantity = pair.base.cell, pair.base.quantity
+def _record(change: Change) -> dict[str, Any]:
+    low, high = change.ratio.interval
+    cell, quantity = change.base.cell, change.base.quantity
     return {
         "benchmark": cell.benchmark,
         "base_contender": cell.column,
-        "new_contender": pair.new.cell.column,
+        "new_contender": change.new.cell.column,
         "crew": cell.parameters.crew.code,
         "objects": cell.parameters.objects,
         "object_size_bytes": cell.parameters.object_size,
         "rtt_s": cell.parameters.rtt,
         "metric": quantity.name,
-        "base": pair.base.value,
-        "new": pair.new.value,
-        "ratio": pair.speed.value if pair.speed.is_known and high < math.inf else None,
+        "base": change.base.value,
+        "new": change.new.value,
+        "ratio": change.ratio.value if change.ratio.is_known and high < math.inf else None,
         "interval_low": low if high < math.inf else None,
         "interval_high": high if high < math.inf else None,
-        "verdict": pair.verdict.value,
-        "runs_needed": pair.runs_needed,
-        "paired": pair.speed.paired,
-        "runs_compared": pair.speed.runs,
-        "base_runs": len(pair.base.runs),
-        "new_runs": len(pair.new.runs),
+        "verdict": change.verdict.value,
+        "runs_needed": change.runs_needed,
+        "paired": change.ratio.paired,
+        "runs_compared": change.ratio.runs,
+        "base_runs": len(change.base.runs),
+        "new_runs": len(change.new.runs),
     }

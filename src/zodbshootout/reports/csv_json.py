@@ -86,7 +86,7 @@ def _releases(results: ResultSet) -> dict[str, str]:
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
     """Return the changes of speed since the previous release, by cell."""
-    figures = [(step.pair.new, step) for step in results.changes]
+    figures = [(step.change.new, step) for step in results.changes]
     return {new.cell: step for new, step in figures if new.quantity is THROUGHPUT}
 
 
@@ -95,14 +95,14 @@ def _step(
 ) -> dict[str, Any]:
     """Return the release of a result, and the change of speed since the previous release."""
     step = steps.get(result.cell)
-    ratio = step.pair.speed if step and step.pair.speed.is_known else None
+    ratio = step.change.ratio if step and step.change.ratio.is_known else None
     return {
         "release": releases.get(result.cell.column),
         "release_before": step and step.before,
         "step_ratio": ratio and ratio.value,
         "step_low": ratio and ratio.interval[0],
         "step_high": ratio and ratio.interval[1],
-        "step_verdict": step and step.pair.verdict.value,
+        "step_verdict": step and step.change.verdict.value,
     }
 
 

@@ -11,16 +11,16 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Sense
 from zodbshootout.model.specification import exactly
 from zodbshootout.reports.headings import distance_of, figure_name
-from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import (
+from zodbshootout.results.changes import (
     SIGNIFICANT,
+    Change,
     Comparison,
-    Pair,
     Ratio,
     Verdict,
     mean_ratio,
     verdicts,
 )
+from zodbshootout.results.result import CellResult
 
 MANY = 7
 """If a sentence is on more benchmarks than this, it groups them by topic, such as writing."""
@@ -51,8 +51,8 @@ _ALIKE = {Verdict.NO_DIFFERENCE: "no difference seen", Verdict.UNDECIDED: "undec
 
 def by_distance(comparison: Comparison) -> list[Comparison]:
     """Divide a comparison into one for each round-trip time."""
-    groups = grouped((pair.base.cell.parameters.rtt, pair) for pair in comparison.pairs)
-    return [replace(comparison, pairs=pairs) for pairs in groups.values()]
+    groups = grouped((change.base.cell.parameters.rtt, change) for change in comparison.changes)
+    return [replace(comparison, changes=changes) for changes in groups.values()]
 
 
 def sentence(comparison: Comparison, base: str, new: str) -> str:
@@ -61,26 +61,28 @@ def sentence(comparison: Comparison, base: str, new: str) -> str:
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
     only if all of them differ significantly in the same direction, so that the mean hides nothing.
     """
-    pairs = [pair for pair in comparison.pairs if pair.speed.is_known]
-    if not pairs:
+    changes = [change for change in comparison.changes if change.ratio.is_known]
+    if not changes:
         return ""
-    distance = f" {distance_of(pairs[0].base.result)}".rstrip()
-    asking = [pair for pair in pairs if pair.base.cell.words.topic]
-    if len(comparison.pairs) == 1:
-        (pair,) = pairs
-        is_significant = pair.verdict in SIGNIFICANT
-        words = winner(pair, base, new) if is_significant else f"{new} and {base}: {alike(pair)}"
+    distance = f" {distance_of(changes[0].base.result)}".rstrip()
+    asking = [change for change in changes if change.base.cell.words.topic]
+    if len(comparison.changes) == 1:
+        (change,) = changes
+        is_significant = change.verdict in SIGNIFICANT
+        words = (
+            winner(change, base, new) if is_significant else f"{new} and {base}: {alike(change)}"
+        )
         clauses = [f"{words}{distance}"]
     elif len(set(map(_name, asking))) > MANY:
-        topics = grouped((pair.base.cell.words.topic, pair) for pair in asking)
+        topics = grouped((change.base.cell.words.topic, change) for change in asking)
         clauses = [
             f"{topic}: {', '.join(_texts(_clauses(own, FEW)))}" for topic, own in topics.items()
         ]
     else:
         clauses = _texts(_clauses(asking))
     mean = list(_mean(asking))
-    if len(comparison.pairs) > 1:
-        others = [pair for pair in pairs if not pair.base.cell.words.topic]
+    if len(comparison.changes) > 1:
+        others = [change for change in changes if not change.base.cell.words.topic]
         if mean or len(set(map(_name, asking))) > MANY:
             # Benchmarks that ask nothing of the storage come after the mean, which leaves them out.
             clauses = [*clauses, *mean, *_texts(_clauses(others))]
@@ -104,14 +106,14 @@ def _texts(clauses: Iterable[_Clause]) -> list[str]:
     return [f"{verdict} at {', '.join(listed)}" for verdict, listed in by_verdict.items()]
 
 
-def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
+def winner(change: Change, base: str, new: str, *, brief: bool = False) -> str:
     """Return the words for a significant difference of two results, called *base* and *new*.
 
     The words name the faster side or, for costs, the side that takes more.  *brief* words leave out
     the name of the other side.
     """
     first, second = new, base
-    ratio, words = shown_ratio(pair), _words(pair)
+    ratio, words = shown_ratio(change), _words(change)
     if ratio.value < 1:
         first, second, ratio = base, new, ratio.inverse
     if math.isinf(ratio.value):
@@ -120,38 +122,38 @@ def winner(pair: Pair, base: str, new: str, *, brief: bool = False) -> str:
     return f"{first} {words.statement.format(times=times(ratio))}{compared} {interval(ratio)}"
 
 
-def shown_ratio(pair: Pair) -> Ratio:
+def shown_ratio(change: Change) -> Ratio:
     """Return the ratio in the direction in which words give it: for amounts, new amount / base."""
-    return pair.speed.inverse if _is_amount(pair) else pair.speed
+    return change.ratio.inverse if _is_amount(change) else change.ratio
 
 
-def _is_amount(pair: Pair) -> bool:
-    """Return whether a pair's figures are amounts of which less is better."""
-    return _sense(pair) is Sense.AMOUNT and pair.base.quantity.better != "more"
+def _is_amount(change: Change) -> bool:
+    """Return whether a change's figures are amounts of which less is better."""
+    return _sense(change) is Sense.AMOUNT and change.base.quantity.better != "more"
 
 
-def _words(pair: Pair) -> _Words:
-    words = _WORDS[_sense(pair)]
-    if _sense(pair) is not Sense.AMOUNT or _is_amount(pair):
+def _words(change: Change) -> _Words:
+    words = _WORDS[_sense(change)]
+    if _sense(change) is not Sense.AMOUNT or _is_amount(change):
         return words
     return replace(words, worse=words.better, better=words.worse)
 
 
-def _sense(pair: Pair) -> Sense:
-    return pair.base.quantity.sense
+def _sense(change: Change) -> Sense:
+    return change.base.quantity.sense
 
 
-def alike(pair: Pair) -> str:
+def alike(change: Change) -> str:
     """Return the words for a difference that is not significant, or for no difference at all."""
-    ratio = shown_ratio(pair)
+    ratio = shown_ratio(change)
     if ratio.is_exact:
-        return pair.verdict.value if ratio.log.mean else "equal"
-    return f"{pair.verdict.value} {interval(ratio)}".rstrip()
+        return change.verdict.value if ratio.log.mean else "equal"
+    return f"{change.verdict.value} {interval(ratio)}".rstrip()
 
 
-def speed(pairs: Iterable[Pair]) -> str:
+def speed(changes: Iterable[Change]) -> str:
     """Return the word ``speed``; if latencies are compared, explain that it is 1 / latency."""
-    of_latency = any(_sense(pair) is Sense.LATENCY for pair in pairs)
+    of_latency = any(_sense(change) is Sense.LATENCY for change in changes)
     return "speed (1 / latency at a rate)" if of_latency else "speed"
 
 
@@ -182,16 +184,16 @@ def _decimals(ratio: Ratio) -> int:
     return min(3, max(1, -math.floor(math.log10(half_width)))) if half_width > 0 else 2
 
 
-def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[_Clause]:
+def _clauses(changes: Sequence[Change], most: int = MANY) -> Iterator[_Clause]:
     """Yield a clause for each verdict; *most* is the maximum number of benchmarks to name."""
-    names = Counter(map(_name, pairs))
-    by_verdict = grouped((pair.verdict, pair) for pair in pairs)
-    words_of = _words(pairs[0]) if pairs else _WORDS[Sense.SPEED]
+    names = Counter(map(_name, changes))
+    by_verdict = grouped((change.verdict, change) for change in changes)
+    words_of = _words(changes[0]) if changes else _WORDS[Sense.SPEED]
     worded = {Verdict.SLOWER: words_of.worse, Verdict.FASTER: words_of.better, **_ALIKE}
     for verdict, word in worded.items():
         of_verdict = by_verdict.get(verdict, [])
-        own = grouped((_name(pair), pair) for pair in of_verdict)
-        is_all = len(of_verdict) == len(pairs)
+        own = grouped((_name(change), change) for change in of_verdict)
+        is_all = len(of_verdict) == len(changes)
         ratios = _ratios(of_verdict, verdict) if own else ""
         if len(own) > most:
             number = f"all {len(own)}" if is_all else f"{len(own)} of {len(names)}"
@@ -203,18 +205,18 @@ def _clauses(pairs: Sequence[Pair], most: int = MANY) -> Iterator[_Clause]:
             yield _Clause(word, ", ".join(listed))
 
 
-def _listed(name: str, pairs: Sequence[Pair], of: int, verdict: Verdict) -> str:
-    part = f"{len(pairs)} of {of} cells" if len(pairs) < of else ""
-    inner = ", ".join(filter(None, [_ratios(pairs, verdict), part]))
+def _listed(name: str, changes: Sequence[Change], of: int, verdict: Verdict) -> str:
+    part = f"{len(changes)} of {of} cells" if len(changes) < of else ""
+    inner = ", ".join(filter(None, [_ratios(changes, verdict), part]))
     return f"{name} ({inner})" if inner else name
 
 
-def _ratios(pairs: Sequence[Pair], verdict: Verdict) -> str:
+def _ratios(changes: Sequence[Change], verdict: Verdict) -> str:
     """Return the smallest and the greatest ratio of significant differences."""
     if verdict not in SIGNIFICANT:
         return ""
-    values = sorted(shown_ratio(pair).value for pair in pairs)
-    if _sense(pairs[0]) is not Sense.LATENCY:
+    values = sorted(shown_ratio(change).value for change in changes)
+    if _sense(changes[0]) is not Sense.LATENCY:
         return " to ".join(
             dict.fromkeys(f"{multiple(value)}×" for value in (values[0], values[-1]))
         )
@@ -232,22 +234,22 @@ def _overloaded(results: Iterable[CellResult]) -> Iterator[str]:
         yield f"{contender} cannot keep up with {', '.join(rates)}"
 
 
-def _mean(pairs: Sequence[Pair]) -> Iterator[str]:
+def _mean(changes: Sequence[Change]) -> Iterator[str]:
     """Yield the geometric mean over cells if all differ significantly in the same direction."""
-    cells = {(pair.base.cell, pair.new.cell) for pair in pairs}
-    mean = None if pairs and _sense(pairs[0]) is Sense.AMOUNT else mean_ratio(pairs)
-    directions = {pair.verdict for pair in pairs}
+    cells = {(change.base.cell, change.new.cell) for change in changes}
+    mean = None if changes and _sense(changes[0]) is Sense.AMOUNT else mean_ratio(changes)
+    directions = {change.verdict for change in changes}
     if len(cells) == 1 or mean is None or set(verdicts([mean])) & SIGNIFICANT != directions:
         return
-    several = len({pair.base.cell.benchmark for pair in pairs}) == len(cells)
+    several = len({change.base.cell.benchmark for change in changes}) == len(cells)
     noun = "benchmarks" if several else "cells"
     title = f"geometric mean of these {len(cells)} {noun}"
-    if _sense(pairs[0]) is Sense.LATENCY:
+    if _sense(changes[0]) is Sense.LATENCY:
         word, mean = ("lower", mean) if mean.value > 1 else ("higher", mean.inverse)
         yield f"{title}: {times(mean)} times {word} {interval(mean)}"
     else:
         yield f"{title}: {times(mean)}× {interval(mean)}"
 
 
-def _name(pair: Pair) -> str:
-    return f"{pair.base.cell.benchmark} {figure_name(pair.base)}".rstrip()
+def _name(change: Change) -> str:
+    return f"{change.base.cell.benchmark} {figure_name(change.base)}".rstrip()

@@ -32,9 +32,9 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.ratios import interval, multiple, shown_ratio, times
 from zodbshootout.results.axes import Family
+from zodbshootout.results.changes import Change, ratio_of
 from zodbshootout.results.figures import Figure, figure_of
 from zodbshootout.results.steps import Step
-from zodbshootout.results.verdicts import Pair, ratio_of
 
 RELEASES = "Over releases"
 CHANGES = "Speed as a multiple of that of the previous release"
@@ -57,12 +57,12 @@ class Releases:
     def of(cls, result_sets: Sequence[ResultSet]) -> Releases:
         """Return all series in the results, and their changes."""
         series = [(results, one) for results in result_sets for one in results.series]
-        return cls(series, [change for results in result_sets for change in results.changes])
+        return cls(series, [step for results in result_sets for step in results.changes])
 
     @cached_property
     def steps(self) -> list[Step]:
         """The changes that are significant."""
-        return [change for change in self.changes if change.is_significant]
+        return [step for step in self.changes if step.is_significant]
 
     def title_of(self, column: str) -> str:
         """Return a column's title or, in a series of releases, the title of the series."""
@@ -99,7 +99,7 @@ class Releases:
     def largest(self) -> list[str]:
         """Return sentences on the steps of times, the largest first; if there are none, say so."""
         steps = [step for step in self.steps if not _is_amount(step)]
-        steps.sort(key=lambda step: -abs(step.pair.speed.log.mean))
+        steps.sort(key=lambda step: -abs(step.change.ratio.log.mean))
         return _sentences(steps) or [NO_STEP] * bool(self.series)
 
     def section(self, columns: Sequence[str]) -> Report:
@@ -111,20 +111,20 @@ class Releases:
     def _tables(self) -> Iterator[Table]:
         """Yield tables of the changes of times, with a row for each release."""
         groups = grouped(
-            (group_of(change.pair.base.result), change)
-            for change in self.changes
-            if not _is_amount(change)
+            (group_of(step.change.base.result), step)
+            for step in self.changes
+            if not _is_amount(step)
         )
-        for changes in groups.values():
-            titles = figure_titles([change.pair.base for change in changes])
+        for steps in groups.values():
+            titles = figure_titles([step.change.base for step in steps])
             rows: dict[str, dict[str, Entry]] = {}
-            for change, title in zip(changes, titles, strict=True):
-                release = f"{change.series.title}, {change.series.axis.title} {change.since}"
-                ratio = ratio_entry(change.pair) or Entry(DASH, style=Style.DIM)
+            for step, title in zip(steps, titles, strict=True):
+                release = f"{step.series.title}, {step.series.axis.title} {step.since}"
+                ratio = ratio_entry(step.change) or Entry(DASH, style=Style.DIM)
                 rows.setdefault(release, {})[title] = ratio
             columns = list(dict.fromkeys(titles))
             yield Table(
-                f"{CHANGES}: {description(changes[0].pair.base.result)}",
+                f"{CHANGES}: {description(steps[0].change.base.result)}",
                 columns,
                 [
                     Row(release, [row.get(title, Entry()) for title in columns])
@@ -135,7 +135,7 @@ class Releases:
 
     def _cost_charts(self, columns: Sequence[str]) -> Iterator[Chart]:
         """Yield the charts of costs in which there is a step."""
-        amounts = (step.pair.base.quantity for step in self.steps if _is_amount(step))
+        amounts = (step.change.base.quantity for step in self.steps if _is_amount(step))
         for cost in dict.fromkeys(amounts):
             yield from self._charts(columns, cost)
 
@@ -181,10 +181,10 @@ class Releases:
 
     def _marks(self, series: Family, figure: Figure, point: Point) -> Iterator[Mark]:
         for step in self.steps:
-            new = step.pair.new
+            new = step.change.new
             is_here = (new.cell, new.quantity) == (figure.cell, figure.quantity)
             if is_here and step.series == series:
-                ratio = shown_ratio(step.pair)
+                ratio = shown_ratio(step.change)
                 (sentence,) = _sentences([step])
                 sides = point.column, point.column
                 text = f"{multiple(ratio.value)}×"
@@ -203,11 +203,11 @@ def _rows(
 
 
 def _is_exact(step: Step) -> bool:
-    return not _is_amount(step) or step.pair.base.quantity.unit.is_exact
+    return not _is_amount(step) or step.change.base.quantity.unit.is_exact
 
 
 def _is_amount(step: Step) -> bool:
-    return step.pair.base.quantity.sense is Sense.AMOUNT
+    return step.change.base.quantity.sense is Sense.AMOUNT
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
@@ -216,22 +216,24 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
     The sentences contain the contender only if the steps are of several contenders.  They describe
     the table only if the steps are in several tables.
     """
-    bases = [step.pair.base for step in steps]
+    bases = [step.change.base for step in steps]
     several_contenders = len({step.series.title for step in steps}) > 1
     several_groups = len({group_of(base.result) for base in bases}) > 1
     sentences = []
     for step, title in zip(steps, figure_titles(bases), strict=True):
         words = [step.series.title] if several_contenders else []
-        words.append(f"{title}, {description(step.pair.base.result)}" if several_groups else title)
+        words.append(
+            f"{title}, {description(step.change.base.result)}" if several_groups else title
+        )
         sentences.append(
-            f"{', '.join(words)}{change(step.pair, f' since {step.since}')}{_between(step)}"
+            f"{', '.join(words)}{_words(step.change, f' since {step.since}')}{_between(step)}"
         )
     return sentences
 
 
-def change(pair: Pair, since: str = "") -> str:
+def _words(change: Change, since: str = "") -> str:
     """Describe a change in words that follow a cell's name; *since* may name a release."""
-    base, new, ratio = pair.base, pair.new, pair.speed
+    base, new, ratio = change.base, change.new, change.ratio
     if base.quantity.sense is Sense.AMOUNT:
         return f", {base.quantity.title}: {new.text()}{since}, {base.text()} before"
     is_faster = ratio.value > 1

@@ -242,9 +242,12 @@ def _matrix(
 ) -> Table | None:
     """Return the table of all ratios, ``None`` if nothing was compared."""
     by_row = grouped(
-        ((pair.base.cell.benchmark, pair.base.cell.parameters, pair.base.quantity), (one.new, pair))
+        (
+            (change.base.cell.benchmark, change.base.cell.parameters, change.base.quantity),
+            (one.new, change),
+        )
         for one in comparisons
-        for pair in one.comparison.pairs
+        for change in one.comparison.changes
     )
     rows = list(map(dict, by_row.values()))
     if not rows:
@@ -265,7 +268,7 @@ def _matrix(
             for name, base in sides.items()
         ]
         lines.append(Row(title, entries, part=first.cell.benchmark))
-    compared = speed(pair for columns in comparisons for pair in columns.comparison.pairs)
+    compared = speed(change for columns in comparisons for change in columns.comparison.changes)
     where = "" if firsts[0].cell.parameters.rtt is None else " at the same round-trip time"
     caption = f"{compared.capitalize()} as a multiple of that of {bases}{where}"
     return Table(caption, list(sides), lines)

@@ -46,10 +46,10 @@ from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.changes import Change, compared, rounds_needed
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Pair, compared, rounds_needed
 
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
@@ -76,7 +76,7 @@ def tables_with_comparisons(
     parts = [
         comparison_report(columns)
         for columns in comparisons_of_columns(result_sets)
-        if columns.is_variant and environment_of(columns.comparison.pairs[0].new.cell.variant)
+        if columns.is_variant and environment_of(columns.comparison.changes[0].new.cell.variant)
     ]
     return replace(report, parts=parts)
 
@@ -116,12 +116,12 @@ def tables_and_notes(
     if baseline and baseline not in columns:
         raise UserError(f"no contender {baseline!r}; there are {', '.join(columns)}")
     comparisons = [] if quantity else comparisons_of_columns(result_sets, baseline)
-    pairs = {
-        (columns.new, pair.new.cell, pair.new.quantity): pair
+    changes = {
+        (columns.new, change.new.cell, change.new.quantity): change
         for columns in comparisons
-        for pair in columns.comparison.pairs
+        for change in columns.comparison.changes
     }
-    scale = _Scale(quantity, footnotes, pairs)
+    scale = _Scale(quantity, footnotes, changes)
     releases = Releases.of(result_sets)
     tables = [
         table if len(scale.quantities(group.results)) > 1 else releases.rows_of(table)
@@ -154,7 +154,7 @@ class _Scale:
     quantity: Quantity | None
     """The quantity that the user named; ``None`` for the figures of each cell."""
     footnotes: Footnotes
-    pairs: Mapping[tuple[str, Cell, Quantity], Pair]
+    changes: Mapping[tuple[str, Cell, Quantity], Change]
     """The comparisons of cells, by column, cell and quantity."""
 
     def quantities(self, results: Iterable[CellResult]) -> Sequence[Quantity]:
@@ -179,7 +179,7 @@ class _Scale:
         if figure.is_imprecise:
             style = Style.DIM if style is Style.PLAIN else style
         within = "" if figure.half_width is None else f"±{figure.half_width:3.0%}"
-        ratio = ratio_entry(self.pairs.get((column, result.cell, quantity)))
+        ratio = ratio_entry(self.changes.get((column, result.cell, quantity)))
         return Entry(figure.entry, figure.value, style, within, note, ratio)
 
 
@@ -329,15 +329,15 @@ def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
     for columns in comparisons:
         if not columns.is_release:
             yield from filter(None, (there.sentence for there in columns.by_distance))
-    pairs = [pair for columns in comparisons for pair in columns.comparison.pairs]
-    yield from exceptions(pairs)
-    if any(pair.speed.is_known for pair in pairs):
+    changes = [change for columns in comparisons for change in columns.comparison.changes]
+    yield from exceptions(changes)
+    if any(change.ratio.is_known for change in changes):
         bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)
         originals = any(columns.is_variant for columns in comparisons)
         references = [*bases, *(["its original, for a variant"] if originals else [])]
-        at_distances = any(pair.base.cell.parameters.rtt is not None for pair in pairs)
+        at_distances = any(change.base.cell.parameters.rtt is not None for change in changes)
         where = " at the same round-trip time" if at_distances else ""
         yield (
-            f"×: the {speed(pairs)} as a multiple of that of {', or of '.join(references)}{where}; "
-            f"{NOT_SIGNIFICANT}: not significant; ±: 95% confidence interval"
+            f"×: the {speed(changes)} as a multiple of that of {', or of '.join(references)}"
+            f"{where}; {NOT_SIGNIFICANT}: not significant; ±: 95% confidence interval"
         )

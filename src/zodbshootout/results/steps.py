@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from zodbshootout.model.quantities import Shown, quantities
 from zodbshootout.results.axes import Family
+from zodbshootout.results.changes import SIGNIFICANT, Change, changes_of
 from zodbshootout.results.figures import Figure, figure_of, figures_of
 from zodbshootout.results.releases import series_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import SIGNIFICANT, Pair, pairs_of
 
 
 @dataclass(frozen=True)
@@ -20,30 +20,32 @@ class Step:
     """The change of a cell between a release and the previous release that was measured."""
 
     series: Family
-    pair: Pair
+    change: Change
     """The results before and after the change, measured in turn, and their comparison."""
 
     @property
     def before(self) -> str:
         """The previous measured release."""
-        return self.series.text(self.pair.base.cell.column)
+        return self.series.text(self.change.base.cell.column)
 
     @property
     def since(self) -> str:
         """The first measured release with the change."""
-        return self.series.text(self.pair.new.cell.column)
+        return self.series.text(self.change.new.cell.column)
 
     @property
     def between(self) -> list[str]:
         """The releases without a figure between :attr:`before` and :attr:`since`."""
         columns = list(self.series.values)
-        first, last = (columns.index(one.cell.column) for one in (self.pair.base, self.pair.new))
+        first, last = (
+            columns.index(one.cell.column) for one in (self.change.base, self.change.new)
+        )
         return list(map(self.series.text, columns[first + 1 : last]))
 
     @property
     def is_significant(self) -> bool:
-        """Whether chance is an unlikely cause of the change; see :data:`~.verdicts.FALSE_CALLS`."""
-        return self.pair.verdict in SIGNIFICANT
+        """Whether chance is an unlikely cause of the change; see :data:`~.changes.FALSE_CALLS`."""
+        return self.change.verdict in SIGNIFICANT
 
 
 def steps_of(results: Sequence[CellResult]) -> list[Step]:
@@ -75,9 +77,9 @@ def _steps(
         for new in figures(since)
         if base.quantity is new.quantity
     ]
-    pairs = pairs_of([(base, new) for _, base, new in sides])
+    changes = changes_of([(base, new) for _, base, new in sides])
     return [
-        Step(series, pair)
-        for (series, _, _), pair in zip(sides, pairs, strict=True)
-        if pair.speed.paired or math.isinf(pair.speed.log.df)
+        Step(series, change)
+        for (series, _, _), change in zip(sides, changes, strict=True)
+        if change.ratio.paired or math.isinf(change.ratio.log.df)
     ]

@@ -23,8 +23,8 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.changes import rounds_needed
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
-from zodbshootout.results.verdicts import rounds_needed
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.failures import Failures, MortalServers

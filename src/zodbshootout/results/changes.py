@@ -98,15 +98,15 @@ SIGNIFICANT = frozenset({Verdict.SLOWER, Verdict.FASTER})
 
 
 @dataclass(frozen=True)
-class Pair:
+class Change:
     """A quantity of a base and of a new cell, with their comparison."""
 
     base: Figure
     new: Figure
-    speed: Ratio
+    ratio: Ratio
     verdict: Verdict
     runs_needed: int | None = None
-    """The predicted number of runs that each cell needs for a verdict, if the pair is undecided."""
+    """The predicted number of runs that each cell needs for a verdict on an undecided change."""
 
     @property
     def seconds_needed(self) -> float:
@@ -114,17 +114,17 @@ class Pair:
         if self.runs_needed is None:
             return 0.0
         seconds = self.base.result.run_seconds, self.new.result.run_seconds
-        runs = self.runs_needed - self.speed.runs
+        runs = self.runs_needed - self.ratio.runs
         # Paired runs are made in turn, so each run's duration includes the other run's slices.
-        return runs * (max(seconds) if self.speed.paired else sum(seconds))
+        return runs * (max(seconds) if self.ratio.paired else sum(seconds))
 
     def slower_than(self, part: float) -> bool:
         """Return whether *new* certainly takes more than 1 + *part* times as long as *base*."""
-        return self.verdict is Verdict.SLOWER and self.speed.interval[1] < 1 / (1 + part)
+        return self.verdict is Verdict.SLOWER and self.ratio.interval[1] < 1 / (1 + part)
 
     def may_be_slower_than(self, part: float) -> bool:
         """Return whether *new* may take more than 1 + *part* times as long as *base*."""
-        return self.speed.interval[0] < 1 / (1 + part)
+        return self.ratio.interval[0] < 1 / (1 + part)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Difference:
 class Comparison:
     """The cells that two sides have in common, and the cells that only one side has."""
 
-    pairs: Sequence[Pair]
+    changes: Sequence[Change]
     only_base: Sequence[CellResult]
     only_new: Sequence[CellResult]
     overloaded: Sequence[CellResult]
@@ -158,16 +158,16 @@ class Comparison:
     @property
     def mean(self) -> Ratio | None:
         """The geometric mean of the ratios, as in :func:`mean_ratio`."""
-        return mean_ratio(self.pairs)
+        return mean_ratio(self.changes)
 
 
-def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
+def mean_ratio(changes: Iterable[Change]) -> Ratio | None:
     """Return the geometric mean of the ratios with known intervals; ``None`` if there are none.
 
     The figures of a cell at a rate come from the same iterations.  So they count as one ratio,
     whose error is the mean of their errors, as if one figure determined the other.
     """
-    cells = grouped(((pair.base.cell, pair.new.cell), pair) for pair in pairs)
+    cells = grouped(((change.base.cell, change.new.cell), change) for change in changes)
     known = [ratio for ratio in map(_ratio_of_cell, cells.values()) if ratio.is_known]
     if not known:
         return None
@@ -175,13 +175,13 @@ def mean_ratio(pairs: Iterable[Pair]) -> Ratio | None:
     return Ratio(mean_of_estimates([ratio.log for ratio in known]), runs)
 
 
-def _ratio_of_cell(pairs: Sequence[Pair]) -> Ratio:
-    if len(pairs) == 1:
-        return pairs[0].speed
-    logs = [pair.speed.log for pair in pairs]
+def _ratio_of_cell(changes: Sequence[Change]) -> Ratio:
+    if len(changes) == 1:
+        return changes[0].ratio
+    logs = [change.ratio.log for change in changes]
     error = statistics.fmean(math.sqrt(log.variance) for log in logs)
     mean = statistics.fmean(log.mean for log in logs)
-    return replace(pairs[0].speed, log=Estimate(mean, error**2, min(log.df for log in logs)))
+    return replace(changes[0].ratio, log=Estimate(mean, error**2, min(log.df for log in logs)))
 
 
 def pairs_to_compare(
@@ -222,11 +222,11 @@ def compare(
         if key in of_new and all(_is_measured(side[key], quantity) for side in (of_base, of_new))
     ]
     return Comparison(
-        pairs_of(
+        changes_of(
             [
-                pair
+                change
                 for sides in common
-                for pair in _alike(*(compared(side, quantity) for side in sides))
+                for change in _alike(*(compared(side, quantity) for side in sides))
             ]
         ),
         _only_in(of_base, of_new, quantity),
@@ -327,10 +327,10 @@ def _verdict(ratio: Ratio, p_value: float) -> Verdict:
     return Verdict.UNDECIDED if ratio.log.half_width > MAX_WIDTH else Verdict.NO_DIFFERENCE
 
 
-def pairs_of(figures: Sequence[tuple[Figure, Figure]]) -> list[Pair]:
+def changes_of(figures: Sequence[tuple[Figure, Figure]]) -> list[Change]:
     """Compare pairs of figures, the base first; correct verdicts for the number of pairs."""
     ratios = [ratio_of(base, new) for base, new in figures]
-    pairs = []
+    changes = []
     for (base, new), ratio, verdict in zip(figures, ratios, verdicts(ratios), strict=True):
         needed = None
         is_amount = base.quantity.sense is Sense.AMOUNT
@@ -339,8 +339,8 @@ def pairs_of(figures: Sequence[tuple[Figure, Figure]]) -> list[Pair]:
         has_no_logarithm = is_amount and not ratio.is_known and ratio.runs >= MIN_RUNS
         if verdict is Verdict.UNDECIDED and not has_no_logarithm:
             needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
-        pairs.append(Pair(base, new, ratio, verdict, needed))
-    return pairs
+        changes.append(Change(base, new, ratio, verdict, needed))
+    return changes
 
 
 def ratio_of(base: Figure, new: Figure) -> Ratio:

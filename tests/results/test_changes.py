@@ -14,8 +14,8 @@ from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.reports.ratios import winner
+from zodbshootout.results.changes import Verdict, compare, rounds_needed
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.verdicts import Verdict, compare, rounds_needed
 
 
 def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() -> None:
@@ -51,24 +51,24 @@ def test_all_runs_have_equal_weight_whatever_their_number_of_values() -> None:
 
 def test_a_verdict_is_faster_or_slower_only_if_the_difference_is_significant() -> None:
     base = in_rounds("a", noisy(1))
-    (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.05))], across=True).pairs
-    assert pair.verdict is Verdict.SLOWER
-    (pair,) = compare([in_rounds("b", noisy(2, slower=1.05))], [base], across=True).pairs
-    assert pair.verdict is Verdict.FASTER
-    (pair,) = compare([base], [in_rounds("b", noisy(3))], across=True).pairs
-    assert pair.verdict is Verdict.NO_DIFFERENCE
+    (change,) = compare([base], [in_rounds("b", noisy(2, slower=1.05))], across=True).changes
+    assert change.verdict is Verdict.SLOWER
+    (change,) = compare([in_rounds("b", noisy(2, slower=1.05))], [base], across=True).changes
+    assert change.verdict is Verdict.FASTER
+    (change,) = compare([base], [in_rounds("b", noisy(3))], across=True).changes
+    assert change.verdict is Verdict.NO_DIFFERENCE
 
 
 def test_an_undecided_comparison_says_how_many_runs_it_needs() -> None:
     base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
-    (pair,) = compare([base], [new]).pairs
-    assert pair.verdict is Verdict.UNDECIDED
-    assert pair.runs_needed is not None
-    assert pair.runs_needed > 20
-    (pair,) = compare(
+    (change,) = compare([base], [new]).changes
+    assert change.verdict is Verdict.UNDECIDED
+    assert change.runs_needed is not None
+    assert change.runs_needed > 20
+    (change,) = compare(
         [measured(cell("add", "a"), [1.0])], [measured(cell("add", "a"), [2.0])]
-    ).pairs
-    assert (pair.verdict, pair.runs_needed) == (Verdict.UNDECIDED, 3)
+    ).changes
+    assert (change.verdict, change.runs_needed) == (Verdict.UNDECIDED, 3)
 
 
 def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
@@ -77,8 +77,8 @@ def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
 
     base, new = side("a", 1.0), side("b", 1.02)
     new[0] = in_rounds("b", [[1.02], [1.023], [1.048], [1.015]])
-    alone = compare(base, new, across=True).pairs[0]
-    assert alone.speed.log.p_value == pytest.approx(0.00985, abs=0.0001)
+    alone = compare(base, new, across=True).changes[0]
+    assert alone.ratio.log.p_value == pytest.approx(0.00985, abs=0.0001)
     assert alone.verdict is Verdict.SLOWER
     others = [
         in_rounds("x", [[1.0], [1.1], [0.9], [1.0]], benchmark)
@@ -88,24 +88,24 @@ def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
         in_rounds("x", [[1.1], [1.0], [1.0], [0.9]], benchmark)
         for benchmark in ("update", "cold", "hot")
     ]
-    among = compare([*base, *others], [*new, *more], across=True).pairs[0]
+    among = compare([*base, *others], [*new, *more], across=True).changes[0]
     assert among.verdict is Verdict.NO_DIFFERENCE
 
 
 def test_a_gate_fails_only_if_the_whole_interval_exceeds_the_limit() -> None:
     base = in_rounds("a", noisy(1))
-    (pair,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).pairs
-    assert pair.slower_than(0.05)
-    assert not pair.slower_than(0.10)
-    (pair,) = compare([in_rounds("b", noisy(2, slower=1.10))], [base], across=True).pairs
-    assert not pair.slower_than(0.01)
+    (change,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).changes
+    assert change.slower_than(0.05)
+    assert not change.slower_than(0.10)
+    (change,) = compare([in_rounds("b", noisy(2, slower=1.10))], [base], across=True).changes
+    assert not change.slower_than(0.01)
 
 
 def test_cells_measured_on_only_one_side_are_listed() -> None:
     base = [measured(cell("add", "a"), [1.0]), measured(cell("hot", "a"), [1.0])]
     new = [measured(cell("add", "a"), [1.0]), failed(cell("hot", "a"), "broken")]
     comparison = compare(base, new)
-    assert [pair.base.cell.benchmark for pair in comparison.pairs] == ["add"]
+    assert [change.base.cell.benchmark for change in comparison.changes] == ["add"]
     assert [result.cell.benchmark for result in comparison.only_base] == ["hot"]
     assert comparison.only_new == []
 
@@ -113,10 +113,10 @@ def test_cells_measured_on_only_one_side_are_listed() -> None:
 def test_cells_with_different_parameters_are_compared_only_if_those_are_ignored() -> None:
     base = [measured(cell("add", "a", objects=100), [1.0], [1.0])]
     new = [measured(cell("add", "a", objects=1000), [5.0], [5.0])]
-    assert compare(base, new).pairs == []
-    (pair,) = compare(base, new, ["object-counts"]).pairs
+    assert compare(base, new).changes == []
+    (change,) = compare(base, new, ["object-counts"]).changes
     # Ten times as many objects take five times as long.
-    assert pair.speed.value == pytest.approx(2.0)
+    assert change.ratio.value == pytest.approx(2.0)
 
 
 def test_compare_refuses_cells_that_ignored_parameters_make_ambiguous() -> None:
@@ -169,8 +169,8 @@ def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -
     base = [measured(cell("add", "a"), [1.0], [1.0])]
     alone = Parameters(CrewShape(1))
     new = CellResult(replace(base[0].cell, parameters=alone)).with_run(run(1.0))
-    assert compare(base, [new]).pairs == []
-    assert len(compare(base, [new], ["concurrency", "threads"]).pairs) == 1
+    assert compare(base, [new]).changes == []
+    assert len(compare(base, [new], ["concurrency", "threads"]).changes) == 1
 
 
 def test_the_ratios_that_have_to_be_precise_are_those_at_one_distance() -> None:
@@ -199,8 +199,8 @@ def verdict_on(
 ) -> Verdict:
     """Return the verdict on amounts of a quantity in the runs of two contenders."""
     of_base, of_new = (measured_amounts(*side) for side in (("a", name, base), ("b", name, new)))
-    (pair,) = compare([of_base], [of_new], across=True, quantity=QUANTITIES[name]).pairs
-    return pair.verdict
+    (change,) = compare([of_base], [of_new], across=True, quantity=QUANTITIES[name]).changes
+    return change.verdict
 
 
 def test_a_quantity_of_which_more_is_better_is_judged_the_other_way_round() -> None:
@@ -208,9 +208,9 @@ def test_a_quantity_of_which_more_is_better_is_judged_the_other_way_round() -> N
         measured(cell("hot", name), *[[1.0]] * 4, storage_cache_hits=hits, loads=100)
         for name, hits in (("a", 50), ("b", 90))
     ]
-    (pair,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["hits"]).pairs
-    assert pair.verdict is Verdict.FASTER
-    assert winner(pair, "a", "b") == "b takes 1.80 times as much as a (exactly)"
+    (change,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["hits"]).changes
+    assert change.verdict is Verdict.FASTER
+    assert winner(change, "a", "b") == "b takes 1.80 times as much as a (exactly)"
 
 
 def test_round_trips_that_vary_are_judged_like_other_figures() -> None:
@@ -249,5 +249,5 @@ def test_no_number_of_runs_decides_about_amounts_that_can_be_0() -> None:
         measured_amounts(name, "disk", amounts)
         for name, amounts in (("a", [[0.0], [1.0], [2.0]]), ("b", [[3.0], [4.0], [5.0]]))
     ]
-    (pair,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["disk"]).pairs
-    assert (pair.verdict, pair.runs_needed) == (Verdict.UNDECIDED, None)
+    (change,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["disk"]).changes
+    assert (change.verdict, change.runs_needed) == (Verdict.UNDECIDED, None)

@@ -39,9 +39,10 @@ from pathlib import Path
 from benchmarks import steps, trends
 from benchmarks.line import Line, at_least, at_most, between, info
 from benchmarks.trends import result_of, run_of
-from zodbshootout.results.changes import Ratio, Verdict, ratio_of, verdicts
+from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
 from zodbshootout.results.figures import time_of
+from zodbshootout.results.ratios import Ratio, Verdict, verdicts
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 

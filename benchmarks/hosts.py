@@ -56,8 +56,10 @@ from zodbshootout.model.specification import (
     Storage,
 )
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import Change, Comparison, Verdict, compare
+from zodbshootout.results.changes import Change
+from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import Comparison, compare
 from zodbshootout.servers.address import HOST, reserved_port
 from zodbshootout.servers.dask import cluster_for
 from zodbshootout.workers.agent import UNLIMITED, hosts_crew

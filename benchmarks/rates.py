@@ -30,8 +30,8 @@ from zodbshootout.config.sample_files import samples
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.quantities import P99
 from zodbshootout.model.specification import ClientKind
-from zodbshootout.results.changes import Verdict
 from zodbshootout.results.figures import Figure, time_of
+from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.histograms import histogram
 

@@ -17,7 +17,8 @@ from benchmarks.command import shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
 from benchmarks.line import Line, at_least, at_most, info
 from benchmarks.verdicts import called_different, compared
-from zodbshootout.results.changes import Change, Verdict
+from zodbshootout.results.changes import Change
+from zodbshootout.results.ratios import Verdict
 
 SLOWED = "relstorage/cache/storage_cache.py"
 SPIN = """

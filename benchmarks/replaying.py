@@ -37,7 +37,7 @@ from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.mixture import Mixture, distribution_of, make
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.recording.recorder import SUFFIX
-from zodbshootout.results.changes import Verdict
+from zodbshootout.results.ratios import Verdict
 
 TRANSACTIONS = 1500
 PAUSE = 0.004

@@ -21,7 +21,7 @@ from zodbshootout.model.specification import BenchmarkWords, CrewShape, Paramete
 from zodbshootout.model.titles import RELEASE, Release
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.steps import Step, steps_of
+from zodbshootout.results.series import Step, steps_of
 
 if TYPE_CHECKING:
     from benchmarks.error_rates import Shape
@@ -95,8 +95,8 @@ def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Line]:
     called, any_called = [], 0
     for number in range(runs):
         changes = _changes(_released(storages[number % len(storages)], chance))
-        called += [change.is_significant for change in changes]
-        any_called += any(change.is_significant for change in changes)
+        called += [change.change.is_significant for change in changes]
+        any_called += any(change.change.is_significant for change in changes)
     share = statistics.fmean(called)
     yield at_most("error_rates: equal releases, called different", share, 0.01, "{:.2%}")
     yield info("error_rates: runs with such a release", any_called / runs, "{:.2%}")
@@ -105,9 +105,9 @@ def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Line]:
         released = _released(storages[number % len(storages)], chance, SLOWER)
         for change in _known(released):
             if change.since == str(STEP):
-                detected.append(change.is_significant and change.change.ratio.value < 1)
+                detected.append(change.change.is_significant and change.change.ratio.value < 1)
             else:
-                elsewhere.append(change.is_significant)
+                elsewhere.append(change.change.is_significant)
     share = statistics.fmean(detected)
     yield at_least("error_rates: release 5 % slower, found", share, 0.95, "{:.1%}")
     share = statistics.fmean(elsewhere)

@@ -18,7 +18,9 @@ from benchmarks.command import Done, shoot_out
 from benchmarks.line import Line, at_least, at_most, info
 from benchmarks.precision import CONFIGURATION, TWINS
 from zodbshootout.model.quantities import Quantity
-from zodbshootout.results.changes import Change, Verdict, compare
+from zodbshootout.results.changes import Change
+from zodbshootout.results.ratios import Verdict
+from zodbshootout.results.sides import compare
 
 TIMES = 10
 MORE = 0.05

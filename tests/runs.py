@@ -25,8 +25,9 @@ from zodbshootout.model.specification import (
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.model.titles import Value
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import Ratio, ratio_of
+from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.figures import Figure
+from zodbshootout.results.ratios import Ratio
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.calibration import Effort
 from zodbshootout.scheduling.plan import Plan, Sweep, make_plan

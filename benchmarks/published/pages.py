@@ -29,10 +29,10 @@ from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.reports.workload_report import workload_report
-from zodbshootout.results.changes import compare
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
 
 ENDING = ".json.gz"
 TERMINAL = 80

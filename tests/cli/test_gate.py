@@ -17,18 +17,30 @@ from tests.cli.files import run, side, written
 from tests.generated import examples
 from tests.reports.at_a_rate import result as at_a_rate
 from tests.runs import cell, failed, in_rounds, noisy, unsupported
-from zodbshootout.cli.gate import findings, status_of
+from zodbshootout.cli.gate import judged, status_of
 from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.model.outcome import Failure
-from zodbshootout.results.changes import Comparison, compare
+from zodbshootout.reports.comparison import ColumnComparison
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
 
 BENCHMARKS = ("add", "update", "cold", "hot")
 
 
-def gate(base: Sequence[CellResult], new: Sequence[CellResult], limit: float = 0.05) -> int:
-    streams = Streams(console_on(io.StringIO()), console_on(io.StringIO()), None)
-    return status_of(compare(base, new, across=True), limit, streams)
+Side = Sequence[CellResult]
+
+
+def gate(base: Side, new: Side) -> int:
+    return judgement(base, new)[0]
+
+
+def judgement(base: Side, new: Side, *again: Side) -> tuple[int, str]:
+    """Return the status and the lines on two sides, and on what a second run measured *again*."""
+    err = io.StringIO()
+    second = compare(again[0], again[1], across=True) if again else None
+    sides = ColumnComparison("a", "b", compare(base, new, across=True))
+    streams = Streams(console_on(io.StringIO()), console_on(err), None)
+    return status_of(judged(sides, 0.05, second), streams), err.getvalue()
 
 
 def some_side(contender: str, times: Sequence[float]) -> list[CellResult]:
@@ -136,49 +148,29 @@ def test_a_cell_that_failed_in_another_environment_is_a_finding(tmp_path: Path) 
     assert err.endswith("fs: hot 1000x300B threads-shared-2: wrong data\n")
 
 
-def second(base: Sequence[CellResult], new: Sequence[CellResult]) -> Comparison:
-    return compare(base, new, across=True)
-
-
 @pytest.mark.parametrize(
     ("times", "status", "line"),
-    [(1.12, 1, "significantly slower by more than 5 %, confirmed by a second run: b: add"),
+    [(1.12, 1, "worse by more than 5 %, confirmed by a second run: b: add"),
      (1.0, 0, "not confirmed by a second run: b: add"),
      (1.03, 0, "not confirmed by a second run: b: add")],
 )  # fmt: skip
 def test_a_slowdown_counts_if_a_second_run_finds_it_again(
     times: float, status: int, line: str
 ) -> None:
-    base, new = side("a", 1.0, 1), side("b", 1.15, 3)
-    again = second(side("a", 1.0, 5)[:1], side("b", times, 7)[:1])
-    err = io.StringIO()
-    streams = Streams(console_on(io.StringIO()), console_on(err), None)
-    assert status_of(compare(base, new, across=True), 0.05, streams, again) == status
-    assert line in err.getvalue()
+    again = side("a", 1.0, 5)[:1], side("b", times, 7)[:1]
+    found, lines = judgement(side("a", 1.0, 1), side("b", 1.15, 3), *again)
+    assert (found, line in lines) == (status, True)
 
 
 def test_a_slowdown_without_a_second_figure_counts() -> None:
-    base, new = side("a", 1.0, 1), side("b", 1.15, 3)
-    short = [[one[:1] for one in noisy(seed)][:1] for seed in (5, 7)]
-    again = second(
-        [in_rounds("a", short[0], "add")], [in_rounds("b", short[1], "add")],
-    )  # fmt: skip
-    err = io.StringIO()
-    streams = Streams(console_on(io.StringIO()), console_on(err), None)
-    assert status_of(compare(base, new, across=True), 0.05, streams, again) == 1
-    assert "slower by more than 5 %, and the second run has no figure: b: add" in err.getvalue()
+    again = [[in_rounds(name, [noisy(seed)[0][:1]], "add")] for name, seed in (("a", 5), ("b", 7))]
+    status, lines = judgement(side("a", 1.0, 1), side("b", 1.15, 3), *again)
+    assert status == 1
+    assert "worse by more than 5 %, and the second run has no figure: b: add" in lines
 
 
 def test_a_failure_counts_if_a_second_run_fails_again() -> None:
     base = side("a", 1.0, 1)
-    new = [base_result("b"), failed(cell("hot", "b"), "wrong data")]
-    streams = Streams(console_on(io.StringIO()), console_on(io.StringIO()), None)
-    comparison = compare(base, new, across=True)
-    assert findings(comparison, 0.05) == [cell("hot", "b")]
-    worked = second([base[1]], [in_rounds("b", noisy(5), "hot")])
-    assert status_of(comparison, 0.05, streams, worked) == 0
-    assert status_of(comparison, 0.05, streams, second([base[1]], [new[1]])) == 1
-
-
-def base_result(contender: str) -> CellResult:
-    return in_rounds(contender, noisy(2), "add")
+    new = [in_rounds("b", noisy(2), "add"), failed(cell("hot", "b"), "wrong data")]
+    assert judgement(base, new, base[1:], [in_rounds("b", noisy(5), "hot")])[0] == 0
+    assert judgement(base, new, base[1:], new[1:])[0] == 1

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.reports.at_a_rate import result as at_a_rate
 from tests.runs import failed, in_rounds, unsupported
+from zodbshootout.cli.gate import Requirement, status_of
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on
-from zodbshootout.cli.requirement import Requirement, status_of
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure
 from zodbshootout.results.result import CellResult
@@ -33,7 +33,7 @@ def outcome(text: str, *results: CellResult) -> tuple[int, list[str]]:
     """Return the exit status and the lines of a requirement, without the name of the command."""
     out, err = io.StringIO(), io.StringIO()
     streams = Streams(console_on(out), console_on(err), None)
-    status = status_of([Requirement.parsed(text)], results, streams)
+    status = status_of(Requirement.parsed(text).judged(results), streams)
     lines = (out.getvalue() + err.getvalue()).splitlines()
     return status, [line.removeprefix("zodbshootout: ") for line in lines]
 
@@ -52,7 +52,7 @@ def outcome(text: str, *results: CellResult) -> tuple[int, list[str]]:
         ("update trips < 12", "broken: update trips < 12: 12"),
         ("update sent <= 2k", "kept: update sent <= 2k: 2.05 kB"),
         ("update cpu > 9ms", "kept: update cpu > 9ms: 10.0 ms"),
-        ("update disk <= 1k", "broken: update disk <= 1k: no disk was recorded"),
+        ("update disk <= 1k", "broken: update disk <= 1k: not recorded"),
     ],
 )  # fmt: skip
 def test_a_line_says_whether_a_limit_is_kept_and_the_figure(text: str, line: str) -> None:

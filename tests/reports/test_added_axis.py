@@ -18,11 +18,11 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.axes import Axis, ParameterAxis, along, axes_of
-from zodbshootout.results.changes import compare
-from zodbshootout.results.crossings import Crossing, crossings
 from zodbshootout.results.figures import time_of
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.series import Crossing, crossings
+from zodbshootout.results.sides import compare
 
 ADDED = Parameter(
     "compressibility", "compressibility", "compressibility", Scope.CONTENT,

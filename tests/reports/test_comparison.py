@@ -8,8 +8,8 @@ import pytest
 
 from tests.runs import cell, measured
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
-from zodbshootout.results.changes import compare
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
 
 
 @pytest.mark.parametrize("same_kind", [False, True])

@@ -11,9 +11,9 @@ from tests.reports.at_a_rate import RUNS, result, titles_and_figures
 from zodbshootout.reports.charts import distributions
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.changes import compare
 from zodbshootout.results.names import long_name, short_name
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
 
 
 def in_phase(contender: str, phase: str, times: float = 1, **more: Any) -> CellResult:

@@ -21,7 +21,7 @@ from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.changes import Verdict
+from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import with_trends
 

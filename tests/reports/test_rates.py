@@ -23,9 +23,10 @@ from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.changes import Verdict, compare, rounds_needed
 from zodbshootout.results.figures import Figure
+from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare, rounds_needed
 from zodbshootout.workers.histograms import histogram
 
 

@@ -13,9 +13,9 @@ from tests.runs import cell, failed, in_rounds, measured, noisy, run, speed_rati
 from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
-from zodbshootout.reports.ratios import winner
-from zodbshootout.results.changes import Verdict, compare, rounds_needed
+from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare, rounds_needed
 
 
 def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() -> None:
@@ -95,10 +95,10 @@ def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
 def test_a_gate_fails_only_if_the_whole_interval_exceeds_the_limit() -> None:
     base = in_rounds("a", noisy(1))
     (change,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).changes
-    assert change.slower_than(0.05)
-    assert not change.slower_than(0.10)
+    assert [change.beyond(part) for part in (0.05, 0.20)] == [True, False]
+    assert change.beyond(1 / change.ratio.value - 1) is None
     (change,) = compare([in_rounds("b", noisy(2, slower=1.10))], [base], across=True).changes
-    assert not change.slower_than(0.01)
+    assert change.beyond(0.01) is False
 
 
 def test_cells_measured_on_only_one_side_are_listed() -> None:
@@ -210,7 +210,9 @@ def test_a_quantity_of_which_more_is_better_is_judged_the_other_way_round() -> N
     ]
     (change,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["hits"]).changes
     assert change.verdict is Verdict.FASTER
-    assert winner(change, "a", "b") == "b takes 1.80 times as much as a (exactly)"
+    assert change.sentence("a", "b") == (
+        "b takes 1.80 times as much as a (exactly): 90% against 50%"
+    )
 
 
 def test_round_trips_that_vary_are_judged_like_other_figures() -> None:

@@ -9,9 +9,9 @@ import pytest
 from tests.runs import cell, measured
 from zodbshootout.model.parameters import DISTANCE, OBJECTS, Parameter, with_values
 from zodbshootout.results.axes import ParameterAxis, along
-from zodbshootout.results.crossings import Crossing, Line, crossings
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.figures import time_of
+from zodbshootout.results.series import Crossing, Line, crossings
 
 
 def line(parameter: Parameter, times: dict[float, float]) -> Line:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from tests.generated import examples
 from tests.runs import cell, run, speed_ratio
-from zodbshootout.results.changes import Ratio, Verdict, compare
 from zodbshootout.results.estimate import MIN_RUNS
+from zodbshootout.results.ratios import Ratio, Verdict
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
 
 DIFFERENT = {Verdict.FASTER, Verdict.SLOWER}
 SLICES = 4

@@ -67,11 +67,11 @@ def test_a_new_quantity_is_compared_gated_and_required(both: Path) -> None:
     assert (status, "zeo takes 1.29 times as much (exactly)" in out) == (0, True)
     assert outcome(*words, "--fail-above", "20%")[0] == 1
     assert outcome(*words, "--fail-above", "30%")[0] == 0
-    from zodbshootout.cli.requirement import Requirement
+    from zodbshootout.cli.gate import Outcome, Requirement
 
     for result in read_results(both):
-        kept, _ = Requirement.parsed("add widgets <= 8").outcome(result)
-        assert kept is (result.cell.contender == "fs")
+        (judgement,) = Requirement.parsed("add widgets <= 8").judged([result])
+        assert (judgement.outcome is Outcome.KEPT) is (result.cell.contender == "fs")
 
 
 def numbers_of(result: CellResult) -> Iterator[tuple[str, float | None]]:
@@ -96,7 +96,7 @@ def test_each_number_has_one_value_wherever_it_is_shown(tmp_path: Path) -> None:
         ),
     ]  # fmt: skip
     path = written(tmp_path / "a.json", *both)
-    from zodbshootout.cli.requirement import Requirement
+    from zodbshootout.cli.gate import Requirement
 
     records = json.loads(outcome("show", path, "--format", "json")[1])
     lines = list(csv.DictReader(io.StringIO(outcome("show", path, "--format", "csv")[1])))

@@ -12,15 +12,19 @@ import pytest
 from tests.results.of_releases import IN_ORDER, INSTALLED, RELEASES, all_releases, in_release
 from tests.runs import cell, failed, unsupported
 from zodbshootout.model.titles import Release
-from zodbshootout.results.axes import Family
-from zodbshootout.results.changes import pairs_to_compare
-from zodbshootout.results.releases import originals_of, series_of
+from zodbshootout.results.axes import Family, release_families
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.steps import Step, steps_of, steps_of_costs
+from zodbshootout.results.series import Step, steps_of, steps_of_costs
+from zodbshootout.results.sides import originals_of, pairs_to_compare
 
 
 def significant(steps: Sequence[Step]) -> list[tuple[str, str]]:
-    return [(step.before, step.since) for step in steps if step.is_significant]
+    return [(step.before, step.since) for step in steps if step.change.is_significant]
+
+
+def only_step(results: Sequence[CellResult]) -> Step:
+    (step,) = [step for step in steps_of(results) if step.change.is_significant]
+    return step
 
 
 def texts(series: Family) -> list[str]:
@@ -32,7 +36,7 @@ def commit(name: str) -> CellResult:
 
 
 def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> None:
-    (series,) = series_of(all_releases())
+    (series,) = release_families(all_releases())
     assert (series.title, series.axis.title) == ("pg", "relstorage")
     assert texts(series) == IN_ORDER
     assert series.text("pg") == INSTALLED
@@ -40,13 +44,13 @@ def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> 
 
 def test_commits_follow_releases_in_their_own_order() -> None:
     commits = [commit(name) for name in ("v5.0", "1a2b3c4")]
-    (series,) = series_of([*all_releases(), *commits])
+    (series,) = release_families([*all_releases(), *commits])
     assert texts(series) == [*IN_ORDER, "v5.0", "1a2b3c4"]
 
 
 def test_what_is_installed_is_in_no_series_of_commits() -> None:
     commits = [commit(name) for name in "cab"]
-    (series,) = series_of([in_release(INSTALLED), *commits])
+    (series,) = release_families([in_release(INSTALLED), *commits])
     assert texts(series) == ["c", "a", "b"]
 
 
@@ -54,7 +58,7 @@ def test_two_releases_and_other_environments_are_no_series() -> None:
     others = ("zeo==5.4.1+zodb<6", "pypy3", "before")
     results = [CellResult(cell("update", "pg", {"environment": name})) for name in others]
     alone = in_release("4.1.0", contender="other")
-    assert series_of([in_release(INSTALLED), in_release("4.0.0"), *results, alone]) == []
+    assert release_families([in_release(INSTALLED), in_release("4.0.0"), *results, alone]) == []
     assert originals_of([in_release(INSTALLED), in_release("4.0.0")]) == {
         "pg": "", "pg@relstorage==4.0.0": "pg",
     }  # fmt: skip
@@ -85,10 +89,10 @@ def test_another_contender_is_compared_with_the_oldest_release_of_the_first() ->
 
 
 def test_a_step_of_5_percent_is_found_at_its_release() -> None:
-    (change,) = [step for step in steps_of(all_releases(v4_2_0=0.105)) if step.is_significant]
-    assert (change.before, change.since, change.between) == ("4.1.0", "4.2.0", [])
-    assert change.change.ratio.value == pytest.approx(1 / 1.05, rel=0.01)
-    low, high = change.change.ratio.interval
+    step = only_step(all_releases(v4_2_0=0.105))
+    assert (step.before, step.since, step.between) == ("4.1.0", "4.2.0", [])
+    assert step.change.ratio.value == pytest.approx(1 / 1.05, rel=0.01)
+    low, high = step.change.ratio.interval
     assert low < 1 / 1.05 < high
 
 
@@ -106,16 +110,16 @@ def test_equal_releases_have_no_step() -> None:
 def test_a_release_without_a_figure_is_passed_over_and_named(absent: Any) -> None:
     results = all_releases(v4_1_0=0.2)
     results[2] = absent(results[2].cell, "a reason")
-    (change,) = [step for step in steps_of(results) if step.is_significant]
-    assert (change.before, change.since, change.between) == ("4.0.0", "4.2.0", ["4.1.0"])
+    step = only_step(results)
+    assert (step.before, step.since, step.between) == ("4.0.0", "4.2.0", ["4.1.0"])
 
 
 def test_the_installed_release_is_not_between_itself_and_the_next_if_it_is_named_as_well() -> None:
     results = all_releases(v4_10_0=0.2)
     named = cell("update", "pg", {"release": Release("relstorage", INSTALLED)})
     results.append(replace(in_release(INSTALLED), cell=named))
-    (change,) = [step for step in steps_of(results) if step.is_significant]
-    assert (change.before, change.since, change.between) == (INSTALLED, "4.10.0", [])
+    step = only_step(results)
+    assert (step.before, step.since, step.between) == (INSTALLED, "4.10.0", [])
 
 
 def test_releases_that_were_measured_at_other_times_have_no_steps() -> None:
@@ -139,6 +143,6 @@ def test_the_false_discovery_rate_is_that_over_all_releases_and_benchmarks() -> 
 def test_a_round_trip_more_is_a_step() -> None:
     counts = {release: 12 if release in RELEASES[:2] else 13 for release in IN_ORDER}
     results = [in_release(release, trips=f"{number}") for release, number in counts.items()]
-    (change,) = [step for step in steps_of_costs(results) if step.is_significant]
-    assert change.change.base.quantity.name == "trips"
-    assert (change.since, change.change.base.value, change.change.new.value) == ("4.2.0", 12, 13)
+    (step,) = [step for step in steps_of_costs(results) if step.change.is_significant]
+    assert step.series.quantity.name == "trips"
+    assert (step.since, step.change.base.value, step.change.new.value) == ("4.2.0", 12, 13)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from zodbshootout.cli.gate import status_of
+from zodbshootout.cli.gate import judged, status_of
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import labels
 from zodbshootout.cli.values import limit, quantity, result_to_read
@@ -20,11 +20,11 @@ from zodbshootout.reports import Write, checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, axes_of
-from zodbshootout.results.changes import Comparison, compare, differing
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import Comparison, compare, differing
 
 IGNORABLE = tuple(
     dict.fromkeys(
@@ -77,7 +77,7 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
         _check_comparable(comparison, files)
     sides = ColumnComparison(titles[0], titles[1], comparison)
     write(comparison_report(sides, verbose=options.verbose), streams.out)
-    return status_of(comparison, options.fail_above, streams)
+    return status_of(judged(sides, options.fail_above), streams)
 
 
 def _compare_values(
@@ -109,7 +109,8 @@ def _compare_values(
     ]
     records = [record for report in reports for record in report.records]
     write(Report(parts=reports, records=records), streams.out)
-    return max(status_of(sides.comparison, options.fail_above, streams) for sides in compared)
+    judgements = (one for sides in compared for one in judged(sides, options.fail_above))
+    return status_of(judgements, streams)
 
 
 def _read_times(path: Path) -> list[CellResult]:

@@ -1,112 +1,196 @@
-"""The gate, which is the check of ``--fail-above``: its findings, messages and exit status."""
+"""The gate: limits for figures (``--require``) and for changes (``--fail-above``), and judgements.
+
+A :class:`Requirement` and :func:`judged` return judgements; :func:`status_of` prints them and
+returns the exit status.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import argparse
+import operator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
 from zodbshootout.cli.output import Streams
+from zodbshootout.cli.values import quantity
 from zodbshootout.errors import ALL_MEASURED, SLOWDOWN
 from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import Quantity, Sense
-from zodbshootout.reports.comparison import remedy
+from zodbshootout.reports.comparison import ColumnComparison, remedy
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import Change, Comparison, Verdict
+from zodbshootout.results.changes import Change
+from zodbshootout.results.figures import Figure, figure_of
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import Comparison
 
 
-def findings(comparison: Comparison, limit: float) -> list[Cell]:
-    """Return the cells of the new side that fail the gate.
+class Outcome(Enum):
+    """What becomes of a limit."""
 
-    Such a cell is significantly slower, by more than the fraction *limit*, or it lacks a figure
-    that the base has.
-    """
-    slower = [change.new.cell for change in comparison.changes if change.slower_than(limit)]
-    return [*slower, *(result.cell for result in comparison.lost)]
+    KEPT = "kept"
+    BROKEN = "broken"
+    MISSING = "missing"
+    """There is no figure to judge."""
+    UNDECIDED = "undecided"
 
 
-def status_of(
-    comparison: Comparison, limit: float | None, streams: Streams, again: Comparison | None = None
-) -> int:
-    """Print the findings of the gate, and return the exit status, which is 0 without a *limit*.
+FAILURES = frozenset({Outcome.BROKEN, Outcome.MISSING})
+"""The outcomes with which a run, or a comparison, fails."""
 
-    *again* is the comparison of a second run, if there was one.  A slow cell then counts if the
-    second run, too, finds it significantly slower by more than *limit*.  It also counts if the
-    second run has no figure for it.  A cell that lacks a figure counts only if it lacks the figure
-    again.
+
+@dataclass(frozen=True)
+class Judgement:
+    """The outcome of a limit for some cells."""
+
+    outcome: Outcome
+    sentence: str
+    cells: Sequence[Cell] = ()
+
+
+def status_of(judgements: Iterable[Judgement], streams: Streams) -> int:
+    """Print judgements, and return the exit status."""
+    status = ALL_MEASURED
+    for one in judgements:
+        (streams.say if one.outcome is Outcome.KEPT else streams.complain)(one.sentence)
+        if one.outcome in FAILURES:
+            status = SLOWDOWN
+    return status
+
+
+_FORM = re.compile(
+    r"\s*(?:(?P<contender>.+):\s+)?(?P<benchmark>\S+)\s+(?P<metric>[\w.]+)"
+    r"\s*(?P<relation>[<>]=?)\s*(?P<value>\S+)\s*"
+)
+_RELATIONS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A limit for a quantity of a benchmark."""
+
+    text: str
+    contender: str
+    """The contender that the requirement limits; empty for all contenders."""
+    benchmark: str
+    quantity: Quantity
+    relation: str
+    limit: float
+    """The limit in the quantity's unit."""
+
+    @classmethod
+    def parsed(cls, text: str) -> Requirement:
+        """Return a requirement such as ``zeo: update p99 <= 50ms``.
+
+        :raises argparse.ArgumentTypeError: if the text has another form
+        """
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not [CONTENDER:] BENCHMARK METRIC <= VALUE, such as "
+                "'update p99 <= 50ms'"
+            )
+        contender, benchmark, metric, relation, value = match.groups()
+        try:
+            limited = quantity(metric)
+            limit = limited.unit.parsed(value)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+        return cls(text.strip(), (contender or "").lower(), benchmark, limited, relation, limit)
+
+    def judged(self, results: Iterable[CellResult]) -> Iterator[Judgement]:
+        """Yield a judgement on each result that the requirement limits."""
+        limited = list(filter(self._is_about, results))
+        yield from map(self._judgement, limited)
+        if not limited:
+            words = f"broken: {self.text}: nothing that it limits was measured"
+            yield Judgement(Outcome.MISSING, words)
+
+    def _is_about(self, result: CellResult) -> bool:
+        cell = result.cell
+        return cell.benchmark == self.benchmark and self.contender in {"", cell.title.lower()}
+
+    def figure(self, result: CellResult) -> Figure | None:
+        """Return the figure that the requirement limits, ``None`` if the result lacks it."""
+        is_valid = result.state is State.MEASURED and result.keeps_up
+        return figure_of(result, self.quantity) if is_valid else None
+
+    def _judgement(self, result: CellResult) -> Judgement:
+        figure = self.figure(result)
+        if figure is None:
+            outcome, words = (
+                Outcome.MISSING,
+                ": ".join(filter(None, [_lack(result), result.reason])),
+            )
+        else:
+            is_kept = _RELATIONS[self.relation](figure.value, self.limit)
+            outcome, words = Outcome.KEPT if is_kept else Outcome.BROKEN, figure.text()
+        verb = "broken" if outcome in FAILURES else "kept"
+        sentence = f"{verb}: {self.text}: {words} ({long_name(result.cell)})"
+        return Judgement(outcome, sentence, [result.cell])
+
+
+def judged(
+    sides: ColumnComparison, limit: float | None, again: Comparison | None = None
+) -> Iterator[Judgement]:
+    """Yield judgements on the new side: changes worse by more than *limit*, and missing figures.
+
+    The fraction *limit* is that of ``--fail-above``; without it, there are no judgements.  *again*
+    is the comparison of a second run, if there was one.  A worse change then counts only if the
+    second run, too, finds it significantly worse, with a ratio beyond *limit*, or has no figure.  A
+    cell without a figure counts only if it lacks the figure again.
     """
     if limit is None:
-        return ALL_MEASURED
-    slower = [change for change in comparison.changes if change.slower_than(limit)]
-    undecided = [
-        change
-        for change in comparison.changes
-        if change.may_be_slower_than(limit) and change not in slower
-    ]
-    lost, confirmed = list(comparison.lost), list[Change]()
-    if again is not None:
-        repeated = {_key(change): change for change in again.changes if change.ratio.is_known}
-        confirmed = [change for change in slower if _is_slower(repeated.get(_key(change)), limit)]
-        slower = [change for change in slower if _key(change) not in repeated]
-        worked = {change.new.cell for change in again.changes}
-        lost = [result for result in lost if result.cell not in worked]
-        left = {change.new.cell for change in (*confirmed, *slower)} | {one.cell for one in lost}
-        names = [long_name(cell) for cell in findings(comparison, limit) if cell not in left]
-        if names:
-            streams.complain(f"not confirmed by a second run: {', '.join(dict.fromkeys(names))}")
-    amounts = [change.new.quantity for change in comparison.changes if _is_amount(change)]
-    words = "significantly slower"
-    if amounts:
-        worse = "less" if amounts[0].better == "more" else "more"
-        words = f"significantly {worse} {amounts[0].name}"
-    no_second = "" if again is None else ", and the second run has no figure"
-    for line in (
-        *_lines(confirmed, words, limit, ", confirmed by a second run"),
-        *_lines(slower, words, limit, no_second),
-        *map(_loss, lost),
-        *_lines(undecided, "too few runs to exclude a slowdown", limit),
-    ):
-        streams.complain(line)
-    return SLOWDOWN if confirmed or slower or lost else ALL_MEASURED
+        return
+    changes, percent = sides.comparison.changes, f"{100 * limit:g} %"
+    for change in filter(lambda change: change.beyond(limit), changes):
+        name = _name(change)
+        confirmed = _confirmation(change, limit, again)
+        sentence = f"not confirmed by a second run: {name}"
+        if confirmed is not None:
+            words = change.sentence(sides.base, sides.new)
+            sentence = f"worse by more than {percent}{confirmed}: {name}: {words}"
+        outcome = Outcome.UNDECIDED if confirmed is None else Outcome.BROKEN
+        yield Judgement(outcome, sentence, [change.new.cell])
+    worked = {change.new.cell for change in again.changes} if again else set()
+    for result in sides.comparison.lost:
+        name, has_worked = long_name(result.cell), result.cell in worked
+        words = f"{_lack(result)}, but the base has a figure: {name}"
+        sentence = ": ".join(filter(None, [words, result.reason]))
+        if has_worked:
+            sentence = f"not confirmed by a second run: {name}"
+        outcome = Outcome.UNDECIDED if has_worked else Outcome.MISSING
+        yield Judgement(outcome, sentence, [result.cell])
+    if undecided := [change for change in changes if change.beyond(limit) is None]:
+        cells = list(dict.fromkeys(change.new.cell for change in undecided))
+        words = f"too few runs to exclude a slowdown by more than {percent}"
+        sentence = f"{words}: {', '.join(map(long_name, cells))}"
+        advice = remedy(undecided)
+        yield Judgement(Outcome.UNDECIDED, "; ".join(filter(None, [sentence, advice])), cells)
 
 
-def _is_amount(change: Change) -> bool:
-    return change.new.quantity.sense is Sense.AMOUNT
+def _confirmation(change: Change, limit: float, again: Comparison | None) -> str | None:
+    """Return what a second run says of a finding, ``None`` if it does not confirm the finding."""
+    if again is None:
+        return ""
+    there = [one for one in again.changes if one.new.key == change.new.key]
+    if not any(one.ratio.is_known for one in there):
+        return ", and the second run has no figure"
+    return ", confirmed by a second run" if any(one.is_worse(limit) for one in there) else None
 
 
-def _key(change: Change) -> tuple[Cell, Quantity]:
-    return change.new.cell, change.new.quantity
+def _name(change: Change) -> str:
+    quantity = change.new.quantity
+    name = "" if quantity.sense is Sense.SPEED else quantity.name
+    return ", ".join(filter(None, [long_name(change.new.cell), name]))
 
 
-def _is_slower(change: Change | None, limit: float) -> bool:
-    return (
-        change is not None
-        and change.verdict is Verdict.SLOWER
-        and change.ratio.value < 1 / (1 + limit)
-    )
-
-
-def _lines(
-    changes: Iterable[Change], finding: str, limit: float, remark: str = ""
-) -> Iterator[str]:
-    changes = list(changes)
-    if changes:
-        cells = ", ".join(dict.fromkeys(long_name(change.new.cell) for change in changes))
-        advice = f"; {needed}" if (needed := remedy(changes)) else ""
-        yield f"{finding} by more than {100 * limit:g} %{remark}: {cells}{advice}"
-
-
-def lack(result: CellResult) -> str:
-    """Return why a cell has no figure, in words."""
+def _lack(result: CellResult) -> str:
+    """Return why a result has no figure, in words."""
     if not result.keeps_up:
         return "cannot keep up"
     if result.state is State.MEASURED:
         return "not recorded"
     return "not measured" if result.state is State.NOT_RUN else result.state.value
-
-
-def _loss(result: CellResult) -> str:
-    """Describe a cell that failed on the new side, or has no figure there."""
-    return f"{lack(result)}, but the base has a figure: {long_name(result.cell)}" + (
-        f": {result.reason}" if result.reason else ""
-    )

@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
+from zodbshootout.cli.gate import Requirement
 from zodbshootout.cli.output import project_url
 from zodbshootout.cli.parser import (
     COMMANDS,
@@ -23,7 +24,6 @@ from zodbshootout.cli.parser import (
     SHORT_RUN_TIME,
     run_parser,
 )
-from zodbshootout.cli.requirement import Requirement
 from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.client.storage_types.zodburi import scheme_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from zodbshootout.cli import values
-from zodbshootout.cli.requirement import Requirement
+from zodbshootout.cli.gate import Requirement
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
 from zodbshootout.errors import UserError, close_to
 from zodbshootout.model.specification import (

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from zodbshootout.cli.destination import check_like, check_other_files, result_files
-from zodbshootout.cli.gate import findings, status_of
+from zodbshootout.cli.gate import FAILURES, judged, status_of
 from zodbshootout.cli.launcher import launcher_for
 from zodbshootout.cli.options import COPY, Options
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.cli.report import name_output, write_report
-from zodbshootout.cli.requirement import status_of as status_of_requirements
 from zodbshootout.cli.show import next_commands
 from zodbshootout.cli.values import ASK, FORCE
 from zodbshootout.client.benchmarks import benchmarks
@@ -48,13 +47,14 @@ from zodbshootout.model.specification import CopiedData, ReplayedWorkload
 from zodbshootout.model.wording import counted
 from zodbshootout.recording.recorded import Workload, WorkloadError
 from zodbshootout.reports import format_of_file, text
+from zodbshootout.reports.comparison import ColumnComparison
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
-from zodbshootout.results.changes import Comparison, compare
 from zodbshootout.results.files import ResultFiles
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
 from zodbshootout.results.trend import with_trends
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.host_checks import check_hosts, on_hosts
@@ -352,26 +352,29 @@ def _gate(
     """Apply ``--require`` to the first of two runs, ``--fail-above`` to both; return the status."""
     if status == INTERRUPTED:
         return status
-    required = status_of_requirements(options.requirements, runs[0], streams)
-    if options.fail_above is None:
-        return required or status
-    first, second = (dict(_comparisons(results, plan)) if results else {} for results in runs)
-    statuses = (
-        status_of(comparison, options.fail_above, streams, second.get(variant))
-        for variant, comparison in first.items()
+    judgements = [one for limit in options.requirements for one in limit.judged(runs[0])]
+    has_limit = options.fail_above is not None
+    first, second = (
+        _comparisons(results, plan) if has_limit and results else {} for results in runs
     )
-    return max([required, *statuses]) or status
+    for name, sides in first.items():
+        again = second[name].comparison if second else None
+        judgements += judged(sides, options.fail_above, again)
+    return status_of(judgements, streams) or status
 
 
-def _comparisons(results: Sequence[CellResult], plan: Plan) -> Iterator[tuple[str, Comparison]]:
-    """Yield the title of each variant of ``--against``, and its comparison with its original."""
+def _comparisons(results: Sequence[CellResult], plan: Plan) -> dict[str, ColumnComparison]:
+    """Return the comparison of each variant of ``--against`` with its original, by its title."""
     by_title = grouped((result.cell.title, result) for result in results)
+    comparisons = {}
     for variant in plan.contenders:
         is_release = variant.environment and variant.environment.one_of_several
         if not variant.variant or (is_release and variant.title in plan.unavailable):
             continue
         base, new = by_title.get(variant.name, []), by_title.get(variant.title, [])
-        yield variant.title, compare(base, new, across=True)
+        compared = compare(base, new, across=True)
+        comparisons[variant.title] = ColumnComparison(variant.name, variant.title, compared)
+    return comparisons
 
 
 def _measured_again(
@@ -387,8 +390,10 @@ def _measured_again(
         return "", []
     again = {
         cell
-        for _, comparison in _comparisons(store.results, plan)
-        for cell in findings(comparison, options.fail_above or 0.0)
+        for sides in _comparisons(store.results, plan).values()
+        for one in judged(sides, options.fail_above)
+        if one.outcome in FAILURES
+        for cell in one.cells
         if plan.failure(cell) is None  # a contender that cannot be opened would fail again
     }
     rows = [row for row in plan.rows if again.intersection(row)]

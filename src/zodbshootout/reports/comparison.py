@@ -15,36 +15,26 @@ from zodbshootout.reports.headings import (
     ResultSet,
     data_axis,
     description,
-    figure_name,
     figure_titles,
     group_of,
     in_columns,
     pace_of,
     title_of,
 )
-from zodbshootout.reports.ratios import (
-    alike,
-    by_distance,
-    interval,
-    multiple,
-    sentence,
-    winner,
-)
-from zodbshootout.results.changes import (
-    FALSE_CALLS,
-    MISSING,
-    SIGNIFICANT,
-    Change,
-    Comparison,
-    Difference,
-    Verdict,
-    compare,
-    pairs_to_compare,
-)
+from zodbshootout.reports.sentences import sentence
+from zodbshootout.results.changes import Change
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.names import long_name
-from zodbshootout.results.releases import originals_of
+from zodbshootout.results.ratios import FALSE_CALLS, Verdict, multiple
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import (
+    MISSING,
+    Comparison,
+    Difference,
+    compare,
+    originals_of,
+    pairs_to_compare,
+)
 
 VERDICT = "verdict"
 NOT_SIGNIFICANT = "?"
@@ -82,7 +72,11 @@ class ColumnComparison:
     @property
     def by_distance(self) -> list[ColumnComparison]:
         """A comparison for each round-trip time."""
-        return [replace(self, comparison=there) for there in by_distance(self.comparison)]
+        changes = self.comparison.changes
+        return [
+            replace(self, comparison=replace(self.comparison, changes=there))
+            for there in grouped((one.base.cell.parameters.rtt, one) for one in changes).values()
+        ]
 
 
 def comparisons_of_columns(
@@ -90,7 +84,7 @@ def comparisons_of_columns(
 ) -> list[ColumnComparison]:
     """Compare columns that share cells; *baseline* is the title of the column to compare with.
 
-    See :func:`~zodbshootout.results.changes.pairs_to_compare`.
+    See :func:`~zodbshootout.results.sides.pairs_to_compare`.
     """
     timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
     originals: dict[str, str] = {}
@@ -101,7 +95,7 @@ def comparisons_of_columns(
             timed[results.column(result.cell.column)].append(result)
         for name, original in originals_of(of_file).items():
             originals[results.column(name)] = results.column(original) if original else ""
-        releases.update(results.column(name) for one in results.series for name in one.values)
+        releases.update(results.column(name) for one in results.families for name in one.values)
     ordered = {title: originals[title] for title in timed if title in originals}
     comparisons = [
         ColumnComparison(
@@ -120,9 +114,9 @@ def ratio_entry(change: Change | None) -> Entry | None:
     """Return the ratio of a change as an entry, ``None`` if it is unknown."""
     if change is None or not change.ratio.is_known:
         return None
-    mark = "×" if change.verdict in SIGNIFICANT else NOT_SIGNIFICANT
+    mark = "×" if change.is_significant else NOT_SIGNIFICANT
     value = change.ratio.value
-    return Entry(f"{multiple(value)}{mark}", value, STYLES[change.verdict], interval(change.ratio))
+    return Entry(f"{multiple(value)}{mark}", value, STYLES[change.verdict], change.ratio.within)
 
 
 def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
@@ -157,7 +151,7 @@ def _table(changes: Sequence[Change], base: str, new: str) -> Table:
         Row(
             title,
             [_entry(change.base), _entry(change.new), _verdict(change, base, new)],
-            ", ".join(filter(None, [title_of(change.base.result), figure_name(change.base)])),
+            ", ".join(filter(None, [title_of(change.base.result), change.base.name])),
         )
         for title, change in zip(
             figure_titles([change.base for change in changes]), changes, strict=True
@@ -181,12 +175,8 @@ def _entry(figure: Figure) -> Entry:
 
 
 def _verdict(change: Change, base: str, new: str) -> Entry:
-    if change.verdict in SIGNIFICANT:
-        words = winner(change, base, new, brief=True)
-    else:
-        words = ": ".join(
-            filter(None, [alike(change), _obstacle(change, base, new) or remedy([change])])
-        )
+    more = _obstacle(change, base, new) or remedy([change])
+    words = ": ".join(filter(None, [change.sentence(base, new, brief=True), more]))
     return Entry(words, style=STYLES[change.verdict])
 
 

@@ -44,7 +44,7 @@ def costs_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return the tables of costs, and the records of all cells."""
     cells = in_columns(result_sets)
     tables = [*cost_tables(cells), *tables_of_times(cells)]
-    steps = Releases.of(result_sets).lines(all_costs=True)
+    steps = Releases(result_sets).lines(all_costs=True)
     notes = [*steps, *distance_notes(cells), *_notes(cells)]
     return Report(tables, notes, records=Records(result_sets), title=COSTS_TITLE)
 

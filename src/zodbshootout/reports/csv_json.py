@@ -17,7 +17,7 @@ from zodbshootout.reports.headings import ResultSet
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.steps import Step
+from zodbshootout.results.series import Step
 
 _COLUMNS = [
     one for one in PARAMETERS if one.scope not in {Scope.REPLAY, Scope.COPY, Scope.DISTANCE}
@@ -79,14 +79,14 @@ class Records(Sequence[dict[str, Any]]):
 
 
 def _releases(results: ResultSet) -> dict[str, str]:
-    """Return the release of each contender that is in a series."""
-    series = reversed(results.series)
-    return {column: one.text(column) for one in series for column in one.values}
+    """Return the release of each contender that was measured in several releases."""
+    families = reversed(results.families)
+    return {column: one.text(column) for one in families for column in one.values}
 
 
 def _steps(results: ResultSet) -> dict[Cell, Step]:
     """Return the changes of speed since the previous release, by cell."""
-    figures = [(step.change.new, step) for step in results.changes]
+    figures = [(step.change.new, step) for step in results.steps]
     return {new.cell: step for new, step in figures if new.quantity is THROUGHPUT}
 
 

@@ -39,9 +39,9 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.results.axes import at_distance
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.crossings import Line, crossings
 from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.series import Line, crossings
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""

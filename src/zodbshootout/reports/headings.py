@@ -21,12 +21,11 @@ from zodbshootout.model.parameters import (
 )
 from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.specification import MappingType, Parameters, exactly
-from zodbshootout.results.axes import Axis, Family, at_distances
+from zodbshootout.results.axes import Axis, Family, at_distances, release_families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
-from zodbshootout.results.releases import series_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.steps import Step, steps_of, steps_of_costs
+from zodbshootout.results.series import Step, steps_of, steps_of_costs
 
 Columned = tuple[str, CellResult]
 """The title of a column, and a result in the column."""
@@ -48,15 +47,15 @@ class ResultSet:
         return at_distances(self.results)
 
     @cached_property
-    def series(self) -> Sequence[Family]:
+    def families(self) -> Sequence[Family]:
         """The contenders that were measured in several releases."""
-        return series_of(self.at_distances)
+        return release_families(self.at_distances)
 
     @cached_property
-    def changes(self) -> Sequence[Step]:
+    def steps(self) -> Sequence[Step]:
         """The changes of times from release to release, followed by the changes of costs."""
         results = self.at_distances
-        return [*steps_of(results), *steps_of_costs(results)] if self.series else []
+        return [*steps_of(results), *steps_of_costs(results)] if self.families else []
 
     @property
     def name(self) -> str:
@@ -215,16 +214,9 @@ def figure_titles(figures: Sequence[Figure]) -> list[str]:
     """Return a row title for each figure in a table."""
     titles = row_titles(figure.result for figure in figures)
     return [
-        " ".join(filter(None, [title, figure_name(figure)]))
+        " ".join(filter(None, [title, figure.name]))
         for title, figure in zip(titles, figures, strict=True)
     ]
-
-
-def figure_name(figure: Figure) -> str:
-    """Return the name of a figure if its cell has several figures, else an empty text."""
-    figures = shown(figure.cell.parameters, figure.result.facts)
-    is_one_of_several = len(figures) > 1 and figure.quantity in figures
-    return figure.quantity.name if is_one_of_several else ""
 
 
 def distance_of(result: CellResult) -> str:

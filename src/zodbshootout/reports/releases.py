@@ -30,45 +30,42 @@ from zodbshootout.reports.headings import (
     group_of,
     title_of,
 )
-from zodbshootout.reports.ratios import interval, multiple, shown_ratio, times
 from zodbshootout.results.axes import Family
-from zodbshootout.results.changes import Change, ratio_of
-from zodbshootout.results.figures import Figure, figure_of
-from zodbshootout.results.steps import Step
+from zodbshootout.results.changes import ratio_of
+from zodbshootout.results.figures import Figure
+from zodbshootout.results.ratios import multiple
+from zodbshootout.results.series import Series, Step, series_along
 
 RELEASES = "Over releases"
 CHANGES = "Speed as a multiple of that of the previous release"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between consecutive releases is significant"
 
-_Curve = tuple[str, Family, Sequence[Figure]]
-"""The title of a curve, the releases that it joins, and their figures in order."""
+_Curve = tuple[ResultSet, Family, Series]
+"""The results with a curve, the releases that the curve joins, and the figures."""
 
 
 @dataclass(frozen=True)
 class Releases:
-    """Series (contenders in several releases), and the changes from release to release."""
+    """Contenders in several releases, and the changes from release to release."""
 
-    series: Sequence[tuple[ResultSet, Family]]
-    changes: Sequence[Step]
-    """All changes between consecutive releases: of times, then of costs."""
+    result_sets: Sequence[ResultSet]
 
-    @classmethod
-    def of(cls, result_sets: Sequence[ResultSet]) -> Releases:
-        """Return all series in the results, and their changes."""
-        series = [(results, one) for results in result_sets for one in results.series]
-        return cls(series, [step for results in result_sets for step in results.changes])
+    @cached_property
+    def families(self) -> list[tuple[ResultSet, Family]]:
+        """The contenders in each of the result sets."""
+        return [(results, one) for results in self.result_sets for one in results.families]
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The changes that are significant."""
-        return [step for step in self.changes if step.is_significant]
+        """The changes that are significant: of times, then of costs."""
+        return [step for results in self.result_sets for step in _significant(results)]
 
     def title_of(self, column: str) -> str:
-        """Return a column's title or, in a series of releases, the title of the series."""
-        for results, series in self.series:
-            if column in map(results.column, [series.title, *series.values]):
-                return f"{results.column(series.title)} over {series.axis.title}"
+        """Return a column's title or, for a release, the title of its contender."""
+        for results, family in self.families:
+            if column in map(results.column, [family.title, *family.values]):
+                return f"{results.column(family.title)} over {family.axis.title}"
         return column
 
     def rows_of(self, table: Table) -> Table:
@@ -76,16 +73,16 @@ class Releases:
 
         A table without releases is unchanged.
         """
-        of_series = {results.column(name) for results, one in self.series for name in one.values}
-        if of_series.isdisjoint(table.columns):
+        released = {results.column(name) for results, one in self.families for name in one.values}
+        if released.isdisjoint(table.columns):
             return table
         entries = {
             column: [row.entries[number] for row in table.rows]
             for number, column in enumerate(table.columns)
         }
-        rows = [Row(column, own) for column, own in entries.items() if column not in of_series]
-        for results, series in self.series:
-            rows += _rows(results, series, entries)
+        rows = [Row(column, own) for column, own in entries.items() if column not in released]
+        for results, family in self.families:
+            rows += _rows(results, family, entries)
         titles = [row.title for row in table.rows]
         return replace(table, columns=titles, rows=rows, title="Release")
 
@@ -93,18 +90,24 @@ class Releases:
         """Yield a line for each step; without *all_costs*, leave out costs that are not counts."""
         steps = [step for step in self.steps if all_costs or _is_exact(step)]
         yield from _sentences(steps)
-        if self.series and not steps:
+        if self.families and not steps:
             yield NO_STEP
 
     def largest(self) -> list[str]:
         """Return sentences on the steps of times, the largest first; if there are none, say so."""
         steps = [step for step in self.steps if not _is_amount(step)]
         steps.sort(key=lambda step: -abs(step.change.ratio.log.mean))
-        return _sentences(steps) or [NO_STEP] * bool(self.series)
+        return _sentences(steps) or [NO_STEP] * bool(self.families)
 
     def section(self, columns: Sequence[str]) -> Report:
         """Return a page's section on releases, which is empty if there are no releases."""
-        charts = [*self._charts(columns), *self._cost_charts(columns)]
+        costs = dict.fromkeys(step.series.quantity for step in self.steps if _is_amount(step))
+        charts = [
+            chart
+            for quantity in (THROUGHPUT, *costs)
+            for chart in self._charts(columns, quantity)
+            if chart.marks or quantity is THROUGHPUT
+        ]
         notes = list(self.lines(all_costs=True))
         return Report(list(self._tables()), notes, title=RELEASES, charts=charts)
 
@@ -112,7 +115,8 @@ class Releases:
         """Yield tables of the changes of times, with a row for each release."""
         groups = grouped(
             (group_of(step.change.base.result), step)
-            for step in self.changes
+            for results in self.result_sets
+            for step in results.steps
             if not _is_amount(step)
         )
         for steps in groups.values():
@@ -133,81 +137,73 @@ class Releases:
                 title="Release",
             )
 
-    def _cost_charts(self, columns: Sequence[str]) -> Iterator[Chart]:
-        """Yield the charts of costs in which there is a step."""
-        amounts = (step.change.base.quantity for step in self.steps if _is_amount(step))
-        for cost in dict.fromkeys(amounts):
-            yield from self._charts(columns, cost)
-
-    def _charts(self, columns: Sequence[str], quantity: Quantity = THROUGHPUT) -> Iterator[Chart]:
+    def _charts(self, columns: Sequence[str], quantity: Quantity) -> Iterator[Chart]:
         """Yield charts of a quantity of each benchmark over the releases of a package."""
-        charts: dict[tuple[object, ...], list[_Curve]] = {}
-        for results, series in self.series:
-            for group in series.groups(result for result in results.at_distances if result.timed):
-                figures = list(filter(None, (figure_of(result, quantity) for result in group)))
-                key = series.axis, group[0].cell.benchmark, group[0].cell.parameters
-                if figures:
-                    curve = results.column(series.title), series, figures
-                    charts.setdefault(key, []).append(curve)
-        for curves in charts.values():
-            chart = self._chart(curves, columns)
-            if chart.marks or quantity is THROUGHPUT:
-                yield chart
-
-    def _chart(self, curves: Sequence[_Curve], columns: Sequence[str]) -> Chart:
-        _, series, (first, *_) = curves[0]
-        values = (value for _, one, _ in curves for value in one.values.values())
-        order = series.axis.ordered(values)
-        points: list[Point] = []
-        marks: list[Mark] = []
-        for column, one, figures in curves:
-            for figure in figures:
-                value = one.values[figure.cell.column]
-                release = order.index(value), series.axis.text(value)
-                points.append(_point(column, release, figure, figures[0]))
-                marks += self._marks(one, figure, points[-1])
-        quantity = first.quantity
-        return Chart(
-            ChartKind.RELEASES,
-            title_of(first.result),
-            subtitle=description(first.result),
-            x_title=series.axis.title,
-            y_title=RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
-            points=points,
-            columns=columns,
-            in_seconds=quantity.unit is SECONDS,
-            marks=marks,
+        curves = grouped(
+            ((family.axis, cell.benchmark, cell.parameters), (results, family, series))
+            for results, family in self.families
+            for series in series_along(family.of(results.at_distances), family.axis, quantity)
+            if series.figures
+            for cell in [series.results[0].cell]
         )
+        return (_chart(there, columns) for there in curves.values())
 
-    def _marks(self, series: Family, figure: Figure, point: Point) -> Iterator[Mark]:
-        for step in self.steps:
-            new = step.change.new
-            is_here = (new.cell, new.quantity) == (figure.cell, figure.quantity)
-            if is_here and step.series == series:
-                ratio = shown_ratio(step.change)
-                (sentence,) = _sentences([step])
-                sides = point.column, point.column
-                text = f"{multiple(ratio.value)}×"
-                yield Mark(point.x, point.y, text, sentence, point.x, point.x, sides)
+
+def _chart(curves: Sequence[_Curve], columns: Sequence[str]) -> Chart:
+    axis, first = curves[0][1].axis, curves[0][2].figures[0]
+    order = axis.ordered(value for _, family, _ in curves for value in family.values.values())
+    points: list[Point] = []
+    marks: list[Mark] = []
+    for results, family, series in curves:
+        column = results.column(family.title)
+        steps = {step.change.new.key: step for step in _significant(results)}
+        for figure in series.figures:
+            value = axis.of(figure.result)
+            release = order.index(value), axis.text(value)
+            points.append(_point(column, release, figure, series.figures[0]))
+            if step := steps.get(figure.key):
+                marks.append(_mark(step, points[-1]))
+    quantity = first.quantity
+    return Chart(
+        ChartKind.RELEASES,
+        title_of(first.result),
+        subtitle=description(first.result),
+        x_title=axis.title,
+        y_title=RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
+        points=points,
+        columns=columns,
+        in_seconds=quantity.unit is SECONDS,
+        marks=marks,
+    )
+
+
+def _mark(step: Step, point: Point) -> Mark:
+    (sentence,) = _sentences([step])
+    text = f"{multiple(step.change.shown.value)}×"
+    return Mark(point.x, point.y, text, sentence, point.x, point.x, (point.column, point.column))
+
+
+def _significant(results: ResultSet) -> list[Step]:
+    return [step for step in results.steps if step.change.is_significant]
 
 
 def _rows(
-    results: ResultSet, series: Family, entries: Mapping[str, Sequence[Entry]]
+    results: ResultSet, family: Family, entries: Mapping[str, Sequence[Entry]]
 ) -> Iterator[Row]:
     """Yield the rows of a contender: its name, then its releases."""
     blank = [Entry() for _ in next(iter(entries.values()))]
-    yield Row(f"{results.column(series.title)}, {series.axis.title}", blank)
-    for column in series.values:
-        installed = " (installed)" if column == series.title else ""
-        yield Row(f"  {series.text(column)}{installed}", entries.get(results.column(column), blank))
+    yield Row(f"{results.column(family.title)}, {family.axis.title}", blank)
+    for column in family.values:
+        installed = " (installed)" if column == family.title else ""
+        yield Row(f"  {family.text(column)}{installed}", entries.get(results.column(column), blank))
 
 
 def _is_exact(step: Step) -> bool:
-    return not _is_amount(step) or step.change.base.quantity.unit.is_exact
+    return not _is_amount(step) or step.series.quantity.unit.is_exact
 
 
 def _is_amount(step: Step) -> bool:
-    return step.change.base.quantity.sense is Sense.AMOUNT
+    return step.series.quantity.sense is Sense.AMOUNT
 
 
 def _sentences(steps: Sequence[Step]) -> list[str]:
@@ -220,35 +216,12 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
     several_contenders = len({step.series.title for step in steps}) > 1
     several_groups = len({group_of(base.result) for base in bases}) > 1
     sentences = []
-    for step, title in zip(steps, figure_titles(bases), strict=True):
+    for step, base, title in zip(steps, bases, figure_titles(bases), strict=True):
         words = [step.series.title] if several_contenders else []
-        words.append(
-            f"{title}, {description(step.change.base.result)}" if several_groups else title
-        )
-        sentences.append(
-            f"{', '.join(words)}{_words(step.change, f' since {step.since}')}{_between(step)}"
-        )
+        words += [title, description(base.result)] if several_groups else [title]
+        words += [base.quantity.title] if _is_amount(step) else []
+        sentences.append(f"{', '.join(words)}: {step.sentence}")
     return sentences
-
-
-def _words(change: Change, since: str = "") -> str:
-    """Describe a change in words that follow a cell's name; *since* may name a release."""
-    base, new, ratio = change.base, change.new, change.ratio
-    if base.quantity.sense is Sense.AMOUNT:
-        return f", {base.quantity.title}: {new.text()}{since}, {base.text()} before"
-    is_faster = ratio.value > 1
-    ratio = ratio if is_faster else ratio.inverse
-    how = f"{times(ratio)} times as fast" if is_faster else f"takes {times(ratio)} times as long"
-    if base.quantity.sense is Sense.LATENCY:
-        how = f"{times(ratio)} times {'lower' if is_faster else 'higher'} latency"
-    return f": {how}{since} {interval(ratio)}"
-
-
-def _between(step: Step) -> str:
-    if not step.between:
-        return ""
-    verb = "was" if len(step.between) == 1 else "were"
-    return f", or since {' or '.join(step.between)}, which {verb} not measured"
 
 
 def _point(column: str, release: tuple[int, str], figure: Figure, oldest: Figure) -> Point:

@@ -34,9 +34,9 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.over_time import over_time_charts, over_time_report
 from zodbshootout.reports.promises import promises
-from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import step_charts
+from zodbshootout.reports.sentences import speed
 from zodbshootout.reports.tables import other_load, tables_and_notes
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
@@ -86,7 +86,7 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
     main = _compared(result_sets, baseline, footnotes)
     timed = [(column, result) for column, result in cells if result.timed]
     sections = [
-        Releases.of(result_sets).section(columns),
+        Releases(result_sets).section(columns),
         costs_section(cells, columns),
         distance_section(cells, columns),
         _by_benchmark(result_sets, timed, columns),
@@ -99,7 +99,7 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
         _contenders(cells),
         _runs(result_sets),
     ]
-    titles = list(dict.fromkeys(map(Releases.of(result_sets).title_of, columns)))
+    titles = list(dict.fromkeys(map(Releases(result_sets).title_of, columns)))
     return replace(
         main,
         title=_title(result_sets, titles),
@@ -121,7 +121,7 @@ def _compared(
         verdicts=_verdicts(
             comparisons,
             [
-                *Releases.of(result_sets).largest(),
+                *Releases(result_sets).largest(),
                 *measured_crossings(in_columns(result_sets)),
             ],
         ),

@@ -42,14 +42,15 @@ from zodbshootout.reports.headings import (
 from zodbshootout.reports.operations import operation_notes
 from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
-from zodbshootout.reports.ratios import speed
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
+from zodbshootout.reports.sentences import speed
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import Change, compared, rounds_needed
+from zodbshootout.results.changes import Change
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of
+from zodbshootout.results.figures import IMPRECISE, TILDE, compared, figure_of
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import rounds_needed
 
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
@@ -122,7 +123,7 @@ def tables_and_notes(
         for change in columns.comparison.changes
     }
     scale = _Scale(quantity, footnotes, changes)
-    releases = Releases.of(result_sets)
+    releases = Releases(result_sets)
     tables = [
         table if len(scale.quantities(group.results)) > 1 else releases.rows_of(table)
         for group in groups_of(cells)

@@ -23,6 +23,8 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
+FEWEST = 3
+"""The minimum number of releases in a family; two releases are compared like other variants."""
 _FROM_COMMIT = " ("
 """The beginning of what follows a version if the package was installed from a repository."""
 
@@ -219,9 +221,9 @@ class Family:
         """Return the value of a column as text."""
         return self.axis.text(self.values[column])
 
-    def groups(self, results: Iterable[CellResult]) -> list[list[CellResult]]:
-        """Return the family's results that differ in the axis alone, each group in order."""
-        return along((one for one in results if one.cell.column in self.values), self.axis)
+    def of(self, results: Iterable[CellResult]) -> list[CellResult]:
+        """Return the family's results."""
+        return [result for result in results if result.cell.column in self.values]
 
 
 def families(results: Iterable[CellResult], axis: Axis) -> list[Family]:
@@ -237,6 +239,26 @@ def families(results: Iterable[CellResult], axis: Axis) -> list[Family]:
         members = sorted(values.items(), key=lambda item: order.index(item[1]))
         made.append(Family(axis, title, dict(members)))
     return made
+
+
+def release_families(results: Sequence[CellResult]) -> list[Family]:
+    """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
+
+    The installed release counts on two conditions: the metadata of runs contain its version, and at
+    least one of the other releases is a version, not a commit.
+    """
+    columns = {result.cell.column for result in results}
+    axes = [axis for axis in axes_of(results) if isinstance(axis, ReleaseAxis)]
+    there = (
+        family for axis in axes for family in families(results, axis) if family.title in columns
+    )
+    return [family for family in map(_comparable, there) if len(family.values) >= FEWEST]
+
+
+def _comparable(family: Family) -> Family:
+    """Return a family without what is installed, if the others are commits."""
+    others = {column: one for column, one in family.values.items() if column != family.title}
+    return replace(family, values=others) if all(one.commit for one in others.values()) else family
 
 
 def at_distances(results: Sequence[CellResult]) -> list[CellResult]:

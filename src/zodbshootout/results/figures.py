@@ -44,6 +44,17 @@ class Figure:
         return self.result.cell
 
     @property
+    def key(self) -> tuple[Cell, Quantity]:
+        """The key by which the same figure is found in other results."""
+        return self.cell, self.quantity
+
+    @property
+    def name(self) -> str:
+        """The name of the quantity if it is one of several figures of the cell, else empty."""
+        figures = shown(self.cell.parameters, self.result.facts)
+        return self.quantity.name if len(figures) > 1 and self.quantity in figures else ""
+
+    @property
     def amounts(self) -> list[float]:
         """The amounts of all runs."""
         return [amount for run in self.runs for amount in run]
@@ -206,3 +217,14 @@ def figures_of(result: CellResult, *, all_shown: bool = False) -> list[Figure]:
         return []
     figures = (figure_of(result, one) for one in chosen if one.watched or all_shown)
     return [figure for figure in figures if figure is not None]
+
+
+def compared(result: CellResult, quantity: Quantity | None = None) -> list[Figure]:
+    """Return the figures to compare: a *quantity* or, by default, what :func:`figures_of` returns.
+
+    The list is empty if the result does not keep up with its rate, or lacks the quantity.
+    """
+    if quantity is None:
+        return figures_of(result)
+    figure = figure_of(result, quantity) if result.keeps_up else None
+    return [figure] if figure else []

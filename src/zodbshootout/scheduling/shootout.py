@@ -23,7 +23,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import rounds_needed
+from zodbshootout.results.sides import rounds_needed
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for

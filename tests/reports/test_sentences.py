@@ -9,9 +9,9 @@ import pytest
 
 from tests.runs import cell, in_rounds
 from zodbshootout.reports.comparison import exceptions
-from zodbshootout.reports.ratios import sentence
-from zodbshootout.results.changes import Comparison, compare
+from zodbshootout.reports.sentences import sentence
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import Comparison, compare
 
 
 def compared(speeds: Mapping[str, float], runs: int = 4) -> Comparison:

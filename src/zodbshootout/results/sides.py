@@ -1,0 +1,247 @@
+"""Two sides, such as two files: the cells that they have in common, and what differs besides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zodbshootout.errors import UserError
+from zodbshootout.model.grouping import grouped
+from zodbshootout.model.outcome import State
+from zodbshootout.model.parameters import PARAMETERS
+from zodbshootout.model.quantities import Quantity
+from zodbshootout.model.titles import environment_of
+from zodbshootout.results.axes import at_distances, release_families
+from zodbshootout.results.cell import Cell
+from zodbshootout.results.changes import Change, changes_of, mean_ratio, ratio_of
+from zodbshootout.results.estimate import MIN_RUNS, runs_needed
+from zodbshootout.results.figures import Figure, compared, figure_of, figures_of
+from zodbshootout.results.names import long_name
+from zodbshootout.results.ratios import Ratio
+from zodbshootout.results.result import CellResult
+
+MISSING = "-"
+"""The value of a fact or a setting on a side that lacks it."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fact or a setting that differs between two sides."""
+
+    name: str
+    base: str
+    """The values on the side of the base; :data:`MISSING` if the side lacks it."""
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.base} against {self.new}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The cells that two sides have in common, and the cells that only one side has."""
+
+    changes: Sequence[Change]
+    only_base: Sequence[CellResult]
+    only_new: Sequence[CellResult]
+    overloaded: Sequence[CellResult]
+    """Results of both sides that are not compared because they do not keep up with their rate."""
+    lost: Sequence[CellResult]
+    """The new results of cells that failed, do not keep up or are missing, although the base has a
+    figure.  The state of a missing cell is ``NOT_RUN``."""
+    differences: Sequence[Difference]
+    """The facts that differ, followed by the contenders' settings that differ."""
+
+    @property
+    def mean(self) -> Ratio | None:
+        """The geometric mean of the ratios, as in :func:`mean_ratio`."""
+        return mean_ratio(self.changes)
+
+
+def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
+    """Map each measured column to the title of its base, or to an empty text if it has no base.
+
+    The base of a variant is the contender in the base environment or with the first values of
+    ``--define``.  Among releases, it is the oldest release that was measured.
+    """
+    cells = {one.cell.column: one.cell for one in results if one.measured}
+    firsts = {cell.contender: column for column, cell in reversed(cells.items())}
+    originals = {}
+    for column, cell in cells.items():
+        base = cell.contender if environment_of(cell.variant) else firsts[cell.contender]
+        originals[column] = "" if base == column else base
+    for family in release_families(results):
+        oldest, *newer = [column for column in family.values if column in originals] or [""]
+        if newer:
+            originals |= {oldest: "", **dict.fromkeys(newer, oldest)}
+    return originals
+
+
+def pairs_to_compare(
+    originals: Mapping[str, str], baseline: str | None = None
+) -> list[tuple[str, str]]:
+    """Return the pairs of contenders to compare, the base of each comparison first.
+
+    *originals* has the measured contenders in order, and the base of each.  An empty base stands
+    for the first contender or, if that is a variant, for the variant's original.  If the user named
+    a *baseline*, it is the base of all others.
+    """
+    first = next(iter(originals), "")
+    first = originals.get(first) or first
+    bases = {name: baseline or original or first for name, original in originals.items()}
+    return [(base, name) for name, base in bases.items() if base != name and base in originals]
+
+
+def compare(
+    base: Sequence[CellResult],
+    new: Sequence[CellResult],
+    ignored: Collection[str] = (),
+    *,
+    across: bool = False,
+    quantity: Quantity | None = None,
+) -> Comparison:
+    """Compare a *quantity* of the cells that both sides measured, by default the cells' figures.
+
+    Two cells are compared if their benchmarks and parameters are the same.  Parameters of *ignored*
+    options may differ.  The contenders have to be the same too, unless *across* is set.
+
+    :raises UserError: if several cells of one side are the same without the *ignored* options
+    """
+    sides = [_by_key(side, ignored, across=across) for side in (base, new)]
+    of_base, of_new = (
+        {
+            key: one
+            for key, one in side.items()
+            if one.measured and (quantity is None or figure_of(one, quantity) is not None)
+        }
+        for side in sides
+    )
+    common = [(one, of_new[key]) for key, one in of_base.items() if key in of_new]
+    figures = [[compared(one, quantity) for one in sides] for sides in common]
+    return Comparison(
+        changes_of([pair for sides in figures for pair in _alike(*sides)]),
+        [one for key, one in of_base.items() if key not in of_new],
+        [one for key, one in of_new.items() if key not in of_base],
+        [result for result in (*base, *new) if result.measured and not result.keeps_up],
+        list(_lost(sides[0], sides[1], quantity)),
+        [
+            *_differing([(_facts(base), _facts(new)) for base, new in common]),
+            *_differing([(base.settings, new.settings) for base, new in common]),
+        ],
+    )
+
+
+def _alike(base: Sequence[Figure], new: Sequence[Figure]) -> list[tuple[Figure, Figure]]:
+    """Pair the figures of two results that are of one quantity."""
+    of_new = {figure.quantity: figure for figure in new}
+    return [(one, of_new[one.quantity]) for one in base if one.quantity in of_new]
+
+
+_Key = tuple[Any, ...]
+"""The benchmark, the contender and the parameters by which cells are compared."""
+
+
+def _by_key(
+    results: Iterable[CellResult], ignored: Collection[str], *, across: bool
+) -> dict[_Key, CellResult]:
+    by_key: dict[_Key, CellResult] = {}
+    for result in results:
+        cell = result.cell
+        compared = (one.of(cell.parameters) for one in PARAMETERS if one.option not in ignored)
+        key = (cell.benchmark, "" if across else cell.column, *compared)
+        known = by_key.get(key)
+        if known is not None and known.measured and result.measured:
+            raise UserError(
+                f"--ignore: only ignored options distinguish {long_name(known.cell)} and "
+                f"{long_name(cell)}; ignore fewer options"
+            )
+        if known is None or result.measured:
+            by_key[key] = result
+    return by_key
+
+
+def _lost(
+    of_base: Mapping[_Key, CellResult], of_new: Mapping[_Key, CellResult],
+    quantity: Quantity | None,
+) -> Iterator[CellResult]:  # fmt: skip
+    for key, base in of_base.items():
+        new = of_new.get(key, CellResult(base.cell))
+        has_failed = new.state is State.FAILED and base.state is not State.FAILED
+        there, still_there = (
+            {figure.quantity for figure in compared(side, quantity)} for side in (base, new)
+        )
+        if there and (has_failed or there - still_there):
+            yield new
+
+
+def differing(base: Cell, new: Cell) -> set[str]:
+    """Return the options that set parameters in which two cells differ."""
+    return {one.option for one in PARAMETERS if one.of(base.parameters) != one.of(new.parameters)}
+
+
+def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision: float) -> int:
+    """Predict the number of rounds that a row needs to reach a *precision*.
+
+    The *precision* is half the width of a confidence interval, as a fraction of the figure.  Each
+    contender's figure has to reach it, and so does the ratio of each pair to compare.  *results*
+    are the measured cells of the row.  With ``--rate``, the figures are two percentiles of
+    latencies, and a contender that cannot keep up has no figure.
+    """
+    there = at_distances(list(results))
+    rows = grouped((one.cell.parameters.rtt, (one.cell.column, one)) for one in there).values()
+    return max((_rounds_of_row(dict(row), baseline, precision) for row in rows), default=MIN_RUNS)
+
+
+def _rounds_of_row(
+    results: Mapping[str, CellResult], baseline: str | None, precision: float
+) -> int:
+    """Return the number of rounds that the results at one round-trip time need."""
+    shown = {name: figures_of(result) for name, result in results.items()}
+    rounds = [
+        runs_needed(figure.relative, len(figure.runs), precision)
+        for figures in shown.values()
+        for figure in figures
+    ]
+    for names in pairs_to_compare(originals_of([*results.values()]), baseline):
+        for base, new in _alike(*(shown[name] for name in names)):
+            ratio = ratio_of(base, new)
+            made = min(len(base.runs), len(new.runs))
+            rounds.append(made - ratio.runs + runs_needed(ratio.log, ratio.runs, precision))
+    return max(rounds, default=MIN_RUNS)
+
+
+_FACTS = (
+    "durability", "durability_detail",
+    "environment", "hostname", "platform", "cpu_model_name", "cpu_count", "cpu_affinity",
+    "python_implementation", "python_version", "driver", "storage_classes", "sharing",
+    "corrections", "packed", "zapped", "uncleared_caches", "profiler",
+    "work_per_iteration", "unit",
+)  # fmt: skip
+"""The metadata that may explain a difference, besides versions and settings."""
+
+
+def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[Difference]:
+    """Return a difference for each name whose values differ."""
+    names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
+    differing = []
+    for name in names:
+        values = [
+            (base.get(name, MISSING), new.get(name, MISSING))
+            for base, new in pairs
+            if base.get(name) != new.get(name)
+        ]
+        if values:
+            base, new = (", ".join(dict.fromkeys(side)) for side in zip(*values, strict=True))
+            differing.append(Difference(name, base, new))
+    return differing
+
+
+def _facts(result: CellResult) -> dict[str, str]:
+    runs = result.facts
+    versions = sorted({key for keys in runs for key in keys if key.startswith("version_")})
+    facts = {
+        name: dict.fromkeys(str(keys[name]) for keys in runs if name in keys)
+        for name in [*_FACTS, *versions]
+    }
+    return {name: ", ".join(values) for name, values in facts.items() if values}

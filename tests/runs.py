@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyperf
@@ -44,28 +44,34 @@ def run(*values: float, loops: int = 1, unit: str = "second", **metadata: Any) -
 def cell(
     benchmark: str, contender: str, variant: Mapping[str, Value] | None = None, **parameters: Any
 ) -> Cell:
-    return cell_with(benchmark, contender, Parameters(THREADS, **parameters), variant)
-
-
-def cell_with(
-    benchmark: str,
-    contender: str,
-    parameters: Parameters,
-    variant: Mapping[str, Value] | None = None,
-) -> Cell:
+    """Return a cell of two threads with one DB, unless *parameters* say otherwise."""
     known = benchmarks().get(benchmark)
     words = known.words() if known else BenchmarkWords(f"{benchmark} {{objects}}")
-    return Cell(benchmark, contender, parameters, words, variant or {})
+    of_cell = Parameters(**{"crew": THREADS, **parameters})
+    return Cell(benchmark, contender, of_cell, words, variant or {})
 
 
-def measured(
-    target: Cell, *runs: Sequence[float], unit: str = "second", **metadata: Any
-) -> CellResult:
-    """Return the result of a cell with a run for each sequence of values."""
+def measured(target: Cell, *runs: Sequence[float], **metadata: Any) -> CellResult:
+    """Return the result of a cell with a run for each sequence of values.
+
+    The runs were made in rounds numbered from 0, with slices in order.  Metadata that are functions
+    return those of the run with a number; the runs have none that are ``None``.
+    """
     result = CellResult(target)
-    for values in runs:
-        result = result.with_run(run(*values, unit=unit, **metadata))
+    for number, values in enumerate(runs):
+        slices = " ".join(map(str, range(len(values))))
+        facts = {
+            key: fact(number) if callable(fact) else fact
+            for key, fact in {"round": f"r-{number}", "slices": slices, **metadata}.items()
+        }
+        known = {key: fact for key, fact in facts.items() if fact is not None}
+        result = result.with_run(run(*values, **known))
     return result
+
+
+def unpaired(target: Cell, *runs: Sequence[float], **metadata: Any) -> CellResult:
+    """Return a result of which nobody knows which other runs were made in turn with its runs."""
+    return measured(target, *runs, round=None, **metadata)
 
 
 def failed(target: Cell, reason: str) -> CellResult:
@@ -142,43 +148,6 @@ def plan_of(
         for name_or_contender in contenders
     ]
     return make_plan(as_contenders, benchmarks, sweep, wanted)
-
-
-def measured_for(
-    target: Cell,
-    runs: Sequence[Sequence[float]],
-    every: float = 45.0,
-    more: Callable[[int], Mapping[str, Any]] = lambda _: {},
-) -> CellResult:
-    """Return a result of ``--for``: a run with these values *every* so many seconds.
-
-    *more* returns further metadata of the run with a number.
-    """
-    result = CellResult(target)
-    for number, values in enumerate(runs):
-        turns = range(len(values))
-        numbers: dict[str, list[float]] = {
-            "slices": [number * len(values) + turn for turn in turns],
-            "slice_starts_s": [1e6 + every * (number + turn / len(values)) for turn in turns],
-        }
-        metadata: dict[str, Any] = {
-            key: " ".join(map(repr, listed)) for key, listed in numbers.items()
-        }
-        metadata |= {"for_s": every * len(runs), "duration": every, "round": f"x-{number}"}
-        result = result.with_run(run(*values, **{**metadata, **more(number)}))
-    return result
-
-
-def in_rounds(
-    contender: str, rounds: Sequence[Sequence[float]], benchmark: str = "add",
-    variant: Any = None, rtt: Any = None, **more: Any,
-) -> CellResult:  # fmt: skip
-    """Return a result whose runs were made in rounds numbered from 0, with slices in order."""
-    result = CellResult(cell(benchmark, contender, variant, rtt=rtt))
-    for number, values in enumerate(rounds):
-        slices = " ".join(map(str, range(len(values))))
-        result = result.with_run(run(*values, round=f"r-{number}", slices=slices, **more))
-    return result
 
 
 def noisy(seed: int, slower: float = 1.0, runs: int = 6, noise: float = 0.01) -> list[list[float]]:

@@ -15,7 +15,7 @@ from tests.browser.pages import DESKTOP, PHONE, needs_browser, opened
 from tests.reports.at_a_rate import result as at_a_rate
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.swept import CLIENTS, SWEPT, swept
-from tests.runs import cell, failed, in_rounds, noisy, unsupported
+from tests.runs import cell, failed, measured, noisy, unsupported
 from zodbshootout.cli.report import write_report
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.quantities import THROUGHPUT
@@ -190,7 +190,7 @@ def many() -> list[CellResult]:
                 noise=NOISE[(number + row) % 4],
             )  # fmt: skip
             storage = {"storage_classes": "relstorage.storage.RelStorage"}
-            results.append(in_rounds(name, runs, benchmark, precision=0.05, **storage))
+            results.append(measured(cell(benchmark, name), *runs, precision=0.05, **storage))
     return results
 
 
@@ -311,14 +311,15 @@ def test_a_contender_that_is_made_the_baseline_is_compared_as_by_the_command(
 ) -> None:
     names = ("fs", "zeo", "pg")
     results = [
-        *(in_rounds(name, noisy(9 * at + row, 1 + at / 4, noise=0.1), benchmark, precision=0.1)
+        *(measured(
+              cell(benchmark, name), *noisy(9 * at + row, 1 + at / 4, noise=0.1), precision=0.1)
           for at, name in enumerate(names)
           for row, benchmark in enumerate(("add", "cold", "hot"))),
         unsupported(cell("prefetch_cold", "fs"), "it has no prefetch"),
-        *(in_rounds(name, noisy(at), "prefetch_cold") for at, name in enumerate(names[1:])),
+        *(measured(cell("prefetch_cold", name), *noisy(at)) for at, name in enumerate(names[1:])),
         failed(cell("load", "zeo"), "no more room"),
-        in_rounds("pg", [[1.0]], "load"),
-        in_rounds("fs", noisy(5), "load"),
+        measured(cell("load", "pg"), [1.0]),
+        measured(cell("load", "fs"), *noisy(5)),
     ]  # fmt: skip
     expected = []
     for name in names:
@@ -371,7 +372,7 @@ def test_what_hardly_matters_of_the_differences_is_folded(
     browser: Browser, page_of: Callable[..., Path]
 ) -> None:
     results = [
-        in_rounds(name, noisy(1), "add", settings=json.dumps(dict.fromkeys("abcdefg", name)))
+        measured(cell("add", name), *noisy(1), settings=json.dumps(dict.fromkeys("abcdefg", name)))
         for name in ("fs", "zeo")
     ]
     with opened(browser, page_of(results)) as shown:

@@ -11,15 +11,15 @@ import pytest
 
 from tests.cli.files import run, side, written
 from tests.commands import outcome
-from tests.runs import cell, cell_with, in_rounds, measured, noisy
-from zodbshootout.model.specification import ClientKind, CrewShape, Parameters
+from tests.runs import cell, measured, noisy, unpaired
+from zodbshootout.model.specification import ClientKind, CrewShape
 
 GOLDEN = Path(__file__).parents[1] / "results" / "golden"
 
 
 @pytest.fixture
 def both(tmp_path: Path) -> Path:
-    lonely = in_rounds("fs", noisy(9), "cold")
+    lonely = measured(cell("cold", "fs"), *noisy(9))
     return written(
         tmp_path / "out.json",
         *side("fs", 1.0, 1, version_ZODB="6.3"),
@@ -156,8 +156,8 @@ def test_an_impossible_comparison_is_refused_in_one_line(tmp_path: Path) -> None
 
 
 def test_ignored_parameters_may_differ(tmp_path: Path) -> None:
-    base = written(tmp_path / "a.json", measured(cell("add", "fs", objects=1000), *[[1.0]] * 3))
-    new = written(tmp_path / "b.json", measured(cell("add", "fs", objects=10), *[[0.01]] * 3))
+    base = written(tmp_path / "a.json", unpaired(cell("add", "fs", objects=1000), *[[1.0]] * 3))
+    new = written(tmp_path / "b.json", unpaired(cell("add", "fs", objects=10), *[[0.01]] * 3))
     status, out, _ = run(base, new, "--ignore", "object-counts")
     assert status == 0
     assert "no significant difference (1.00 to 1.00)" in out
@@ -166,10 +166,10 @@ def test_ignored_parameters_may_differ(tmp_path: Path) -> None:
 def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
     tmp_path: Path,
 ) -> None:
-    here = cell_with("add", "fs", Parameters(CrewShape(4)))
-    there = cell_with("add", "fs", Parameters(CrewShape(4, hosts=2)))
-    base = written(tmp_path / "a.json", measured(here, *[[1.0]] * 3))
-    new = written(tmp_path / "b.json", measured(there, *[[1.0]] * 3))
+    here = cell("add", "fs", crew=CrewShape(4))
+    there = cell("add", "fs", crew=CrewShape(4, hosts=2))
+    base = written(tmp_path / "a.json", unpaired(here, *[[1.0]] * 3))
+    new = written(tmp_path / "b.json", unpaired(there, *[[1.0]] * 3))
     status, _, err = run(base, new)
     assert status == 2
     assert "differ in hosts; to compare them anyway, add --ignore hosts" in err
@@ -180,9 +180,9 @@ def test_local_and_remote_clients_are_compared_only_with_ignore_hosts(
 
 def test_processes_and_threads_are_compared_only_with_ignore_threads(tmp_path: Path) -> None:
     kinds = [CrewShape(2), CrewShape(2, ClientKind.THREAD, shared=True)]
-    cells = [cell_with("add", "fs", Parameters(shape)) for shape in kinds]
-    base = written(tmp_path / "a.json", measured(cells[0], *[[1.0]] * 3))
-    new = written(tmp_path / "b.json", measured(cells[1], *[[1.0]] * 3))
+    cells = [cell("add", "fs", crew=shape) for shape in kinds]
+    base = written(tmp_path / "a.json", unpaired(cells[0], *[[1.0]] * 3))
+    new = written(tmp_path / "b.json", unpaired(cells[1], *[[1.0]] * 3))
     status, _, err = run(base, new, "--ignore", "concurrency")
     assert status == 2
     assert "differ in threads; to compare them anyway, add --ignore threads" in err
@@ -238,9 +238,9 @@ def caches(tmp_path: Path) -> Path:
     times = {"1MB": 2.0, "10MB": 1.0, "100MB": 1.0}
     return written(
         tmp_path / "caches.json",
-        in_rounds("fs", noisy(1), "cold"),
+        measured(cell("cold", "fs"), *noisy(1)),
         *(
-            in_rounds("zeo", noisy(seed, slower), "cold", {"cache": size})
+            measured(cell("cold", "zeo", {"cache": size}), *noisy(seed, slower))
             for seed, (size, slower) in enumerate(times.items())
         ),
     )  # fmt: skip
@@ -296,9 +296,9 @@ def with_trips(tmp_path: Path) -> Path:
     rounds = [[1.0, 1.1]] * 4
     return written(
         tmp_path / "trips.json",
-        in_rounds("zeo", rounds, trips="2 2 2"),
-        in_rounds("pg", rounds, trips="12 12 12"),
-        in_rounds("fs", rounds),
+        measured(cell("add", "zeo"), *rounds, trips="2 2 2"),
+        measured(cell("add", "pg"), *rounds, trips="12 12 12"),
+        measured(cell("add", "fs"), *rounds),
     )
 
 
@@ -313,7 +313,10 @@ def test_a_cost_that_is_the_same_in_all_runs_is_compared_exactly(with_trips: Pat
 
 def test_bytes_that_differ_by_a_digit_of_object_ids_have_no_interval(tmp_path: Path) -> None:
     sizes = {"zeo": "86020 86020", "pg": "85920 85920"}
-    figures = [in_rounds(name, [[1.0, 1.1]] * 3, network_bytes=of) for name, of in sizes.items()]
+    figures = [
+        measured(cell("add", name), *[[1.0, 1.1]] * 3, network_bytes=of)
+        for name, of in sizes.items()
+    ]
     path = written(tmp_path / "bytes.json", *figures)
     _, out, _ = run(path, "--metric", "bytes", "--contender", "zeo", "pg")
     assert any(line.endswith("no significant difference") for line in out.splitlines())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.cli.files import run, side, written
 from tests.generated import examples
 from tests.reports.at_a_rate import result as at_a_rate
-from tests.runs import cell, failed, in_rounds, noisy, unsupported
+from tests.runs import cell, failed, measured, noisy, unsupported
 from zodbshootout.cli.gate import judged, status_of
 from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.model.outcome import Failure
@@ -45,7 +45,7 @@ def judgement(base: Side, new: Side, *again: Side) -> tuple[int, str]:
 
 def some_side(contender: str, times: Sequence[float]) -> list[CellResult]:
     return [
-        in_rounds(contender, [[seconds, seconds * 1.01]] * 3, benchmark)
+        measured(cell(benchmark, contender), *[[seconds, seconds * 1.01]] * 3)
         for benchmark, seconds in zip(BENCHMARKS, times, strict=True)
     ]
 
@@ -163,7 +163,9 @@ def test_a_slowdown_counts_if_a_second_run_finds_it_again(
 
 
 def test_a_slowdown_without_a_second_figure_counts() -> None:
-    again = [[in_rounds(name, [noisy(seed)[0][:1]], "add")] for name, seed in (("a", 5), ("b", 7))]
+    again = [
+        [measured(cell("add", name), noisy(seed)[0][:1])] for name, seed in (("a", 5), ("b", 7))
+    ]
     status, lines = judgement(side("a", 1.0, 1), side("b", 1.15, 3), *again)
     assert status == 1
     assert "worse by more than 5 %, and the second run has no figure: b: add" in lines
@@ -171,6 +173,6 @@ def test_a_slowdown_without_a_second_figure_counts() -> None:
 
 def test_a_failure_counts_if_a_second_run_fails_again() -> None:
     base = side("a", 1.0, 1)
-    new = [in_rounds("b", noisy(2), "add"), failed(cell("hot", "b"), "wrong data")]
-    assert judgement(base, new, base[1:], [in_rounds("b", noisy(5), "hot")])[0] == 0
+    new = [measured(cell("add", "b"), *noisy(2)), failed(cell("hot", "b"), "wrong data")]
+    assert judgement(base, new, base[1:], [measured(cell("hot", "b"), *noisy(5))])[0] == 0
     assert judgement(base, new, base[1:], new[1:])[0] == 1

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tests.reports.at_a_rate import result as at_rate
 from tests.reports.results import FOUR, noisy_run
-from tests.runs import cell, failed, measured, unsupported
+from tests.runs import cell, failed, measured, unpaired, unsupported
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.progress import Lines, LiveTable, describe
 from zodbshootout.reports.elements import Report
@@ -69,7 +69,7 @@ def runs_so_far(runs: int) -> list[CellResult]:
         results.append(
             CellResult(result.cell)
             if not number
-            else measured(
+            else unpaired(
                 result.cell,
                 *(run.values for run in result.runs[:number]),
                 precision=0.05,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports.at_a_rate import result as at_a_rate
-from tests.runs import failed, in_rounds, unsupported
+from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.cli.gate import Requirement, status_of
 from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on
@@ -22,11 +22,11 @@ from zodbshootout.model.outcome import Failure
 from zodbshootout.results.result import CellResult
 
 
-def measured(contender: str = "zeo", benchmark: str = "update", **metadata: Any) -> CellResult:
+def latencies(contender: str = "zeo", benchmark: str = "update", **metadata: Any) -> CellResult:
     """Return a result with 0.1 s an iteration and a median of 1 ms."""
     facts = at_a_rate(contender, 0).metadata
     histogram = {key: facts[key] for key in ("latency_histogram", "latency_max_s")}
-    return in_rounds(contender, [[0.1, 0.1]] * 3, benchmark, **{**histogram, **metadata})
+    return measured(cell(benchmark, contender), *[[0.1, 0.1]] * 3, **{**histogram, **metadata})
 
 
 def outcome(text: str, *results: CellResult) -> tuple[int, list[str]]:
@@ -57,7 +57,7 @@ def outcome(text: str, *results: CellResult) -> tuple[int, list[str]]:
 )  # fmt: skip
 def test_a_line_says_whether_a_limit_is_kept_and_the_figure(text: str, line: str) -> None:
     costs = {"trips": "12 12", "sent_bytes": "2048 2048", "client_cpu_s": "0.01 0.01"}
-    status, lines = outcome(text, measured(**costs))
+    status, lines = outcome(text, latencies(**costs))
     assert [one.partition(" (zeo: ")[0] for one in lines] == [line]
     assert status == line.startswith("broken")
 
@@ -78,7 +78,7 @@ BREAKS: list[Callable[[CellResult], CellResult]] = [
 def test_a_result_without_a_figure_of_its_own_never_keeps_a_limit(
     chance: random.Random, text: str
 ) -> None:
-    good = [measured(contender, trips="12 12") for contender in "abc"]
+    good = [latencies(contender, trips="12 12") for contender in "abc"]
     assert outcome(f"update {text}", *good)[0] == 0
     broken = list(good)
     broken[chance.randrange(3)] = chance.choice(BREAKS)(good[0])
@@ -88,7 +88,7 @@ def test_a_result_without_a_figure_of_its_own_never_keeps_a_limit(
 
 
 def test_only_the_named_contender_and_benchmark_have_to_keep_a_limit() -> None:
-    results = [measured("zeo"), measured("pg"), measured("zeo", "add")]
+    results = [latencies("zeo"), latencies("pg"), latencies("zeo", "add")]
     _, lines = outcome("zeo: update p99 <= 50ms", *results)
     assert [line.partition(" (")[2].partition(" ")[0] for line in lines] == ["zeo:"]
     _, lines = outcome("update p99 <= 50ms", *results)
@@ -97,7 +97,7 @@ def test_only_the_named_contender_and_benchmark_have_to_keep_a_limit() -> None:
 
 def test_a_limit_that_is_about_nothing_is_not_kept() -> None:
     line = "broken: pg: update p99 <= 50ms: nothing that it limits was measured"
-    assert outcome("pg: update p99 <= 50ms", measured("zeo")) == (1, [line])
+    assert outcome("pg: update p99 <= 50ms", latencies("zeo")) == (1, [line])
 
 
 def test_what_cannot_keep_up_breaks_any_limit_and_a_percentile_is_that_of_the_table() -> None:

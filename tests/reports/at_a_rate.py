@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from tests.runs import in_rounds
+from tests.runs import cell, measured
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
@@ -19,23 +18,23 @@ ITERATIONS = 400
 
 def result(contender: str, rate: float, times: float = 1, **more: Any) -> CellResult:
     """Return a result at a rate, with 3 % of the latencies ten times as long as the others."""
-    runs = []
-    for number in range(RUNS):
-        usual = 1e-3 * times * (1 + number / 1000)
+
+    usual = [1e-3 * times * (1 + number / 1000) for number in range(RUNS)]
+
+    def recorded(number: int) -> Any:
         latencies = Latencies()
-        latencies.record([usual] * 97 + [10 * usual] * 3)
-        metadata = {
-            "iterations": ITERATIONS,
-            "latency_histogram": histogram(latencies).encode().decode(),
-            "latency_max_s": 10 * usual,
-            "part_of_schedule": 1.0,
-            "lag_growth_s": "0.0",
-            **more,
-        }
-        runs.append(in_rounds(contender, [[usual]] * RUNS, "update", **metadata).runs[number])
-    made = in_rounds(contender, [[1e-3]], "update")
-    parameters = replace(made.cell.parameters, rate=rate)
-    return replace(made, cell=replace(made.cell, parameters=parameters), runs=tuple(runs))
+        latencies.record([usual[number]] * 97 + [10 * usual[number]] * 3)
+        return histogram(latencies).encode().decode()
+
+    facts = {
+        "iterations": ITERATIONS,
+        "latency_histogram": recorded,
+        "latency_max_s": lambda number: 10 * usual[number],
+        "part_of_schedule": 1.0,
+        "lag_growth_s": "0.0",
+        **more,
+    }
+    return measured(cell("update", contender, rate=rate), *([each] for each in usual), **facts)
 
 
 def titles_and_figures(*results: CellResult) -> dict[str, list[str]]:

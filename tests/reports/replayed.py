@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from tests.runs import in_rounds
+from tests.runs import cell, measured
 from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.results.result import CellResult
 
@@ -33,6 +32,6 @@ def result(contender: str, times: int = 1, **more: Any) -> CellResult:
         "read_only_latency_histogram": encoded(50 * times),
         **more,
     }  # fmt: skip
-    made = in_rounds(contender, [[1e-3 * times] * 3] * 4, "replay", **metadata)
-    parameters = replace(made.cell.parameters, workload=WORKLOAD)
-    return replace(made, cell=replace(made.cell, parameters=parameters))
+    return measured(
+        cell("replay", contender, workload=WORKLOAD), *[[1e-3 * times] * 3] * 4, **metadata
+    )

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.runs import cell, failed, in_rounds, measured, noisy, run, unsupported
+from tests.runs import cell, failed, measured, noisy, run, unpaired, unsupported
 from zodbshootout.results.result import CellResult
 
 EVERYTHING = [
-    measured(cell("add", "fs"), [0.02], [0.02], [0.02]),
-    measured(cell("add", "zeo"), [0.08], [0.12], [0.1]),
+    unpaired(cell("add", "fs"), [0.02], [0.02], [0.02]),
+    unpaired(cell("add", "zeo"), [0.08], [0.12], [0.1]),
     failed(cell("add", "pg"), "OperationalError: connection refused"),
-    measured(cell("cold", "fs"), [0.01]),
+    unpaired(cell("cold", "fs"), [0.01]),
     unsupported(cell("cold", "zeo"), "it makes no sense"),
     failed(cell("cold", "pg"), "OperationalError: connection refused"),
     CellResult(cell("hot", "fs")),
-    measured(cell("hot", "zeo"), [0.0005, 0.00051], [0.000504, 0.000505], [0.00050]),
+    unpaired(cell("hot", "zeo"), [0.0005, 0.00051], [0.000504, 0.000505], [0.00050]),
     failed(cell("hot", "pg"), "another reason"),
 ]
 
@@ -47,10 +47,9 @@ def noisy_run(names: Sequence[str], noise: float) -> list[CellResult]:
     rates = {"add": 1, "update": 1, "warm": 10, "cold": 2, "prefetch_cold": 2, "hot": 100,
              "steamin": 900}  # fmt: skip
     return [
-        in_rounds(
-            name,
-            noisy(10 * number + row, slower=0.02 * 2**number / rate, noise=noise),
-            benchmark,
+        measured(
+            cell(benchmark, name),
+            *noisy(10 * number + row, slower=0.02 * 2**number / rate, noise=noise),
             precision=0.05,
             duration=4.0,
             other_load=0.4,

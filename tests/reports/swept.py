@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.runs import cell_with, failed, measured, unsupported
+from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.model.latencies import Latencies
-from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.histograms import histogram
@@ -25,7 +25,7 @@ def swept(benchmark: str = "add", names: tuple[str, ...] = ("fs", "zeo", "pg")) 
     The rate rises with the number of clients until the contender is saturated.
     """
     return [
-        _result(cell_with(benchmark, name, Parameters(CrewShape(clients), objects=100)), number)
+        _result(cell(benchmark, name, crew=CrewShape(clients), objects=100), number)
         for clients in CLIENTS
         for number, name in enumerate(names)
     ]
@@ -60,7 +60,7 @@ def _metadata(cell: Cell, seconds: float, chance: random.Random) -> dict[str, An
 
 
 def _hot(contender: str) -> Cell:
-    return cell_with("hot", contender, Parameters(CrewShape(1), objects=100))
+    return cell("hot", contender, crew=CrewShape(1), objects=100)
 
 
 CONFLICTS: dict[str, Any] = {"conflicts": 30, "resolutions": 20, "retries": 10}
@@ -70,7 +70,7 @@ SWEPT = [
     failed(_hot("fs"), "it was <b>not</b> there"),
     unsupported(_hot("pg"), "it makes no sense"),
     measured(
-        cell_with("conflicts", "zeo", Parameters(CrewShape(2), objects=100)),
+        cell("conflicts", "zeo", crew=CrewShape(2), objects=100),
         [0.1], [0.11],
         iterations=10, work_per_iteration=50, **CONFLICTS,
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.files import written
 from tests.commands import outcome
-from tests.runs import in_rounds, noisy
+from tests.runs import cell, measured, noisy
 from zodbshootout.model.parameters import ROWS, SWEPT, Parameter, Scope, with_values
 from zodbshootout.model.titles import Value
 from zodbshootout.reports.elements import Chart
@@ -33,8 +33,8 @@ TIMES = {"zeo": (1.0, 1.0, 1.0), "pg": (0.5, 0.8, 1.7)}
 """Seconds at each value of an axis; the contenders cross between the second and the third."""
 
 
-def measured(name: str, times: float, variant: Mapping[str, Value] | None = None) -> CellResult:
-    return in_rounds(name, noisy(round(1000 * times), times), "add", variant)
+def at_speed(name: str, times: float, variant: Mapping[str, Value] | None = None) -> CellResult:
+    return measured(cell("add", name, variant), *noisy(round(1000 * times), times))
 
 
 def charts(results: Sequence[CellResult], x_title: str) -> list[Chart]:
@@ -67,7 +67,7 @@ def test_a_parameter_becomes_an_axis(monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for name, times in TIMES.items():
         for value, seconds in zip((0.1, 0.5, 0.9), times, strict=True):
-            one = measured(name, seconds)
+            one = at_speed(name, seconds)
             added = with_values(one.cell.parameters, {ADDED: value})
             results.append(replace(one, cell=replace(one.cell, parameters=added)))
     (table,) = make_report([ResultSet(results)]).tables
@@ -82,7 +82,7 @@ def test_a_parameter_becomes_an_axis(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_distinguishes_variants_is_an_axis_without_a_line(tmp_path: Path) -> None:
     results = [
-        measured(name, seconds, {"spindles": str(number)})
+        at_speed(name, seconds, {"spindles": str(number)})
         for name, times in TIMES.items()
         for number, seconds in enumerate(times, 1)
     ]

@@ -11,9 +11,9 @@ import pytest
 
 from tests.reports.results import FOUR, noisy_run
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
-from tests.runs import cell, cell_with, in_rounds, measured, noisy
+from tests.runs import cell, measured, noisy
 from zodbshootout.model.quantities import QUANTITIES
-from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape
 from zodbshootout.reports.charts import QuantityCharts, distributions
 from zodbshootout.reports.elements import Chart, ChartKind, Point
 from zodbshootout.reports.headings import ResultSet, in_columns
@@ -41,7 +41,7 @@ def grid() -> list[CellResult]:
     """Return results for two numbers of clients, two of objects and two object sizes."""
     return [
         measured(
-            cell_with("add", "fs", Parameters(CrewShape(clients), objects, size)),
+            cell("add", "fs", crew=CrewShape(clients), objects=objects, object_size=size),
             [0.1], [0.1],
             work_per_iteration=objects,
         )
@@ -73,9 +73,7 @@ def test_a_varied_parameter_has_a_chart_per_combination_of_the_others() -> None:
 
 
 def test_an_abbreviation_keeps_its_capitals_on_an_axis() -> None:
-    (chart,) = figures(
-        [measured(cell_with("new_oid", "fs", Parameters(CrewShape(1))), [1.0])]
-    ).bars()
+    (chart,) = figures([measured(cell("new_oid", "fs", crew=CrewShape(1)), [1.0])]).bars()
     assert chart.y_title == "OIDs per second (more is better)"
 
 
@@ -93,7 +91,7 @@ def test_a_curve_is_sorted_whatever_the_order_of_the_results() -> None:
 def test_an_axis_is_logarithmic_if_the_gaps_between_its_values_differ_widely() -> None:
     def axis(*numbers: int) -> bool:
         results = [
-            measured(cell_with("add", "fs", Parameters(CrewShape(1), objects=number)), [0.1])
+            measured(cell("add", "fs", crew=CrewShape(1), objects=number), [0.1])
             for number in numbers
         ]
         (chart,) = figures(results).curves()
@@ -212,7 +210,7 @@ def test_a_report_lists_the_configuration_and_the_command() -> None:
 
 
 def test_the_interval_of_a_rate_is_unbounded_if_the_time_may_be_zero() -> None:
-    add = cell_with("add", "fs", Parameters(CrewShape(1)))
+    add = cell("add", "fs", crew=CrewShape(1))
     source = ResultSet([measured(add, [0.1], [0.3], [0.2], work_per_iteration=10)])
     (chart,) = whole_report([source]).all_charts()
     (point,) = chart.points
@@ -253,7 +251,7 @@ def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
 def test_a_report_has_a_matrix_for_each_contender_that_can_be_the_baseline() -> None:
     shared = {"add": ("fs", "zeo"), "cold": ("zeo", "pg"), "hot": ("memory",)}
     results = [
-        in_rounds(name, noisy(at, slower=1 + at), benchmark)
+        measured(cell(benchmark, name), *noisy(at, slower=1 + at))
         for benchmark, names in shared.items()
         for at, name in enumerate(names)
     ]

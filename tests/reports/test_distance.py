@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.runs import cell_with, measured
-from zodbshootout.model.specification import CrewShape, Parameters, duration
+from tests.runs import cell, unpaired
+from zodbshootout.model.specification import CrewShape, duration
 from zodbshootout.model.titles import Release, Value, title_of
 from zodbshootout.reports.distance import (
     crossing_lines,
@@ -30,9 +30,9 @@ def timed(
     name: str, seconds: tuple[float, ...], size: int = 1, place: str = "elsewhere",
     rtt: float | None = None, **metadata: Any,
 ) -> CellResult:  # fmt: skip
-    cell = cell_with("update", name, Parameters(CrewShape(size), rtt=rtt))
+    target = cell("update", name, crew=CrewShape(size), rtt=rtt)
     facts = {"server_place": place, **metadata} if place else metadata
-    return measured(cell, *([value] for value in seconds), **facts)
+    return unpaired(target, *([value] for value in seconds), **facts)
 
 
 def columned(name: str, *args: Any, **kwargs: Any) -> Columned:

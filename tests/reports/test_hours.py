@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.results.over_time import RUNS, for_a_time
-from tests.runs import cell, measured_for
+from tests.results.over_time import RUNS, course, for_a_time
+from tests.runs import cell
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.reports.csv_json import write_csv, write_json
 from zodbshootout.reports.drawing import draw
@@ -25,19 +25,21 @@ from zodbshootout.results.trend import with_trends
 from zodbshootout.workers.histograms import histogram
 
 
-def costs(number: int) -> dict[str, Any]:
+def recorded(number: int) -> Any:
     latencies = Latencies()
     latencies.record([0.001 * (number + 1)] * 99 + [1.0])
-    return {
-        "latency_histogram": histogram(latencies).encode().decode("ascii"),
-        "latency_max_s": 1.0,
-        "client_cpu_s": "0.001 0.002 0.001 0.002",
-        "client_memory_now_bytes": 40_000_000 + 1_000_000 * number,
-        "database_bytes": 5_000_000 * (number + 1),
-    }
+    return histogram(latencies).encode().decode("ascii")
 
 
-STEADY = for_a_time("fs", seed=2, more=costs)
+STEADY = for_a_time(
+    "fs",
+    seed=2,
+    latency_histogram=recorded,
+    latency_max_s=1.0,
+    client_cpu_s="0.001 0.002 0.001 0.002",
+    client_memory_now_bytes=lambda number: 40_000_000 + 1_000_000 * number,
+    database_bytes=lambda number: 5_000_000 * (number + 1),
+)
 SLOW = for_a_time("slow", 1.5)
 
 
@@ -63,7 +65,7 @@ def test_without_a_trend_a_line_has_the_interval_the_memory_and_the_longest_iter
         "fs: no certain slowdown: 0.997 to 1.03 times as long at the end, relative to the other "
         "contenders; memory of a client 40 MB, at the end 79 MB; longest iteration 1.00 s"
     )
-    few = measured_for(cell("update", "a"), [[0.01] * 4] * 5)
+    few = course(cell("update", "a"), [[0.01] * 4] * 5)
     assert note("a", few) == "a: cannot tell whether it gets slower"
 
 
@@ -79,7 +81,7 @@ def test_each_distance_has_its_line_and_its_tables() -> None:
 
 
 def test_a_result_that_ended_early_says_so() -> None:
-    half = measured_for(cell("update", "a"), [[0.01] * 4] * 20, more=lambda _: {"for_s": 1800.0})
+    half = course(cell("update", "a"), [[0.01] * 4] * 20, for_s=1800.0)
     assert half.with_warnings(1).reason == "incomplete: 15 of 30 minutes"
     assert SLOW.with_warnings(1).reason == ""
 
@@ -106,7 +108,7 @@ def test_tables_have_ten_rows_of_time_and_a_column_for_each_contender() -> None:
     assert first / last == pytest.approx(1.46, rel=0.05)
     size = by_caption["Size of the database"]
     assert [entry.text for entry in size.rows[0].entries] == ["12.5 MB", "-"]
-    assert tables(for_a_time("a", more=lambda _: {"for_s": 0})) == []
+    assert tables(for_a_time("a", for_s=0)) == []
 
 
 def charts(*results: CellResult) -> list[Chart]:

@@ -6,13 +6,12 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from tests.results.over_time import SLOWING, values
-from tests.runs import cell, run
+from tests.runs import cell, measured
 from zodbshootout.reports import text
 from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns, remedy
 from zodbshootout.reports.csv_json import write_json
@@ -30,13 +29,15 @@ STEADY = [1.0] * 7
 
 def timed(contender: str, runs: Sequence[Sequence[float]], benchmark: str = "update") -> CellResult:
     """Return a result whose runs began 100 seconds apart, and whose slices took a second each."""
-    result = CellResult(cell(benchmark, contender))
-    for number, of_run in enumerate(runs):
-        slices = " ".join(map(str, range(len(of_run))))
-        starts = " ".join(f"{1e6 + 100 * number + turn:.6f}" for turn in range(len(of_run)))
-        where: dict[str, Any] = {"slices": slices, "slice_starts_s": starts, "round": f"{number}"}
-        result = result.with_run(run(*of_run, precision=0.05, duration=60.0, **where))
-    return result
+    return measured(
+        cell(benchmark, contender),
+        *runs,
+        slice_starts_s=lambda number: " ".join(
+            f"{1e6 + 100 * number + turn:.6f}" for turn in range(len(runs[number]))
+        ),
+        precision=0.05,
+        duration=60.0,
+    )
 
 
 FS = timed("fs", values(STEADY, noise=0.005))
@@ -106,12 +107,7 @@ def test_a_trend_has_a_chart_of_the_means_of_runs() -> None:
 
 def test_a_trend_without_known_instants_has_a_note_and_no_chart() -> None:
     def forgotten(result: CellResult) -> CellResult:
-        forgetful = CellResult(result.cell)
-        for number, of_run in enumerate(result.runs):
-            forgetful = forgetful.with_run(
-                run(*of_run.values, round=f"r-{number}", slices="0 1 2 3 4 5")
-            )
-        return forgetful
+        return measured(result.cell, *(of_run.values for of_run in result.runs))
 
     assert charts(forgotten(FS), forgotten(SLOW)) == []
     assert trend_note(forgotten(FS), forgotten(SLOW))

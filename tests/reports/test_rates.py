@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.reports.at_a_rate import RUNS, result, titles_and_figures
-from tests.runs import failed, in_rounds
+from tests.runs import cell, failed, measured
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.quantities import LONGEST, P50, P999
 from zodbshootout.model.specification import LatencyLimit
@@ -126,7 +126,7 @@ def test_a_failure_is_shown_in_the_row_of_the_rates_reached() -> None:
 
 
 def test_the_highest_rate_within_a_latency_limit_is_shown_as_a_rate() -> None:
-    made = in_rounds("a", [[0.0062], [0.0063], [0.0064]], "update")
+    made = measured(cell("update", "a"), [0.0062], [0.0063], [0.0064])
     parameters = replace(made.cell.parameters, limit=LatencyLimit(99, 0.05))
     made = replace(made, cell=replace(made.cell, parameters=parameters))
     file = io.StringIO()

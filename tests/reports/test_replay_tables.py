@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.reports.replayed import WORKLOAD, result
-from tests.runs import in_rounds
+from tests.runs import cell, measured
 from zodbshootout.reports import text
 from zodbshootout.reports.elements import ChartKind
 from zodbshootout.reports.headings import ResultSet
@@ -127,7 +127,7 @@ def test_the_cell_metadata_of_a_replay_name_its_workload_but_not_the_path() -> N
     assert metadata["workload"] == "main.workload"
     assert "/somewhere" not in json.dumps(metadata)
     assert cell_of(metadata) == result("a").cell
-    assert "workload" not in json.dumps(in_rounds("a", [[1.0]], "add").cell.metadata())
+    assert "workload" not in json.dumps(measured(cell("add", "a"), [1.0]).cell.metadata())
 
 
 def test_step_times_and_events_are_averages_that_include_uncounted_iterations() -> None:

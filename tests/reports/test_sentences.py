@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runs import cell, in_rounds
+from tests.runs import cell, measured
 from zodbshootout.reports.comparison import exceptions
 from zodbshootout.reports.sentences import sentence
 from zodbshootout.results.result import CellResult
@@ -20,7 +20,9 @@ def compared(speeds: Mapping[str, float], runs: int = 4) -> Comparison:
     def side(contender: str, seconds: Mapping[str, float]) -> list[CellResult]:
         rounds = [[1.0, 1.001, 1.002]] * runs
         return [
-            in_rounds(contender, [[factor * value for value in values] for values in rounds], name)
+            measured(
+                cell(name, contender), *[[factor * value for value in values] for values in rounds]
+            )
             for name, factor in seconds.items()
         ]
 
@@ -105,7 +107,7 @@ def test_cells_of_one_benchmark_are_counted() -> None:
     def side(contender: str, slower: float) -> list[CellResult]:
         results = []
         for objects, factor in ((10, 1.0), (100, slower), (1000, slower)):
-            made = in_rounds(contender, [[factor]] * 4, "add")
+            made = measured(cell("add", contender), *[[factor]] * 4)
             results.append(replace(made, cell=cell("add", contender, objects=objects)))
         return results
 
@@ -117,8 +119,8 @@ def test_cells_of_one_benchmark_are_counted() -> None:
 
 
 def test_a_ratio_of_some_of_the_runs_says_how_many_are_left_out() -> None:
-    base = [in_rounds("fs", [[1.0]] * 10, "add"), in_rounds("fs", [[1.0]] * 10, "hot")]
-    new = [in_rounds("zeo", [[1.0]] * 4, "add"), in_rounds("zeo", [[1.0]] * 10, "hot")]
+    base = [measured(cell("add", "fs"), *[[1.0]] * 10), measured(cell("hot", "fs"), *[[1.0]] * 10)]
+    new = [measured(cell("add", "zeo"), *[[1.0]] * 4), measured(cell("hot", "zeo"), *[[1.0]] * 10)]
     assert list(exceptions(compare(base, new, across=True).changes)) == [
         (
             "the ratios of zeo (add) leave out 6 of 14 runs: no run of the other side was "

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.reports.results import EVERYTHING, FOUR, noisy_run
-from tests.runs import cell, failed, in_rounds, measured, noisy, unsupported
+from tests.runs import cell, failed, measured, noisy, unpaired, unsupported
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import MappingType
@@ -53,18 +53,18 @@ CASES = {
         measured(cell("add", "fs", blobs=True), [0.2]),
     ],
     "precision": [
-        measured(cell("add", "fs"), [0.02], [0.021], [0.02], precision=0.05),
-        measured(cell("add", "zeo"), [0.02], [0.04], [0.02], precision=0.05),
-        measured(cell("cold", "fs"), [0.02], precision=0.05),
-        measured(cell("cold", "zeo"), [0.02], [0.02], precision=0.05),
+        unpaired(cell("add", "fs"), [0.02], [0.021], [0.02], precision=0.05),
+        unpaired(cell("add", "zeo"), [0.02], [0.04], [0.02], precision=0.05),
+        unpaired(cell("cold", "fs"), [0.02], precision=0.05),
+        unpaired(cell("cold", "zeo"), [0.02], [0.02], precision=0.05),
     ],
     "failures": [
-        measured(cell("add", "fs"), [0.02], [0.02], [0.02]),
-        measured(cell("add", "zeo"), [0.02], [0.02])
+        unpaired(cell("add", "fs"), [0.02], [0.02], [0.02]),
+        unpaired(cell("add", "zeo"), [0.02], [0.02])
         .crashed("client 1 was killed by SIGSEGV")
         .with_warnings(2),
-        measured(cell("cold", "fs"), [0.02], [0.02]).with_warnings(3),
-        measured(cell("cold", "zeo"), [0.02], [0.02]).failed(Failure("no more room")),
+        unpaired(cell("cold", "fs"), [0.02], [0.02]).with_warnings(3),
+        unpaired(cell("cold", "zeo"), [0.02], [0.02]).failed(Failure("no more room")),
     ],
     "memory": [measured(cell("add", "fs"), [2_000_000], unit="byte")],
     "nothing": [failed(cell("add", "fs"), "no ZEO server at localhost:1")],
@@ -207,7 +207,7 @@ def test_a_table_that_is_too_wide_has_its_words_wrapped_but_no_number(
 def test_a_note_gives_the_cause_of_imprecise_figures_and_a_remedy() -> None:
     def shown(path: str | None, duration: float = 2.0, **more: float) -> str:
         rounds = noisy(1, runs=4, noise=0.2)
-        result = in_rounds("fs", rounds, "add", precision=0.05, duration=duration, **more)
+        result = measured(cell("add", "fs"), *rounds, precision=0.05, duration=duration, **more)
         stream = io.StringIO()
         report = make_report([ResultSet([result], path=Path(path) if path else None)])
         text.write(report, Console(file=stream, width=1000))

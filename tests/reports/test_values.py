@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.runs import in_rounds
+from tests.runs import cell, measured
 from zodbshootout.reports.elements import Chart, ChartKind
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
@@ -15,7 +15,7 @@ RUNS = 5
 def result(times: float, section: str = "zeo", **values: str) -> CellResult:
     """Return a result that takes *times* seconds, of a variant with these *values* of names."""
     runs = [[times * (1 + number / 1000)] * 3 for number in range(RUNS)]
-    return in_rounds(section, runs, "cold", values)
+    return measured(cell("cold", section, values), *runs)
 
 
 FIRST = "zeo [cache=1MB]"

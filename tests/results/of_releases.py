@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tests.runs import cell, run
+from tests.runs import cell, measured
 from zodbshootout.model.titles import Release, Value, title_of
 from zodbshootout.results.result import CellResult
 
@@ -36,13 +36,16 @@ def in_release(
 ) -> CellResult:
     """Return the result of a release in rounds in which the machine is more or less fast."""
     chance = random.Random(f"{release} {benchmark} {contender}")
-    result = CellResult(cell(benchmark, contender, variant_in(release)))
-    facts = {"version_RelStorage": release, "slices": "0 1 2", **metadata}
-    for number in rounds:
-        machine = random.Random(number).uniform(1, 2)
-        values = [seconds * machine * math.exp(chance.gauss(0, noise)) for _ in range(3)]
-        result = result.with_run(run(*values, round=f"r-{number}", **facts))
-    return result
+    machine = [random.Random(number).uniform(1, 2) for number in rounds]
+    return measured(
+        cell(benchmark, contender, variant_in(release)),
+        *(
+            [seconds * speed * math.exp(chance.gauss(0, noise)) for _ in range(3)]
+            for speed in machine
+        ),
+        round=lambda at: f"r-{rounds[at]}",
+        **{"version_RelStorage": release, **metadata},
+    )
 
 
 def all_releases(**seconds: float) -> list[CellResult]:

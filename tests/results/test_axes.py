@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.results.of_releases import IN_ORDER, INSTALLED, all_releases, in_release, variant_in
-from tests.runs import cell, in_rounds, measured
+from tests.runs import cell, measured
 from zodbshootout.model.parameters import RATE, SIZE
 from zodbshootout.model.titles import Release, Value
 from zodbshootout.results.axes import (
@@ -113,7 +113,7 @@ def test_environments_are_those_of_releases_and_others_and_what_is_installed() -
 
 
 def test_what_has_no_distance_is_at_each_distance() -> None:
-    results = [of({}, rtt) for rtt in (0.002, 0.0)] + [in_rounds("fs", [[1.0]])]
+    results = [of({}, rtt) for rtt in (0.002, 0.0)] + [measured(cell("add", "fs"), [1.0])]
     assert [(one.cell.contender, RTT.of(one)) for one in at_distances(results)] == [
         ("zeo", 0.002), ("zeo", 0.0), ("fs", 0.0), ("fs", 0.002),
     ]  # fmt: skip

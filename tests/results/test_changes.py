@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs import cell, failed, in_rounds, measured, noisy, run, speed_ratio
+from tests.runs import cell, failed, measured, noisy, run, speed_ratio
 from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
@@ -18,8 +18,12 @@ from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import compare, rounds_needed
 
 
+def adding(contender: str, *runs: Sequence[float], **facts: Any) -> CellResult:
+    return measured(cell("add", contender), *runs, **facts)
+
+
 def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() -> None:
-    ratio = speed_ratio(in_rounds("a", noisy(1)), in_rounds("b", noisy(2, slower=1.05)))
+    ratio = speed_ratio(adding("a", *noisy(1)), adding("b", *noisy(2, slower=1.05)))
     assert ratio.paired
     assert ratio.value == pytest.approx(1 / 1.05, rel=0.01)
     low, high = ratio.interval
@@ -27,7 +31,7 @@ def test_values_of_the_same_slices_are_paired_and_machine_noise_cancels_out() ->
 
 
 def test_runs_without_rounds_are_unpaired_and_include_machine_noise() -> None:
-    base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
+    base, new = (adding("a", *noisy(seed), round=None) for seed in (1, 2))
     ratio = speed_ratio(base, new)
     assert not ratio.paired
     low, high = ratio.interval
@@ -36,7 +40,7 @@ def test_runs_without_rounds_are_unpaired_and_include_machine_noise() -> None:
 
 
 def test_only_slices_with_the_same_number_are_paired() -> None:
-    whole = in_rounds("a", [[1.0, 100.0, 1.0]] * 2)
+    whole = adding("a", *[[1.0, 100.0, 1.0]] * 2)
     part = CellResult(cell("add", "b"))
     for number in range(2):
         part = part.with_run(run(2.0, 2.0, round=f"r-{number}", slices="0 2"))
@@ -44,48 +48,48 @@ def test_only_slices_with_the_same_number_are_paired() -> None:
 
 
 def test_all_runs_have_equal_weight_whatever_their_number_of_values() -> None:
-    base = in_rounds("a", [[1.0] * 100, [1.0]])
-    new = in_rounds("b", [[1.0] * 100, [4.0]])
+    base = adding("a", [1.0] * 100, [1.0])
+    new = adding("b", [1.0] * 100, [4.0])
     assert speed_ratio(base, new).value == pytest.approx(1 / 2)
 
 
 def test_a_verdict_is_faster_or_slower_only_if_the_difference_is_significant() -> None:
-    base = in_rounds("a", noisy(1))
-    (change,) = compare([base], [in_rounds("b", noisy(2, slower=1.05))], across=True).changes
+    base = adding("a", *noisy(1))
+    (change,) = compare([base], [adding("b", *noisy(2, slower=1.05))], across=True).changes
     assert change.verdict is Verdict.SLOWER
-    (change,) = compare([in_rounds("b", noisy(2, slower=1.05))], [base], across=True).changes
+    (change,) = compare([adding("b", *noisy(2, slower=1.05))], [base], across=True).changes
     assert change.verdict is Verdict.FASTER
-    (change,) = compare([base], [in_rounds("b", noisy(3))], across=True).changes
+    (change,) = compare([base], [adding("b", *noisy(3))], across=True).changes
     assert change.verdict is Verdict.NO_DIFFERENCE
 
 
 def test_an_undecided_comparison_says_how_many_runs_it_needs() -> None:
-    base, new = (measured(cell("add", "a"), *noisy(seed)) for seed in (1, 2))
+    base, new = (adding("a", *noisy(seed), round=None) for seed in (1, 2))
     (change,) = compare([base], [new]).changes
     assert change.verdict is Verdict.UNDECIDED
     assert change.runs_needed is not None
     assert change.runs_needed > 20
-    (change,) = compare(
-        [measured(cell("add", "a"), [1.0])], [measured(cell("add", "a"), [2.0])]
-    ).changes
+    (change,) = compare([adding("a", [1.0])], [adding("a", [2.0])]).changes
     assert (change.verdict, change.runs_needed) == (Verdict.UNDECIDED, 3)
 
 
 def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
     def side(contender: str, slower: float) -> list[CellResult]:
-        return [in_rounds(contender, [[slower], [slower * 1.01], [slower * 1.02], [slower]])]
+        return [
+            measured(cell("add", contender), [slower], [slower * 1.01], [slower * 1.02], [slower])
+        ]
 
     base, new = side("a", 1.0), side("b", 1.02)
-    new[0] = in_rounds("b", [[1.02], [1.023], [1.048], [1.015]])
+    new[0] = adding("b", [1.02], [1.023], [1.048], [1.015])
     alone = compare(base, new, across=True).changes[0]
     assert alone.ratio.log.p_value == pytest.approx(0.00985, abs=0.0001)
     assert alone.verdict is Verdict.SLOWER
     others = [
-        in_rounds("x", [[1.0], [1.1], [0.9], [1.0]], benchmark)
+        measured(cell(benchmark, "x"), [1.0], [1.1], [0.9], [1.0])
         for benchmark in ("update", "cold", "hot")
     ]
     more = [
-        in_rounds("x", [[1.1], [1.0], [1.0], [0.9]], benchmark)
+        measured(cell(benchmark, "x"), [1.1], [1.0], [1.0], [0.9])
         for benchmark in ("update", "cold", "hot")
     ]
     among = compare([*base, *others], [*new, *more], across=True).changes[0]
@@ -93,17 +97,17 @@ def test_a_difference_that_is_significant_alone_may_not_be_among_many() -> None:
 
 
 def test_a_gate_fails_only_if_the_whole_interval_exceeds_the_limit() -> None:
-    base = in_rounds("a", noisy(1))
-    (change,) = compare([base], [in_rounds("b", noisy(2, slower=1.10))], across=True).changes
+    base = adding("a", *noisy(1))
+    (change,) = compare([base], [adding("b", *noisy(2, slower=1.10))], across=True).changes
     assert [change.beyond(part) for part in (0.05, 0.20)] == [True, False]
     assert change.beyond(1 / change.ratio.value - 1) is None
-    (change,) = compare([in_rounds("b", noisy(2, slower=1.10))], [base], across=True).changes
+    (change,) = compare([adding("b", *noisy(2, slower=1.10))], [base], across=True).changes
     assert change.beyond(0.01) is False
 
 
 def test_cells_measured_on_only_one_side_are_listed() -> None:
-    base = [measured(cell("add", "a"), [1.0]), measured(cell("hot", "a"), [1.0])]
-    new = [measured(cell("add", "a"), [1.0]), failed(cell("hot", "a"), "broken")]
+    base = [adding("a", [1.0]), measured(cell("hot", "a"), [1.0])]
+    new = [adding("a", [1.0]), failed(cell("hot", "a"), "broken")]
     comparison = compare(base, new)
     assert [change.base.cell.benchmark for change in comparison.changes] == ["add"]
     assert [result.cell.benchmark for result in comparison.only_base] == ["hot"]
@@ -126,13 +130,13 @@ def test_compare_refuses_cells_that_ignored_parameters_make_ambiguous() -> None:
 
 
 def test_the_geometric_mean_covers_all_ratios_of_three_or_more_runs() -> None:
-    base = [in_rounds("a", [[1.0]] * 3), in_rounds("a", [[1.0]] * 3, "hot")]
-    new = [in_rounds("b", [[0.5]] * 3), in_rounds("b", [[8.0]] * 3, "hot")]
+    base = [adding("a", *[[1.0]] * 3), measured(cell("hot", "a"), *[[1.0]] * 3)]
+    new = [adding("b", *[[0.5]] * 3), measured(cell("hot", "b"), *[[8.0]] * 3)]
     mean = compare(base, new, across=True).mean
     assert mean is not None
     assert mean.value == pytest.approx(0.5)
     assert compare(base, [], across=True).mean is None
-    few = [in_rounds("b", [[0.5]] * 2), in_rounds("b", [[8.0]] * 3, "hot")]
+    few = [adding("b", *[[0.5]] * 2), measured(cell("hot", "b"), *[[8.0]] * 3)]
     mean = compare(base, few, across=True).mean
     assert mean is not None
     assert mean.value == pytest.approx(0.125)
@@ -151,7 +155,7 @@ def test_each_difference_of_versions_and_settings_is_listed_once() -> None:
 
 def test_another_durability_is_the_first_difference() -> None:
     def with_metadata(**metadata: str) -> list[CellResult]:
-        return [measured(cell("add", "a"), [1.0], [1.0], **metadata)]
+        return [adding("a", [1.0], [1.0], **metadata)]
 
     full = {"durability": "synced", "durability_detail": "synchronous FULL"}
     base = with_metadata(driver="x", hostname="a", **full)
@@ -166,7 +170,7 @@ def test_another_durability_is_the_first_difference() -> None:
 
 
 def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -> None:
-    base = [measured(cell("add", "a"), [1.0], [1.0])]
+    base = [adding("a", [1.0], [1.0])]
     alone = Parameters(CrewShape(1))
     new = CellResult(replace(base[0].cell, parameters=alone)).with_run(run(1.0))
     assert compare(base, [new]).changes == []
@@ -177,7 +181,7 @@ def test_the_ratios_that_have_to_be_precise_are_those_at_one_distance() -> None:
     # What disturbs both contenders at one distance cancels out.
     here, there = noisy(1), noisy(2, runs=6, noise=0.3)[::-1]
     results = [
-        in_rounds(name, rounds, rtt=rtt)
+        measured(cell("add", name, rtt=rtt), *rounds)
         for name in ("zeo", "pg")
         for rtt, rounds in ((0.0, here), (0.002, there))
     ]
@@ -187,11 +191,12 @@ def test_the_ratios_that_have_to_be_precise_are_those_at_one_distance() -> None:
 
 def measured_amounts(name: str, quantity: str, runs: Sequence[Sequence[float]]) -> CellResult:
     """Return a contender's result with a quantity's amounts in some runs."""
-    result = CellResult(cell("add", name))
-    for number, amounts in enumerate(runs):
-        recorded: dict[str, Any] = {QUANTITIES[quantity].key: " ".join(map(str, amounts))}
-        result = result.with_run(run(1.0, round=f"r-{number}", slices="0", **recorded))
-    return result
+    key = QUANTITIES[quantity].key
+    return measured(
+        cell("add", name),
+        *[[1.0]] * len(runs),
+        **{key: lambda number: " ".join(map(str, runs[number]))},
+    )
 
 
 def verdict_on(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.generated import examples
-from tests.runs import cell, run, speed_ratio
+from tests.runs import cell, measured, run, speed_ratio
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.ratios import Ratio, Verdict
 from zodbshootout.results.result import CellResult
@@ -27,17 +27,13 @@ SEEDS = given(chance=st.integers(0, 2**64).map(random.Random))
 def in_rounds(contender: str, rounds: Sequence[int], values: Callable[[int, int], float],
               command: str = "r") -> CellResult:  # fmt: skip
     """Return a result with a run in each of some *rounds*; *values* takes round and slice."""
-    result = CellResult(cell("add", contender))
-    for number in rounds:
-        slices = range(number * 10, number * 10 + SLICES)
-        result = result.with_run(
-            run(
-                *(values(number, taken) for taken in slices),
-                round=f"{command}-{number}",
-                slices=" ".join(map(str, slices)),
-            )
-        )
-    return result
+    taken = [range(number * 10, number * 10 + SLICES) for number in rounds]
+    return measured(
+        cell("add", contender),
+        *([values(number, one) for one in of] for number, of in zip(rounds, taken, strict=True)),
+        round=lambda at: f"{command}-{rounds[at]}",
+        slices=lambda at: " ".join(map(str, taken[at])),
+    )
 
 
 def repeated(result: CellResult, number: int) -> CellResult:

@@ -14,7 +14,7 @@ import pytest
 from tests.commands import outcome
 from tests.reports.at_a_rate import result as at_a_rate
 from tests.reports.results import with_worker_metadata
-from tests.runs import cell, in_rounds, measured, noisy
+from tests.runs import cell, measured, noisy
 from zodbshootout.model import quantities
 from zodbshootout.model.quantities import QUANTITIES, Quantity, Shown, recorded
 from zodbshootout.model.units import NUMBER
@@ -31,7 +31,7 @@ def written(path: Path, *results: CellResult) -> Path:
 
 
 def counting(contender: str, widgets: int) -> CellResult:
-    return in_rounds(contender, noisy(1), "add", widgets=widgets)
+    return measured(cell("add", contender), *noisy(1), widgets=widgets)
 
 
 @pytest.fixture

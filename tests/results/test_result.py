@@ -11,7 +11,7 @@ import pyperf
 import pytest
 
 from tests.reports.results import with_worker_metadata
-from tests.runs import cell, cell_with, failed, measured, run, unsupported
+from tests.runs import cell, failed, measured, run, unsupported
 from zodbshootout.errors import UserError
 from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import Failure, State
@@ -21,7 +21,6 @@ from zodbshootout.model.specification import (
     CrewShape,
     LatencyLimit,
     MappingType,
-    Parameters,
     ReplayedWorkload,
 )
 from zodbshootout.results.cell import Cell, cell_of
@@ -348,7 +347,7 @@ def test_a_conflict_is_detected_from_the_combined_file_alone(files: ResultFiles)
 
 
 def test_a_cell_keeps_its_name_if_a_later_run_varies_fewer_parameters(files: ResultFiles) -> None:
-    one, two = (cell_with("add", "fs", Parameters(CrewShape(size))) for size in (1, 2))
+    one, two = (cell("add", "fs", crew=CrewShape(size)) for size in (1, 2))
     files.write([with_metadata(one), with_metadata(two)])
     assert set(suite(files.directory / "fs.json")) == {"add c=1", "add c=2"}
     files.appending().write([with_metadata(one)])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.results.over_time import RUNS, SLOWING, for_a_time, values
-from tests.runs import cell, in_rounds, measured, measured_for, run
+from tests.results.over_time import RUNS, SLOWING, course, for_a_time, values
+from tests.runs import cell, measured, run, unpaired
 from zodbshootout.model.specification import LatencyLimit, ReplayedWorkload
 from zodbshootout.results.figures import time_of
 from zodbshootout.results.result import CellResult, Trend
@@ -20,7 +20,7 @@ from zodbshootout.results.trend import FEWEST_RUNS, with_trends
 
 def row(**runs: Sequence[Sequence[float]]) -> list[CellResult]:
     """Return the results of contenders that were measured in turn."""
-    return [in_rounds(contender, values) for contender, values in runs.items()]
+    return [measured(cell("add", contender), *values) for contender, values in runs.items()]
 
 
 def trends(results: Sequence[CellResult]) -> dict[str, Trend]:
@@ -124,8 +124,8 @@ def test_a_trend_that_is_significant_alone_may_not_be_among_many() -> None:
 
 
 def test_only_independent_times_in_known_rounds_are_tested() -> None:
-    assert trends([measured(cell("add", "slow"), *values(SLOWING))]) == {}
-    in_bytes = [in_rounds("slow", values(SLOWING), unit="byte")]
+    assert trends([unpaired(cell("add", "slow"), *values(SLOWING))]) == {}
+    in_bytes = [measured(cell("add", "slow"), *values(SLOWING), unit="byte")]
     assert trends(in_bytes) == {}
     (slow,) = row(slow=values(SLOWING))
     for more in ({"limit": LatencyLimit(99.0, 0.1)}, {"workload": ReplayedWorkload("plone")}):
@@ -150,7 +150,7 @@ class Machine:
             name: [math.exp(self.drift[6 * number + turn]) * slices[turn] for turn in slices]
             for number, (name, slices) in enumerate(time_of(result).by_round.items())
         }
-        return in_rounds(result.cell.contender, list(rounds.values()))
+        return measured(cell("add", result.cell.contender), *list(rounds.values()))
 
 
 def machines(most: float) -> st.SearchStrategy[Machine]:
@@ -210,8 +210,8 @@ def test_a_step_is_a_trend_and_one_slow_run_is_none() -> None:
     steady = for_a_time("fs", noise=0.002)
     step = [[1.0 if number < 20 else 1.4] * 4 for number in range(RUNS)]
     once = [[3.0 if number == 37 else 1.0] * 4 for number in range(RUNS)]
-    assert slower(steady, measured_for(cell("update", "slow"), step)) == {"slow"}
-    assert slower(steady, measured_for(cell("update", "slow"), once)) == set()
+    assert slower(steady, course(cell("update", "slow"), step)) == {"slow"}
+    assert slower(steady, course(cell("update", "slow"), once)) == set()
 
 
 def test_trap_38_a_machine_that_gets_slower_is_no_trend_of_a_contender() -> None:
@@ -228,7 +228,7 @@ def test_the_trend_is_not_of_the_one_that_stays_while_another_gets_faster() -> N
 def test_the_first_run_is_left_aside() -> None:
     def after(first: float, *others: CellResult) -> Trend:
         runs = [list(run.values) for run in for_a_time("slow", 1.5).runs]
-        slow = measured_for(cell("update", "slow"), [[first] * 4, *runs[1:]])
+        slow = course(cell("update", "slow"), [[first] * 4, *runs[1:]])
         return known(judged(slow, *others)["slow"])
 
     for others in ((), (for_a_time("fs", seed=2),)):
@@ -237,9 +237,9 @@ def test_the_first_run_is_left_aside() -> None:
 
 def test_too_few_runs_that_share_their_clients_have_no_trend() -> None:
     few = [[1.1**number] * 3 for number in range(17)]
-    assert slower(measured_for(cell("update", "slow"), few)) == {"slow"}
+    assert slower(course(cell("update", "slow"), few)) == {"slow"}
     for number in (1, 16):
-        assert judged(measured_for(cell("update", "slow"), few[:number]))["slow"].trend is None
+        assert judged(course(cell("update", "slow"), few[:number]))["slow"].trend is None
 
 
 def test_others_that_end_early_do_not_keep_a_trend_from_being_found() -> None:
@@ -253,7 +253,7 @@ def test_others_that_end_early_do_not_keep_a_trend_from_being_found() -> None:
 
 def test_latencies_of_one_that_cannot_keep_up_are_not_tested() -> None:
     def at_a_rate(contender: str, rise: float, part: float) -> CellResult:
-        result = for_a_time(contender, rise, more=lambda _: {"part_of_schedule": part})
+        result = for_a_time(contender, rise, part_of_schedule=part)
         parameters = replace(result.cell.parameters, rate=20.0)
         return replace(result, cell=replace(result.cell, parameters=parameters))
 
@@ -264,7 +264,7 @@ def test_latencies_of_one_that_cannot_keep_up_are_not_tested() -> None:
 
 def test_runs_that_share_clients_are_no_independent_ones_in_the_interval() -> None:
     waves = [[1.0 + 0.1 * math.sin(number / 3)] for number in range(RUNS)]
-    shared = time_of(measured_for(cell("update", "a"), waves))
-    alone = time_of(measured_for(cell("update", "a"), waves, more=lambda _: {"for_s": 0}))
+    shared = time_of(course(cell("update", "a"), waves))
+    alone = time_of(course(cell("update", "a"), waves, for_s=0))
     assert shared.estimate.half_width > 1.3 * alone.estimate.half_width
     assert shared.value == alone.value

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runs import cell_with, contender, plan_of, sweep_of
+from tests.runs import cell, contender, plan_of, sweep_of
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import CrewShape, Parameters
@@ -50,7 +50,7 @@ def test_a_row_has_a_cell_of_every_contender() -> None:
 
 def test_a_cell_names_its_contender() -> None:
     plan = plan_of("ab", concurrency=[2])
-    of = cell_with("add", "b", plan.cells[0].parameters)
+    of = replace(cell("add", "b"), parameters=plan.cells[0].parameters)
     assert plan.contender(of).name == "b"
     assert of.parameters.crew == CrewShape(2)
 

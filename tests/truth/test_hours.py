@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import FakeClock, FakeStorage, exactly_started, parameters, plan
-from tests.runs import cell_with, run
+from tests.runs import cell, run
 from tests.truth.expected import EXPECTED
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
@@ -53,7 +53,7 @@ def course(contender: str, leak: int = 0, **how: Any) -> tuple[CellResult, Chang
     storage = ChangingStorage(clock, **how)
     wanted = parameters(shared=True)
     made = plan(benchmarks()["update"], storage, wanted, clock)
-    result = CellResult(cell_with("update", contender, made.parameters))
+    result = CellResult(replace(cell("update", contender), parameters=made.parameters))
     with made.started() as crew, pytest.MonkeyPatch.context() as patched:
         patched.setattr(gc, "collect", lambda: 0)
         patched.setattr(session, "memory_now", lambda: MEMORY + leak * storage.commits)

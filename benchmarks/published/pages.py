@@ -194,7 +194,7 @@ def _times(now: dict[str, CellResult], column: str, base: str) -> str:
 
 def written(report: Report) -> str:
     """Return the tables and the notes of a report in reStructuredText."""
-    notes = "\n".join(f"- {_escaped(note)}" for note in report.notes)
+    notes = "\n".join(f"- {_escaped(str(note))}" for note in report.notes)
     return "\n\n".join(filter(None, [*map(_csv_table, report.tables), notes]))
 
 

@@ -96,7 +96,11 @@ def _lines_of_page(report: Report, depth: int = 1) -> Iterator[str]:
     yield f"{'#' * depth} {report.title}"
     for table in [*filter(None, [report.matrix]), *report.tables]:
         yield from _lines_of_table(table)
-    sentences = {"fact": report.facts, "verdict": report.verdicts, "note": report.notes}
+    sentences = {
+        "fact": report.facts,
+        "verdict": [f"{note}." for note in report.verdicts],
+        "note": report.notes,
+    }
     yield from (f"{kind}: {one}" for kind, ones in sentences.items() for one in ones)
     for chart in report.charts:
         yield from _lines_of_chart(chart)

@@ -40,4 +40,4 @@ def result(contender: str, rate: float, times: float = 1, **more: Any) -> CellRe
 def titles_and_figures(*results: CellResult) -> dict[str, list[str]]:
     (table,) = make_report([ResultSet(results)]).tables
     assert table.caption.startswith("Latency at a given rate (less is better): ")
-    return {row.title: [entry.text for entry in row.entries] for row in table.rows}
+    return {row.title: [entry.shown for entry in row.entries] for row in table.rows}

@@ -236,7 +236,7 @@ def test_a_report_begins_with_facts_verdicts_and_a_matrix_of_ratios() -> None:
         "from a.json; other programs used 40% of the processors",
     ]
     # Two of the four verdicts: on the fastest and the slowest of the other contenders.
-    assert [sentence.partition(" (")[0] for sentence in whole.verdicts] == [
+    assert [str(note).partition(" (")[0] for note in whole.verdicts] == [
         "zeo against filestorage: slower at add, update, warm, cold, prefetch_cold, hot",
         "pg against filestorage: slower at add, update, warm, cold, prefetch_cold, hot",
     ]

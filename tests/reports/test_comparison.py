@@ -31,11 +31,12 @@ def test_what_matters_of_the_differences_comes_first_and_the_rest_can_be_folded(
     path = ["path: $scratch/a against $scratch/b"]
     listed = [*both, *own, *path] if same_kind else [*kind, *both, *path, *own]
     report = comparison_report(sides, verbose=True)
-    assert [note for note in report.notes if "differs" in note] == [
+    assert [note for note in map(str, report.notes) if "differs" in note] == [
         f"differs: {difference}" for difference in listed[:4]
     ]
     assert [listing.text for listing in report.listings] == ["\n".join(listed[4:])]
     briefly = comparison_report(sides)
     more = len(listed) - 4
-    assert f"differs: {'; '.join(listed[:4])}; and {more} more (--verbose)" in briefly.notes
+    notes = list(map(str, briefly.notes))
+    assert f"differs: {'; '.join(listed[:4])}; and {more} more (--verbose)" in notes
     assert not briefly.listings

@@ -38,7 +38,7 @@ def charts() -> dict[str, Chart]:
 
 def lines_of(*results: CellResult) -> dict[str, list[str]]:
     table = costs_report([ResultSet(results)]).tables[0]
-    return {row.title.strip(): [entry.text for entry in row.entries] for row in table.rows}
+    return {row.title.strip(): [entry.shown for entry in row.entries] for row in table.rows}
 
 
 def test_the_longest_bar_of_a_benchmark_is_that_of_the_greatest_cost() -> None:
@@ -57,7 +57,7 @@ def test_the_longest_bar_of_a_benchmark_is_that_of_the_greatest_cost() -> None:
 def test_a_chart_of_costs_lists_its_figures_by_benchmark() -> None:
     table = figures_of(charts()["Processor time, server"])
     assert list(table.columns) == ["benchmark", "figure"]
-    assert [[row.title, *(entry.text for entry in row.entries)] for row in table.rows] == [
+    assert [[row.title, *(entry.shown for entry in row.entries)] for row in table.rows] == [
         ["zeo", "add", "20.0 ms"],
         ["zeo", "cold", "200 ms"],
         ["pg", "add", "5.00 ms"],

@@ -107,7 +107,7 @@ def test_tables_have_ten_rows_of_time_and_a_column_for_each_contender() -> None:
     assert last is not None
     assert first / last == pytest.approx(1.46, rel=0.05)
     size = by_caption["Size of the database"]
-    assert [entry.text for entry in size.rows[0].entries] == ["12.5 MB", "-"]
+    assert [entry.shown for entry in size.rows[0].entries] == ["12.5 MB", "-"]
     assert tables(for_a_time("a", for_s=0)) == []
 
 

@@ -35,7 +35,8 @@ def phases(contender: str, times: float = 1, **after: Any) -> list[CellResult]:
 
 
 def note(*results: CellResult) -> str:
-    (line,) = [line for line in make_report([ResultSet(results)]).notes if "pack during" in line]
+    notes = map(str, make_report([ResultSet(results)]).notes)
+    (line,) = [line for line in notes if "pack during" in line]
     return line
 
 

@@ -116,7 +116,7 @@ def test_a_table_has_the_lines_after_its_verdicts_and_a_page_at_its_top() -> Non
         "sqlite does not sync each commit (synchronous NORMAL): a power cut may take the last "
         "ones; fs syncs each commit, and loses none"
     )
-    notes = make_report([ResultSet(results)]).notes
+    notes = [str(note) for note in make_report([ResultSet(results)]).notes]
     assert notes[0].startswith("fs is 2")
     assert line in notes[2:4]
     page = io.StringIO()

@@ -49,7 +49,7 @@ def test_tables_show_step_times_latencies_and_recorded_and_measured_events() -> 
     (first, *_) = latencies.rows
     assert [entry.value for entry in first.entries] == pytest.approx([50e-6, 100e-6], rel=0.01)
     assert events.columns == ["recorded", "a", "b"]
-    assert [(row.title, *(entry.text for entry in row.entries)) for row in events.rows] == [
+    assert [(row.title, *(entry.shown for entry in row.entries)) for row in events.rows] == [
         ("conflicts", "0.25", "0.1", "0.2"),
         ("retries", "0.1", "0.1", "0.2"),
         ("reloads after invalidation", "-", "0.3", "0.3"),

@@ -17,7 +17,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
-from zodbshootout.reports.elements import Entry, Report, Row, Table
+from zodbshootout.reports.elements import Entry, Note, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
@@ -175,7 +175,7 @@ def test_a_note_is_wrapped_between_words_and_never_in_a_path_or_in_options() -> 
         f"--append {path} --at-most 5; see {path}"
     )
     stream = io.StringIO()
-    text.write(Report(notes=[note]), Console(file=stream, width=80))
+    text.write(Report(notes=[Note(note)]), Console(file=stream, width=80))
     assert stream.getvalue().splitlines()[1:] == [
         "~ imprecise: 22 of 25 figures; other programs used 6% of the processors:",
         f"    --append {path} --at-most 5;",

@@ -3,10 +3,11 @@
 from zodbshootout.reports.elements import (
     Entry,
     Listing,
+    Note,
     Report,
     Row,
     Style,
     Table,
 )
 
-__all__ = ["Entry", "Listing", "Report", "Row", "Style", "Table"]
+__all__ = ["Entry", "Listing", "Note", "Report", "Row", "Style", "Table"]

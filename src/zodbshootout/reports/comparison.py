@@ -10,7 +10,7 @@ from typing import Any
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Sense
 from zodbshootout.model.wording import counted
-from zodbshootout.reports.elements import Entry, Listing, Report, Row, Style, Table
+from zodbshootout.reports.elements import Entry, Listing, Note, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
     ResultSet,
     data_axis,
@@ -132,7 +132,7 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     others = _by_importance(sides.comparison.differences)[MAX_DIFFERENCES:] if verbose else []
     return Report(
         [_table(group, sides.base, sides.new) for group in groups.values()],
-        list(_notes(sides, verbose=verbose)),
+        list(map(Note, _notes(sides, verbose=verbose))),
         [_record(change) for change in sides.comparison.changes],
         title=title,
         listings=[Listing(f"Other differences ({len(others)})", "\n".join(map(str, others)))]

@@ -11,17 +11,17 @@ from zodbshootout.model.storage_facts import Place
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_notes, tables_of_times
 from zodbshootout.reports.elements import (
-    DASH,
+    MISSING,
+    NO_FIGURE,
     Chart,
     ChartKind,
     Entry,
+    Note,
     Point,
     Report,
     Row,
-    Style,
     Table,
 )
-from zodbshootout.reports.footnotes import NO_FIGURE
 from zodbshootout.reports.headings import (
     Columned,
     Group,
@@ -36,7 +36,6 @@ from zodbshootout.results.axes import at_distance
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
-COSTS_TITLE = "Costs"
 NOT_OURS = "servers that the run did not start: only the costs of their clients are known"
 
 
@@ -45,8 +44,8 @@ def costs_report(result_sets: Sequence[ResultSet]) -> Report:
     cells = in_columns(result_sets)
     tables = [*cost_tables(cells), *tables_of_times(cells)]
     steps = Releases(result_sets).lines(all_costs=True)
-    notes = [*steps, *distance_notes(cells), *_notes(cells)]
-    return Report(tables, notes, records=Records(result_sets), title=COSTS_TITLE)
+    notes = [*map(Note, [*steps, *distance_notes(cells), *_notes(cells)]), NO_FIGURE]
+    return Report(tables, notes, records=Records(result_sets), title="Costs")
 
 
 def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
@@ -56,7 +55,8 @@ def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
         return Report()
     figures = Report(tables, title="All costs")
     charts = list(cost_charts(cells, columns))
-    return Report(notes=list(_notes(cells)), title=COSTS_TITLE, charts=charts, parts=[figures])
+    notes = [*map(Note, _notes(cells)), NO_FIGURE]
+    return Report(notes=notes, title="Costs", charts=charts, parts=[figures])
 
 
 def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
@@ -125,7 +125,7 @@ def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> 
 
 def _entry(result: CellResult | None, cost: Quantity) -> Entry:
     figure = result and figure_of(result, cost)
-    return Entry(figure.entry, figure.value) if figure else Entry(DASH, style=Style.DIM)
+    return Entry(figure.entry, figure.value) if figure else MISSING
 
 
 def _notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -148,4 +148,3 @@ def _notes(cells: Sequence[Columned]) -> Iterator[str]:
     places = {str(result.metadata.get("server_place", "")) for _, result in cells}
     if places & {Place.HERE.value, Place.ELSEWHERE.value}:
         yield NOT_OURS
-    yield NO_FIGURE

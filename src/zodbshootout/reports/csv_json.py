@@ -41,7 +41,7 @@ def write_csv_table(report: Report, console: Console) -> None:
         writer.writerow([table.caption])
         writer.writerow(["Transaction", *table.columns])
         for row in table.rows:
-            entries = (entry.text if entry.value is None else entry.value for entry in row.entries)
+            entries = (entry.shown if entry.value is None else entry.value for entry in row.entries)
             writer.writerow([row.long_title or row.title, *entries])
 
 

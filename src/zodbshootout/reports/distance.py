@@ -18,11 +18,12 @@ from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
 from zodbshootout.network.calibration import is_within
 from zodbshootout.reports.elements import (
-    DASH,
+    MISSING,
     Chart,
     ChartKind,
     Entry,
     Mark,
+    Note,
     Point,
     Report,
     Row,
@@ -45,7 +46,6 @@ from zodbshootout.results.series import Line, crossings
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""
-DISTANCE = "At a distance"
 OVERLAP = 1.2
 """If iterations differ in round trips by more than this factor, their requests may overlap."""
 IN_PARENTHESES = (
@@ -90,8 +90,8 @@ def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Repor
     """Return a page's section on distance; it is empty if no storage makes round trips."""
     tables = list(tables_of_times(cells))
     charts = list(distance_charts(cells, columns))
-    notes = list(distance_notes(cells)) if tables else []
-    return Report(tables, notes, title=DISTANCE, charts=charts)
+    notes = list(map(Note, distance_notes(cells))) if tables else []
+    return Report(tables, notes, title="At a distance", charts=charts)
 
 
 def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
@@ -246,7 +246,7 @@ def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool
     seconds = _estimated(near, rtt) if near and rtt else None
     estimate = "" if near is None or seconds is None else f"{_up_to(near)}{_text(seconds)}"
     if not measured:
-        return Entry(estimate, seconds) if estimate else Entry(DASH, style=Style.DIM)
+        return Entry(estimate, seconds) if estimate else MISSING
     if result is None:
         return Entry()
     figure = time_of(result)

@@ -8,7 +8,24 @@ from enum import Enum
 from typing import Any
 
 DASH = "-"
-"""The text of an entry without a figure."""
+"""What formats print in place of a missing figure."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line below the tables, to which entries may refer."""
+
+    text: str
+    """The line."""
+    number: int = 0
+    """The number by which entries refer to the note; 0 if they do not refer to it by number."""
+
+    def __str__(self) -> str:
+        return f"[{self.number}] {self.text}" if self.number else self.text
+
+
+NO_FIGURE = Note(f"dash ({DASH}): not recorded, or too few runs or values")
+"""The note on figures that are missing without another reason."""
 
 
 class Style(Enum):
@@ -26,28 +43,43 @@ class Entry:
     """The content of a row in one column of a table."""
 
     text: str = ""
-    """The figure as it is printed, or words."""
+    """The figure as it is printed, or words; empty if the figure is missing."""
     value: float | None = None
     """The number that the text shows, if it shows one."""
     style: Style = Style.PLAIN
     """The emphasis, in formats that can show it."""
     within: str = ""
     """The interval of the number, such as ``± 2%``; empty if it is unknown."""
-    note: int = 0
-    """The number of the entry's note; 0 without a note."""
+    note: Note | None = None
+    """The note that the entry refers to.  The note on a missing figure gives the reason."""
     ratio: Entry | None = None
     """The ratio to the baseline's speed.  In a table of times at a distance, the estimate of the
     time takes the place of the ratio."""
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the figure is missing, and a note gives the reason."""
+        return self.note is not None and not self.text
+
+    @property
+    def shown(self) -> str:
+        """The text, or a dash in place of a missing figure."""
+        return DASH if self.is_missing else self.text
+
+    @property
     def noted(self) -> str:
-        """The text, followed by the note's number, if any."""
-        return f"{self.text} [{self.note}]" if self.note else self.text
+        """The text or the dash, followed by the note's number, if any."""
+        number = self.note.number if self.note else 0
+        return f"{self.shown} [{number}]" if number else self.shown
 
     def line(self) -> str:
         """Return the number, the note, the interval and the ratio as one text."""
         ratio = self.ratio.line() if self.ratio else ""
         return " ".join(f"{self.noted} {self.within} {ratio}".split())
+
+
+MISSING = Entry(style=Style.DIM, note=NO_FIGURE)
+"""The entry of a figure that is missing without another reason than :data:`NO_FIGURE`."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +92,8 @@ class Row:
     """The entries, one for each column."""
     long_title: str = ""
     """A longer title, in words; may be empty."""
-    part: str = ""
-    """The title of the part of a page that has more on the row; empty if there is none."""
+    anchor: str = ""
+    """The anchor of the part of a page that has more on the row; empty if there is none."""
 
     @property
     def has_figure(self) -> bool:
@@ -87,13 +119,9 @@ class Table:
     """The percentile in the table, if any; a page shows the tables of one percentile at a time."""
 
     @property
-    def has_dashes(self) -> bool:
-        """Whether any figure is replaced by a dash that has no numbered note."""
-        return any(
-            entry.text == DASH and not entry.note and column not in self.words
-            for row in self.rows
-            for column, entry in zip(self.columns, row.entries, strict=True)
-        )
+    def lacks_figures(self) -> bool:
+        """Whether any figure is missing without another reason than :data:`NO_FIGURE`."""
+        return any(entry.note is NO_FIGURE for row in self.rows for entry in row.entries)
 
     def lines(self) -> list[list[str]]:
         """Return the headings, then each row's title and entries, as text."""
@@ -226,7 +254,7 @@ class Report:
 
     tables: Sequence[Table] = ()
     """The tables, from top to bottom."""
-    notes: Sequence[str] = ()
+    notes: Sequence[Note] = ()
     """The lines below the tables."""
     records: Sequence[Mapping[str, Any]] = ()
     """A mapping for each cell, all with the same keys.  Times are in seconds, sizes in bytes;
@@ -235,6 +263,12 @@ class Report:
     """Sub-reports, shown after the notes.  Their records are not in :attr:`records`."""
     title: str = ""
     """The title; empty if the report needs none."""
+    anchor: str = ""
+    """The key of a part in links within a page."""
+    rank: int = 0
+    """The place of a part on a page: parts of rank 0 follow the tables of the report."""
+    folded: bool = True
+    """Whether a page shows no more than the title of a part until the reader unfolds it."""
     charts: Sequence[Chart] = ()
     """Pictures.  All of their figures are in tables too, for formats without pictures."""
     listings: Sequence[Listing] = ()
@@ -243,10 +277,10 @@ class Report:
     """The titles of the two columns, if the report compares two."""
     facts: Sequence[str] = ()
     """Lines about the run: the benchmarks, the place and the time, the versions, the source."""
-    verdicts: Sequence[str] = ()
-    """The conclusions, at most three sentences."""
-    promises: Sequence[str] = ()
-    """The notes on what numbers cannot show: durability, sharing and servers."""
+    verdicts: Sequence[Note] = ()
+    """The conclusions, at most three, which a page has at its top."""
+    promises: Sequence[Note] = ()
+    """The notes on what numbers cannot show (durability, sharing, servers), also at the top."""
     matrix: Table | None = None
     """The ratios of all contenders to the baseline, in all benchmarks."""
     baseline: str = ""

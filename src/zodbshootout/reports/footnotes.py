@@ -2,40 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import AT_A_RATE, REACHED, Quantity
 from zodbshootout.model.wording import counted
-from zodbshootout.reports.elements import DASH, Entry, Style
-from zodbshootout.reports.headings import Columned, benchmarks_of
+from zodbshootout.reports.elements import Entry, Note, Style
+from zodbshootout.reports.headings import Columned, benchmarks_of, groups_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 
-NO_FIGURE = f"dash ({DASH}): not recorded, or too few runs or values"
-"""The note on dashes that have no numbered note."""
 OVERLOADED = "cannot keep up: the queue grows as long as the load lasts, so no latency can be given"
 """The note on a cell that cannot do as many iterations a second as its rate demands."""
 _STYLES = {State.FAILED: Style.BAD, State.UNSUPPORTED: Style.DIM, State.NOT_RUN: Style.DIM}
+_Place = tuple[str, Cell]
+"""The title of a column, and a cell in it."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Footnotes:
-    """The reasons for missing figures, and warnings, numbered in the order of first reference."""
+    """The notes on cells, numbered in the order of the tables, which refer to them."""
 
-    columns: Sequence[str]
-    benchmarks: Sequence[str]
+    of_cells: Mapping[_Place, Note]
     pending: str
     """The word for cells that were not run."""
-    reasons: dict[tuple[State, str], list[tuple[str, Cell]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
-        """Return footnotes for tables of *cells*, without any reason yet."""
-        columns = list(dict.fromkeys(column for column, _ in cells))
-        return cls(columns, benchmarks_of(cells), pending)
+        """Return the footnotes for all tables of *cells*."""
+        in_order = [
+            (column, row[column])
+            for group in groups_of(cells)
+            for row in group.rows.values()
+            for column in group.columns
+            if column in row
+        ]
+        by_reason = grouped(
+            ((result.state, reason), (column, result.cell))
+            for column, result in in_order
+            if (reason := _reason(result))
+        )
+        notes: dict[_Place, Note] = {}
+        for number, ((state, reason), refused) in enumerate(by_reason.items(), 1):
+            word = "" if state is State.MEASURED else f"{state.value}: "
+            advice = _advice(refused, cells) if state is State.UNSUPPORTED else ""
+            text = f"{places(refused, benchmarks_of(cells))}: {word}{reason}{advice}"
+            notes |= dict.fromkeys(refused, Note(text, number))
+        return cls(notes, pending)
+
+    @property
+    def notes(self) -> list[Note]:
+        """All footnotes in order."""
+        return list(dict.fromkeys(self.of_cells.values()))
+
+    def on(self, column: str, result: CellResult, quantity: Quantity | None = None) -> Note | None:
+        """Return the footnote on a cell's quantity, if there is one.
+
+        Only the rate that was reached is known of a cell that cannot keep up.
+        """
+        has_none = quantity is REACHED and not result.reason
+        return None if has_none else self.of_cells.get((column, result.cell))
 
     def missing(
         self, column: str, result: CellResult, quantity: Quantity | None = None
@@ -45,44 +73,30 @@ class Footnotes:
             words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
             word, style = words.get(result.state, result.state.value), _STYLES[result.state]
         elif quantity is not REACHED and not result.keeps_up:
-            is_first = quantity not in AT_A_RATE[2:]
-            word, style = "cannot keep up" if is_first else DASH, Style.BAD
+            word, style = "" if quantity in AT_A_RATE[2:] else "cannot keep up", Style.BAD
         else:
             return None
-        return Entry(word, style=style, note=self.number(column, result, quantity))
-
-    def number(self, column: str, result: CellResult, quantity: Quantity | None = None) -> int:
-        """Return the number of the footnote on a result, 0 if there is none."""
-        reason = result.reason
-        if result.measured and result.state is not State.MEASURED:
-            runs = counted(len(result.runs), "run")
-            reason = f"{reason}; the figure is from {runs} before that"
-        if quantity is not REACHED and not result.keeps_up:
-            reason = "; ".join(filter(None, [reason, OVERLOADED]))
-        if not reason:
-            return 0
-        key = (result.state, reason)
-        self.reasons.setdefault(key, []).append((column, result.cell))
-        return list(self.reasons).index(key) + 1
-
-    def lines(self) -> Iterator[str]:
-        """Return a line for each reason."""
-        for number, ((state, reason), refused) in enumerate(self.reasons.items(), 1):
-            advice = self._advice(refused) if state is State.UNSUPPORTED else ""
-            where = places(refused, self.benchmarks)
-            word = "" if state is State.MEASURED else f"{state.value}: "
-            yield f"[{number}] {where}: {word}{reason}{advice}"
-
-    def _advice(self, cells: Sequence[tuple[str, Cell]]) -> str:
-        """Return advice to leave out a benchmark, if no contender can run it."""
-        names = {cell.benchmark for _, cell in cells}
-        is_all = len(names) > 1 or names == set(self.benchmarks)
-        if is_all or len({column for column, _ in cells}) < len(self.columns):
-            return ""
-        return f" (leave it out: -{names.pop()})"
+        return Entry(word, style=style, note=self.on(column, result, quantity))
 
 
-def places(cells: Sequence[tuple[str, Cell]], all_benchmarks: Sequence[str]) -> str:
+def _reason(result: CellResult) -> str:
+    """Return the reason for a missing figure, or the warning about a figure, if there is one."""
+    reason = result.reason
+    if result.measured and result.state is not State.MEASURED:
+        reason = f"{reason}; the figure is from {counted(len(result.runs), 'run')} before that"
+    return "; ".join(filter(None, [reason, "" if result.keeps_up else OVERLOADED]))
+
+
+def _advice(refused: Sequence[_Place], cells: Sequence[Columned]) -> str:
+    """Return advice to leave out a benchmark, if no contender can run it."""
+    names = {cell.benchmark for _, cell in refused}
+    is_all = len(names) > 1 or names == set(benchmarks_of(cells))
+    if is_all or {column for column, _ in refused} < {column for column, _ in cells}:
+        return ""
+    return f" (leave it out: -{names.pop()})"
+
+
+def places(cells: Sequence[_Place], all_benchmarks: Sequence[str]) -> str:
     """List cells by column and benchmark; columns with the same benchmarks are joined."""
     benchmarks = grouped((column, cell.benchmark) for column, cell in cells)
     columns = grouped(

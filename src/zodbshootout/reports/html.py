@@ -16,17 +16,19 @@ from rich.console import Console
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Shown, quantities
-from zodbshootout.reports.costs import COSTS_TITLE
-from zodbshootout.reports.distance import DISTANCE
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Report, Row, Style, Table
-from zodbshootout.reports.footnotes import NO_FIGURE
-from zodbshootout.reports.releases import RELEASES
-from zodbshootout.reports.sections import BY_BENCHMARK, WHICH_IS_FASTER
+from zodbshootout.reports.elements import (
+    NO_FIGURE,
+    Chart,
+    ChartKind,
+    Entry,
+    Note,
+    Report,
+    Row,
+    Style,
+    Table,
+)
 
-_RESULTS = "Results"
-_FIRST = {RELEASES, COSTS_TITLE, DISTANCE}
-"""The parts before the results."""
 SHADES = (0.5, 2.0)
 """The binary logarithms of the ratios at which the second and the third shade begin."""
 
@@ -40,11 +42,7 @@ def _libraries() -> str:
 
 def write(report: Report, console: Console) -> None:
     """Write a page that loads nothing over the network."""
-    views = [report, *report.alternatives]
-    results = replace(report, title=_RESULTS, parts=())
-    # The parts in _FIRST move to the front; otherwise, a stable sort keeps the order.
-    parts = sorted([results, *report.parts], key=lambda part: part.title not in _FIRST)
-    compared = next((part.parts for part in parts if part.title == WHICH_IS_FASTER), ())
+    parts = sorted([_results(report), *report.parts], key=lambda part: part.rank)
     charts = [chart for part in parts for chart in part.all_charts()]
     numbers = {id(chart): number for number, chart in enumerate(charts)}
     # Each chart is a separate document, so charts cannot share data.
@@ -58,20 +56,13 @@ def write(report: Report, console: Console) -> None:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
-        "anchor": lambda title: re.sub(r"\W+", "-", title.lower()).strip("-"),
         "points": figures_of, "breakable": _breakable, "shade": _shade,
-        "footnote": _footnote,
+        "common": _common_notes, "anchor": _anchor,
         "number": lambda chart: numbers[id(chart)],
     }  # fmt: skip
     page = environment.get_template("page.html").render(
         report=report,
         parts=parts,
-        views=views,
-        comparisons=[compared, *(view.parts for view in report.alternatives)],
-        which_is_faster=WHICH_IS_FASTER,
-        notes=_common_notes(views),
-        results=_RESULTS,
-        open={*_FIRST, _RESULTS, BY_BENCHMARK},
         percentiles=_percentiles(parts),
         source=[fact for fact in report.facts if fact][1:2],
         contenders=_colours(charts),
@@ -90,28 +81,35 @@ def _colours(charts: Sequence[Chart]) -> dict[str, int]:
     return {column: first for column, (first, *_) in numbers.items()}
 
 
-def _common_notes(views: Sequence[Report]) -> list[str]:
-    """Return the notes that are the same for every baseline, without those at the top.
+def _results(report: Report) -> Report:
+    """Return the part with the tables of the report, and of the report for each baseline.
 
-    If a table has dashes, the note that explains them is added.
+    If any figure on the page is missing, the notes say why.
     """
-    others = [note for note in views[0].notes if note not in views[0].promises]
-    notes = [note for note in others if all(note in view.notes for view in views)]
-    has_dashes = NO_FIGURE not in notes and any(map(_has_dashes, views))
-    return [*notes, NO_FIGURE] if has_dashes else notes
+    views = [report, *report.alternatives]
+    if NO_FIGURE not in report.notes and any(map(_lacks_figures, views)):
+        views = [replace(view, notes=[*view.notes, NO_FIGURE]) for view in views]
+    first, *others = (replace(view, parts=()) for view in views)
+    return replace(first, title="Results", anchor="results", folded=False, alternatives=others)
 
 
-def _has_dashes(report: Report) -> bool:
+def _lacks_figures(report: Report) -> bool:
     tables = [*report.tables, *filter(None, [report.matrix])]
-    return any(table.has_dashes for table in tables) or any(map(_has_dashes, report.parts))
+    return any(one.lacks_figures for one in tables) or any(map(_lacks_figures, report.parts))
 
 
-def _footnote(note: str) -> str:
-    """Return the HTML anchor of a note; empty if no entry of a table refers to the note."""
-    if note == NO_FIGURE:
+def _common_notes(part: Report) -> list[Note]:
+    """Return the notes below the tables that are the same for each of several baselines."""
+    views = [part, *part.alternatives] if part.alternatives else []
+    below = [[note for note in view.notes if note not in view.verdicts] for view in views]
+    return [note for note in part.notes if below and all(note in notes for notes in below)]
+
+
+def _anchor(note: Note) -> str:
+    """Return the anchor of a note; empty if no entry of a table refers to the note."""
+    if note is NO_FIGURE:
         return "no-figure"
-    numbered = re.match(r"\[(\d+)\] ", note)
-    return f"note-{numbered[1]}" if numbered else ""
+    return f"note-{note.number}" if note.number else ""
 
 
 def _breakable(text: str) -> Markup:

@@ -24,7 +24,7 @@ def _blocks(report: Report, level: int = 1) -> Iterator[str]:
     for table in report.tables:
         yield from _table(table)
     if report.notes:
-        yield "\n".join(f"- {_escaped(note)}" for note in report.notes)
+        yield "\n".join(f"- {_escaped(str(note))}" for note in report.notes)
     for listing in report.listings:
         yield f"{_escaped(listing.caption)}:"
         yield indent(listing.text, "    ")

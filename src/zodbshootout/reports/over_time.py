@@ -12,14 +12,14 @@ from zodbshootout.model.parameters import OBJECTS as NUMBER
 from zodbshootout.model.quantities import LONGEST, QUANTITIES, TIME, Quantity, Shown, quantities
 from zodbshootout.model.units import BYTES, SECONDS, significant
 from zodbshootout.reports.elements import (
-    DASH,
+    MISSING,
     Chart,
     ChartKind,
     Entry,
+    Note,
     Point,
     Report,
     Row,
-    Style,
     Table,
 )
 from zodbshootout.reports.headings import (
@@ -114,7 +114,7 @@ def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
         if result.over_time
         for record in _records(result)
     ]
-    return Report(list(_tables(cells)), notes, records=records, title="Over time")
+    return Report(list(_tables(cells)), list(map(Note, notes)), records, title="Over time")
 
 
 def _records(result: CellResult) -> Iterator[dict[str, Any]]:
@@ -192,7 +192,7 @@ def _caption(quantity: Quantity, result: CellResult) -> str:
 
 def _entry(part: CellResult | None, quantity: Quantity) -> Entry:
     figure = part and figure_of(part, quantity)
-    return Entry(figure.text(), figure.value) if figure else Entry(DASH, style=Style.DIM)
+    return Entry(figure.text(), figure.value) if figure else MISSING
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:

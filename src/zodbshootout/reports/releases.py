@@ -11,15 +11,15 @@ from zodbshootout.model.quantities import THROUGHPUT, Quantity, Sense
 from zodbshootout.model.units import SECONDS
 from zodbshootout.reports.comparison import ratio_entry
 from zodbshootout.reports.elements import (
-    DASH,
+    MISSING,
     Chart,
     ChartKind,
     Entry,
     Mark,
+    Note,
     Point,
     Report,
     Row,
-    Style,
     Table,
 )
 from zodbshootout.reports.headings import (
@@ -36,7 +36,6 @@ from zodbshootout.results.figures import Figure
 from zodbshootout.results.ratios import multiple
 from zodbshootout.results.series import Series, Step, series_along
 
-RELEASES = "Over releases"
 CHANGES = "Speed as a multiple of that of the previous release"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between consecutive releases is significant"
@@ -108,8 +107,8 @@ class Releases:
             for chart in self._charts(columns, quantity)
             if chart.marks or quantity is THROUGHPUT
         ]
-        notes = list(self.lines(all_costs=True))
-        return Report(list(self._tables()), notes, title=RELEASES, charts=charts)
+        notes = list(map(Note, self.lines(all_costs=True)))
+        return Report(list(self._tables()), notes, title="Over releases", charts=charts)
 
     def _tables(self) -> Iterator[Table]:
         """Yield tables of the changes of times, with a row for each release."""
@@ -124,7 +123,7 @@ class Releases:
             rows: dict[str, dict[str, Entry]] = {}
             for step, title in zip(steps, titles, strict=True):
                 release = f"{step.series.title}, {step.series.axis.title} {step.since}"
-                ratio = ratio_entry(step.change) or Entry(DASH, style=Style.DIM)
+                ratio = ratio_entry(step.change) or MISSING
                 rows.setdefault(release, {})[title] = ratio
             columns = list(dict.fromkeys(titles))
             yield Table(

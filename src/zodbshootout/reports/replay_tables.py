@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.quantities import CONFLICTS, THROUGHPUT, Quantity, Shown, quantities
-from zodbshootout.reports.elements import DASH, Chart, ChartKind, Entry, Point, Row, Style, Table
+from zodbshootout.reports.elements import MISSING, Chart, ChartKind, Entry, Point, Row, Table
 from zodbshootout.reports.headings import Columned, description, rows_of
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
@@ -85,10 +85,7 @@ def _row(quantity: Quantity, results: Sequence[CellResult]) -> Row:
     figures = [figure_of(result, quantity) for result in results]
     return Row(
         quantity.title,
-        [
-            Entry(DASH, style=Style.DIM) if figure is None else Entry(figure.text(), figure.value)
-            for figure in figures
-        ],
+        [MISSING if figure is None else Entry(figure.text(), figure.value) for figure in figures],
     )
 
 
@@ -102,7 +99,7 @@ def _events(results: Sequence[CellResult]) -> Iterator[Row]:
     for event in quantities(Shown.REPLAY):
         row = _row(event, results)
         recorded = getattr(workload, event.name, None)
-        first = Entry(DASH, style=Style.DIM)
+        first = MISSING
         if recorded is not None:
             share = recorded / max(1, workload.transactions)
             first = Entry(event.unit.text(share), share)

@@ -23,7 +23,7 @@ from zodbshootout.reports.comparison import (
 from zodbshootout.reports.costs import costs_section
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_section, measured_crossings
-from zodbshootout.reports.elements import DASH, Entry, Listing, Report, Row, Style, Table
+from zodbshootout.reports.elements import MISSING, Entry, Listing, Note, Report, Row, Table
 from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import (
     Columned,
@@ -43,10 +43,8 @@ from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
 """The maximum number of verdicts at the top of a report; the table of ratios has them all."""
-INTERVALS = "lines on bars and bands around curves: 95 % confidence intervals"
+INTERVALS = Note("lines on bars and bands around curves: 95 % confidence intervals")
 """The note on charts that show intervals."""
-BY_BENCHMARK = "By benchmark"
-WHICH_IS_FASTER = "Which is faster"
 _MACHINE = {
     "date": "date",
     "hostname": "host",
@@ -84,20 +82,24 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
     columns = list(dict.fromkeys(column for column, _ in cells))
     footnotes = Footnotes.of(cells)
     main = _compared(result_sets, baseline, footnotes)
+    views = list(_alternatives(result_sets, main, footnotes)) if main.matrix else []
     timed = [(column, result) for column, result in cells if result.timed]
+    faster, *others = (Report(parts=one.parts, baseline=one.baseline) for one in [main, *views])
+    latencies, events = (
+        _tables(result_sets, where, footnotes) for where in (Shown.LATENCY, Shown.EVENTS)
+    )
+    first: dict[str, Any] = {"rank": -1, "folded": False}
     sections = [
-        Releases(result_sets).section(columns),
-        costs_section(cells, columns),
-        distance_section(cells, columns),
-        _by_benchmark(result_sets, timed, columns),
-        Report(title=WHICH_IS_FASTER, parts=main.parts),
-        Report(_tables(result_sets, Shown.LATENCY, footnotes), title="Latency"),
-        replace(over_time_report(result_sets), records=[], notes=[]),
-        Report(
-            _tables(result_sets, Shown.EVENTS, footnotes), title="Conflicts, retries and caches"
-        ),
-        _contenders(cells),
-        _runs(result_sets),
+        replace(Releases(result_sets).section(columns), anchor="over-releases", **first),
+        replace(costs_section(cells, columns), anchor="costs", **first),
+        replace(distance_section(cells, columns), anchor="at-a-distance", **first),
+        replace(_by_benchmark(result_sets, timed, columns), anchor="by-benchmark", folded=False),
+        replace(faster, title="Which is faster", anchor="which-is-faster", alternatives=others),
+        Report(latencies, title="Latency", anchor="latency"),
+        replace(over_time_report(result_sets), anchor="over-time", records=[], notes=[]),
+        Report(events, title="Conflicts, retries and caches", anchor="events"),
+        replace(_contenders(cells), anchor="contenders"),
+        replace(_runs(result_sets), anchor="machine-and-command"),
     ]
     titles = list(dict.fromkeys(map(Releases(result_sets).title_of, columns)))
     return replace(
@@ -105,9 +107,9 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
         title=_title(result_sets, titles),
         records=Records(result_sets),
         facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
-        promises=promises(cells),
+        promises=list(map(Note, promises(cells))),
         parts=Report(parts=sections).without_charts,
-        alternatives=list(_alternatives(result_sets, main, footnotes)) if main.matrix else [],
+        alternatives=views,
     )
 
 
@@ -170,10 +172,10 @@ def _by_benchmark(
         values = list(over_values(result_sets, benchmark, columns))
         trends = over_time_charts(cells, columns)
         charts = [*curves, *values, *bars, *trends, *steps, *latencies]
-        parts.append(Report(title=benchmark, charts=charts))
+        parts.append(Report(title=benchmark, anchor=f"part-{benchmark}", charts=charts))
     points = (point for part in parts for chart in part.charts for point in chart.points)
     has_intervals = any(point.low is not None for point in points)
-    return Report(notes=[INTERVALS] if has_intervals else [], title=BY_BENCHMARK, parts=parts)
+    return Report(notes=[INTERVALS] if has_intervals else [], parts=parts, title="By benchmark")
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
@@ -219,13 +221,13 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
     return ", ".join(words.values())
 
 
-def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[str]:
-    """Return at most three sentences: *first*, then one on each mean ratio.
+def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[Note]:
+    """Return at most three conclusions: *first*, then one on each mean ratio.
 
-    If there are more than three mean ratios, only the greatest and the least have a sentence.
+    If there are more than three mean ratios, there is one on the greatest and one on the least.
     """
     known = [
-        (mean.value, f"{there.sentence}.")
+        (mean.value, there.sentence)
         for columns in comparisons
         for there in (() if columns.is_release else columns.by_distance)
         if (mean := there.comparison.mean) is not None
@@ -233,8 +235,7 @@ def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> 
     if len(known) > MAX_VERDICTS:
         known.sort(key=itemgetter(0), reverse=True)
         known = [known[0], known[-1]]
-    sentences = [*(f"{sentence}." for sentence in first), *(words for _, words in known)]
-    return sentences[:MAX_VERDICTS]
+    return list(map(Note, [*first, *(words for _, words in known)][:MAX_VERDICTS]))
 
 
 def _matrix(
@@ -267,7 +268,7 @@ def _matrix(
             ratio_entry(row.get(name)) or _no_ratio(first.cell, (name, base), results, footnotes)
             for name, base in sides.items()
         ]
-        lines.append(Row(title, entries, part=first.cell.benchmark))
+        lines.append(Row(title, entries, anchor=f"part-{first.cell.benchmark}"))
     compared = speed(change for columns in comparisons for change in columns.comparison.changes)
     where = "" if firsts[0].cell.parameters.rtt is None else " at the same round-trip time"
     caption = f"{compared.capitalize()} as a multiple of that of {bases}{where}"
@@ -287,7 +288,7 @@ def _no_ratio(
             return Entry()
         if (missing := footnotes.missing(column, result)) is not None:
             return missing
-    return Entry(DASH, style=Style.DIM)
+    return MISSING
 
 
 def _tables(result_sets: Sequence[ResultSet], where: Shown, footnotes: Footnotes) -> list[Table]:

@@ -25,8 +25,8 @@ from zodbshootout.reports.comparison import (
 )
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import measured_crossings, undelivered
-from zodbshootout.reports.elements import DASH, Entry, Report, Row, Style, Table
-from zodbshootout.reports.footnotes import NO_FIGURE, Footnotes
+from zodbshootout.reports.elements import MISSING, NO_FIGURE, Entry, Note, Report, Row, Style, Table
+from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import (
     Columned,
     Group,
@@ -132,18 +132,16 @@ def tables_and_notes(
     legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
     if quantity is None:
         tables += replay_tables(cells)
-    notes = [
-        *releases.lines(),
-        *measured_crossings(cells),
-        *_verdicts(comparisons),
-        *promises(cells),
-        *footnotes.lines(),
-        *legends,
-        *_remarks(cells),
-    ]
+    conclusions = [*releases.lines(), *measured_crossings(cells), *_verdicts(comparisons)]
+    remarks = [*legends, *_remarks(cells)]
     if quantity is None or quantity.watched:
-        notes += _imprecision(result_sets, quantity, baseline)
-    if any(table.has_dashes for table in tables):
+        remarks += _imprecision(result_sets, quantity, baseline)
+    notes = [
+        *map(Note, [*conclusions, *promises(cells)]),
+        *footnotes.notes,
+        *map(Note, remarks),
+    ]
+    if any(table.lacks_figures for table in tables):
         notes.append(NO_FIGURE)
     return Report(tables, notes)
 
@@ -172,10 +170,10 @@ class _Scale:
         missing = self.footnotes.missing(column, result, quantity)
         if missing is not None:
             return missing
-        note = self.footnotes.number(column, result, quantity)
+        note = self.footnotes.on(column, result, quantity)
         figure = figure_of(result, quantity)
         if figure is None:
-            return Entry(DASH, note=note)
+            return replace(MISSING, note=note) if note else MISSING
         style = Style.NOTABLE if result.reason else Style.PLAIN
         if figure.is_imprecise:
             style = Style.DIM if style is Style.PLAIN else style
@@ -199,7 +197,7 @@ def _table(group: Group, scale: _Scale) -> Table:
             words = [f" {title}".strip() if not number else "", quantity.name if several else ""]
             long_title = ", ".join(filter(None, [title_of(next(iter(row.values()))), words[1]]))
             shown_title = " ".join(filter(None, words)) if not number else f"  {words[1]}"
-            if any(entry.text != DASH for entry in entries):
+            if not all(entry.is_missing for entry in entries):
                 rows.append(Row(shown_title, entries, long_title))
     return Table(_caption(group, scale), columns, rows)
 

@@ -47,8 +47,8 @@ def write(report: Report, console: Console) -> None:
                 console.print()
             _print_whole(console, laid_out, _width(table, laid_out, console))
     console.print()
-    for line in report.notes:
-        _print_lines(console, line)
+    for note in report.notes:
+        _print_lines(console, str(note))
     for listing in report.listings:
         _print_title(console, listing.caption)
         console.print(Text(listing.text), soft_wrap=True)

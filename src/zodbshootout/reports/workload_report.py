@@ -12,7 +12,7 @@ from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
 from zodbshootout.recording.mixture import MADE
 from zodbshootout.recording.recorded import Workload
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Point, Report, Row, Table
+from zodbshootout.reports.elements import Chart, ChartKind, Entry, Note, Point, Report, Row, Table
 
 PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
@@ -41,7 +41,7 @@ def workload_report(name: str, workload: Workload, description: Description) -> 
     ]
     return Report(
         tables=[table for table in tables if table.rows],
-        notes=_NOTES,
+        notes=list(map(Note, _NOTES)),
         records=[
             {"workload": name, "figure": figure, "value": value}
             for figure, value in _figures(overview, quantities, description)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs import contender, measured, plan_of
+from tests.runs import contender, plan_of, unpaired
 from tests.scheduling.faked_shootout import (
     Site,
     failing,
@@ -101,7 +101,7 @@ def test_a_resumed_run_with_a_precision_evens_out_the_runs_of_its_cells(
 ) -> None:
     plan = precise("ab")
     begun = [
-        measured(result.cell, *([time_of(result).value * (1 + 0.001 * at)] for at in range(number)))
+        unpaired(result.cell, *([time_of(result).value * (1 + 0.001 * at)] for at in range(number)))
         for result, number in zip(run_shootout(plan).results, runs, strict=True)
     ]
     outcome = run_shootout(plan, begun=begun)

@@ -12,16 +12,16 @@ from tests.cli.files import written
 from tests.commands import outcome
 from tests.runs import cell, measured, noisy
 from zodbshootout.model.parameters import ROWS, SWEPT, Parameter, Scope, with_values
+from zodbshootout.model.quantities import TIME
 from zodbshootout.model.titles import Value
 from zodbshootout.reports.elements import Chart
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.axes import Axis, ParameterAxis, along, axes_of
-from zodbshootout.results.figures import time_of
+from zodbshootout.results.axes import Axis, ParameterAxis, axes_of
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Crossing, crossings
+from zodbshootout.results.series import Crossing, crossings, series_along
 from zodbshootout.results.sides import compare
 
 ADDED = Parameter(
@@ -50,11 +50,8 @@ def ratios(results: Sequence[CellResult], axis: Axis) -> list[tuple[str, float]]
 
 
 def crossing(results: Sequence[CellResult], axis: Axis) -> Crossing:
-    first, second = (
-        {place: time_of(one).estimate for one in group if (place := axis.place(one)) is not None}
-        for group in along(results, axis)
-    )
-    (found,) = crossings(first, second)
+    first, second = series_along(results, axis, TIME)
+    (found,) = crossings(first.line, second.line)
     return found
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.runs import cell, measured
 from zodbshootout.model.parameters import DISTANCE, OBJECTS, Parameter, with_values
-from zodbshootout.results.axes import ParameterAxis, along
+from zodbshootout.model.quantities import TIME
+from zodbshootout.results.axes import ParameterAxis
 from zodbshootout.results.estimate import Estimate
-from zodbshootout.results.figures import time_of
-from zodbshootout.results.series import Crossing, Line, crossings
+from zodbshootout.results.series import Crossing, Line, crossings, series_along
 
 
 def line(parameter: Parameter, times: dict[float, float]) -> Line:
@@ -24,8 +24,8 @@ def line(parameter: Parameter, times: dict[float, float]) -> Line:
         )
         for place, seconds in times.items()
     ]
-    (group,) = along(results, axis)
-    return {axis.number(axis.of(one)) or 0.0: time_of(one).estimate for one in group}
+    (series,) = series_along(results, axis, TIME)
+    return series.line
 
 
 @pytest.mark.parametrize("parameter", [OBJECTS, DISTANCE])

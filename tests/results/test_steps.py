@@ -14,7 +14,7 @@ from tests.runs import cell, failed, unsupported
 from zodbshootout.model.titles import Release
 from zodbshootout.results.axes import Family, release_families
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Step, steps_of, steps_of_costs
+from zodbshootout.results.series import Step, steps_of
 from zodbshootout.results.sides import originals_of, pairs_to_compare
 
 
@@ -143,6 +143,6 @@ def test_the_false_discovery_rate_is_that_over_all_releases_and_benchmarks() -> 
 def test_a_round_trip_more_is_a_step() -> None:
     counts = {release: 12 if release in RELEASES[:2] else 13 for release in IN_ORDER}
     results = [in_release(release, trips=f"{number}") for release, number in counts.items()]
-    (step,) = [step for step in steps_of_costs(results) if step.change.is_significant]
+    step = only_step(results)
     assert step.series.quantity.name == "trips"
     assert (step.since, step.change.base.value, step.change.new.value) == ("4.2.0", 12, 13)

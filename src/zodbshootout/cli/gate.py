@@ -119,12 +119,9 @@ class Requirement:
 
     def _judgement(self, result: CellResult) -> Judgement:
         figure = self.figure(result)
-        if figure is None:
-            outcome, words = (
-                Outcome.MISSING,
-                ": ".join(filter(None, [_lack(result), result.reason])),
-            )
-        else:
+        outcome = Outcome.MISSING
+        words = ": ".join(filter(None, [_lack(result), result.reason]))
+        if figure is not None:
             is_kept = _RELATIONS[self.relation](figure.value, self.limit)
             outcome, words = Outcome.KEPT if is_kept else Outcome.BROKEN, figure.text()
         verb = "broken" if outcome in FAILURES else "kept"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from zodbshootout.model.grouping import grouped
-from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TRIPS
+from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TIME, TRIPS
 from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
 from zodbshootout.network.calibration import is_within
@@ -38,11 +38,11 @@ from zodbshootout.reports.headings import (
     groups_of,
     title_of,
 )
-from zodbshootout.results.axes import at_distance
+from zodbshootout.results.axes import RTT, at_distance
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Line, crossings
+from zodbshootout.results.series import Line, Series, crossings, series_along
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""
@@ -56,8 +56,6 @@ IN_PARENTHESES = (
 
 _RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
 """The metadata keys of requested round-trip times, with or without a server's name."""
-_Curve = Mapping[float, CellResult]
-"""The results of a contender in one benchmark, by round-trip time in seconds."""
 
 
 def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
@@ -165,10 +163,10 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
                 else _estimated_points(column, curve, far)
             )
         ]
-        served = any(trips_of(result) for curve in curves.values() for result in curve.values())
+        served = any(trips_of(result) for curve in curves.values() for result in curve.results)
         if not points or not (served or measured):
             continue
-        first = next(iter(next(iter(curves.values())).values()))
+        first = next(iter(curves.values())).results[0]
         how = "" if measured else ", an estimate from the round trips"
         yield Chart(
             ChartKind.DISTANCES,
@@ -232,13 +230,16 @@ def _key(result: CellResult) -> tuple[str, Parameters]:
     return result.cell.benchmark, replace(result.cell.parameters, rtt=None)
 
 
-def _curves(cells: Sequence[Columned]) -> dict[tuple[str, Parameters], dict[str, _Curve]]:
+def _curves(cells: Sequence[Columned]) -> dict[tuple[str, Parameters], dict[str, Series]]:
+    """Return the times of an iteration over the round-trip time, by benchmark and by column."""
     timed = [(column, result) for column, result in cells if _has_time(result)]
-    by_key = grouped((_key(result), (column, (_rtt(result), result))) for column, result in timed)
-    return {
-        key: {column: dict(curve) for column, curve in grouped(own).items()}
-        for key, own in by_key.items()
-    }
+    columns = grouped((column, at_distance(result, _rtt(result))) for column, result in timed)
+    by_key = grouped(
+        (_key(series.results[0]), (column, series))
+        for column, results in columns.items()
+        for series in series_along(results, RTT, TIME)
+    )
+    return {key: dict(own) for key, own in by_key.items()}
 
 
 def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool) -> Entry:
@@ -271,28 +272,28 @@ def _estimated(near: CellResult, rtt: float) -> float | None:
     return None if trips is None else time_of(near).value + trips * rtt
 
 
-def _measured_points(column: str, curve: _Curve) -> Iterator[Point]:
-    for rtt, result in sorted(curve.items()):
-        figure = time_of(result)
+def _measured_points(column: str, curve: Series) -> Iterator[Point]:
+    for figure in curve.figures:
         low, high = figure.interval or (None, None)
         low = None if low is None else max(0.0, low)
-        yield Point(column, 1e3 * rtt, figure.value, f"{_text(figure.value)} ms", low, high)
+        yield Point(
+            column, 1e3 * _rtt(figure.result), figure.value, f"{_text(figure.value)} ms", low, high
+        )
 
 
-def _estimated_points(column: str, curve: _Curve, far: float) -> Iterator[Point]:
-    near = curve.get(0.0)
+def _estimated_points(column: str, curve: Series, far: float) -> Iterator[Point]:
+    near = curve.results[0]
     for rtt in DISTANCES:
-        if near and rtt <= far and (seconds := _estimated(near, rtt)) is not None:
+        if not _rtt(near) and rtt <= far and (seconds := _estimated(near, rtt)) is not None:
             bound = _up_to(near) if rtt else ""
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
 
 
-def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
+def _crossings_of(curves: Mapping[str, Series]) -> Iterator[Mark]:
     """Yield the round-trip times at which two contenders are equally fast."""
-    lines = {column: _line(curve) for column, curve in curves.items()}
-    for (one, first), (other, second) in combinations(lines.items(), 2):
-        is_estimate = len(curves[one].keys() & curves[other].keys()) == 1
-        for crossing in crossings(first, second, open_ended=is_estimate):
+    for (one, first), (other, second) in combinations(curves.items(), 2):
+        is_estimate = len(first.line.keys() & second.line.keys()) == 1
+        for crossing in crossings(_line(first), _line(second), open_ended=is_estimate):
             faster, slower = (one, other) if crossing.first_is_less else (other, one)
             low, at, high = (1e3 * rtt for rtt in (crossing.low, crossing.at, crossing.high))
             label = f"{at:.2g} ms"
@@ -300,11 +301,11 @@ def _crossings_of(curves: Mapping[str, _Curve]) -> Iterator[Mark]:
             yield Mark(at, crossing.figure, label, sentence, low, high, (faster, slower))
 
 
-def _line(curve: _Curve) -> Line:
+def _line(curve: Series) -> Line:
     """Return the times of an iteration by round-trip time; estimate them if only 0 is known."""
-    line = {rtt: time_of(result).estimate for rtt, result in curve.items()}
-    trips = trips_of(curve[0.0]) if list(curve) == [0.0] else None
-    if trips is not None:
-        far = max(DISTANCES)
-        line[far] = replace(line[0.0], mean=line[0.0].mean + trips * far)
-    return line
+    line = curve.line
+    trips = trips_of(curve.results[0]) if list(line) == [0.0] else None
+    if trips is None:
+        return line
+    far = max(DISTANCES)
+    return {**line, far: replace(line[0.0], mean=line[0.0].mean + trips * far)}

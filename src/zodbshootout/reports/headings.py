@@ -25,7 +25,7 @@ from zodbshootout.results.axes import Axis, Family, at_distances, release_famili
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Step, steps_of, steps_of_costs
+from zodbshootout.results.series import Step, steps_of
 
 Columned = tuple[str, CellResult]
 """The title of a column, and a result in the column."""
@@ -54,8 +54,7 @@ class ResultSet:
     @cached_property
     def steps(self) -> Sequence[Step]:
         """The changes of times from release to release, followed by the changes of costs."""
-        results = self.at_distances
-        return [*steps_of(results), *steps_of_costs(results)] if self.families else []
+        return steps_of(self.at_distances) if self.families else []
 
     @property
     def name(self) -> str:

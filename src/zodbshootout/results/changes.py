@@ -15,10 +15,12 @@ from zodbshootout.results.estimate import (
     joined,
     mean_of_estimates,
     mean_of_runs,
-    runs_needed,
 )
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.ratios import MAX_WIDTH, SIGNIFICANT, Ratio, Verdict, verdicts
+
+Rounds = Mapping[str, Mapping[int, float]]
+"""The amounts of a cell by the name of the round and the number of the slice."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def changes_of(figures: Sequence[tuple[Figure, Figure]]) -> list[Change]:
             verdict = Verdict.NO_DIFFERENCE  # noqa: PLW2901
         has_no_logarithm = is_amount and not ratio.is_known and ratio.runs >= MIN_RUNS
         if verdict is Verdict.UNDECIDED and not has_no_logarithm:
-            needed = runs_needed(ratio.log, ratio.runs, MAX_WIDTH)
+            needed = ratio.runs_needed(MAX_WIDTH)
         changes.append(Change(base, new, ratio, verdict, needed))
     return changes
 
@@ -155,16 +157,12 @@ def ratio_of(base: Figure, new: Figure) -> Ratio:
     mean of the logarithms of its amounts.  If one command measured both cells, but never both cells
     in the same round, the interval is unknown.
     """
-    of_base, of_new = _by_round(base), _by_round(new)
     if base.quantity.sense is Sense.AMOUNT and (exact := _exact_ratio(base, new)):
         return exact
-    common = of_base.keys() & of_new.keys()
-    in_common = [(of_base[name], of_new[name]) for name in of_base if name in common]
-    logs = (
-        [math.log(one[number] / other[number]) for number in one if number in other]
-        for one, other in in_common
-    )
-    pairs = list(filter(None, logs))
+    of_base, of_new = _by_round(base), _by_round(new)
+    common = [name for name in of_base if name in of_new]
+    in_common = [(of_base[name], of_new[name]) for name in common]
+    pairs = list(log_ratios(of_base, of_new).values())
     paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
     runs = len(pairs)
     if paired:
@@ -182,6 +180,16 @@ def ratio_of(base: Figure, new: Figure) -> Ratio:
         paired,
         len(base.runs) + len(new.runs) - 2 * runs if common else 0,
     )
+
+
+def log_ratios(base: Rounds, new: Rounds) -> dict[str, list[float]]:
+    """Return the logarithms of the ratios of pairs, the base's amount by the other's, by round."""
+    logs = {
+        name: [math.log(one / other[turn]) for turn, one in of_round.items() if turn in other]
+        for name, of_round in base.items()
+        for other in [new.get(name, {})]
+    }
+    return {name: of_round for name, of_round in logs.items() if of_round}
 
 
 def _oriented(log: float, base: Figure, new: Figure) -> float:
@@ -238,15 +246,11 @@ def _ratio_of_cell(changes: Sequence[Change]) -> Ratio:
     return replace(changes[0].ratio, log=Estimate(mean, error**2, min(log.df for log in logs)))
 
 
-_Round = Mapping[int, float]
-"""The amounts of a run by the numbers of their slices."""
-
-
-def _mean_log(rounds: Iterable[_Round]) -> Estimate:
+def _mean_log(rounds: Iterable[Mapping[int, float]]) -> Estimate:
     return mean_of_runs([[math.log(value) for value in values.values()] for values in rounds])
 
 
-def _by_round(figure: Figure) -> Mapping[str, _Round]:
+def _by_round(figure: Figure) -> Rounds:
     """Return the amounts by round; if no rounds are known, every run counts as a round."""
     runs = enumerate(figure.runs)
     return figure.by_round or {f"{id(figure)}-{n}": dict(enumerate(run)) for n, run in runs}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from zodbshootout.results.estimate import Estimate
+from zodbshootout.results.estimate import Estimate, runs_needed
 from zodbshootout.results.probabilities import corrected
 
 FALSE_CALLS = 0.01
@@ -61,6 +61,10 @@ class Ratio:
     def inverse(self) -> Ratio:
         """The speed of the base as a multiple of the speed of the new cell."""
         return replace(self, log=replace(self.log, mean=-self.log.mean))
+
+    def runs_needed(self, half_width: float) -> int:
+        """Predict how many runs narrow the logarithm's interval to *half_width*."""
+        return runs_needed(self.log, self.runs, half_width)
 
     @property
     def times(self) -> str:

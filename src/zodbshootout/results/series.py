@@ -89,17 +89,14 @@ class Step:
 
 
 def steps_of(results: Sequence[CellResult]) -> list[Step]:
-    """Return the changes of times between consecutive releases.
+    """Return the changes between consecutive releases: of times, followed by those of costs.
 
-    One false discovery rate holds for all releases, benchmarks and contenders together.
+    One false discovery rate holds for all releases, benchmarks and contenders together; another one
+    holds for all costs.  A change of costs that do not vary from run to run is exact.
     """
-    return _steps(results, lambda result: [one.quantity for one in figures_of(result)])
-
-
-def steps_of_costs(results: Sequence[CellResult]) -> list[Step]:
-    """Return the changes of costs; a change is exact if costs do not vary from run to run."""
     costs = quantities(Shown.COSTS)
-    return _steps(results, lambda _: costs)
+    of_times = _steps(results, lambda result: [one.quantity for one in figures_of(result)])
+    return [*of_times, *_steps(results, lambda _: costs)]
 
 
 def _steps(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from zodbshootout.errors import UserError
@@ -14,9 +15,9 @@ from zodbshootout.model.quantities import Quantity
 from zodbshootout.model.titles import environment_of
 from zodbshootout.results.axes import at_distances, release_families
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import Change, changes_of, mean_ratio, ratio_of
+from zodbshootout.results.changes import Change, changes_of, mean_ratio
 from zodbshootout.results.estimate import MIN_RUNS, runs_needed
-from zodbshootout.results.figures import Figure, compared, figure_of, figures_of
+from zodbshootout.results.figures import compared, figure_of, figures_of
 from zodbshootout.results.names import long_name
 from zodbshootout.results.ratios import Ratio
 from zodbshootout.results.result import CellResult
@@ -50,8 +51,15 @@ class Comparison:
     lost: Sequence[CellResult]
     """The new results of cells that failed, do not keep up or are missing, although the base has a
     figure.  The state of a missing cell is ``NOT_RUN``."""
-    differences: Sequence[Difference]
-    """The facts that differ, followed by the contenders' settings that differ."""
+    common: Sequence[tuple[CellResult, CellResult]]
+    """The cells that both sides measured, whether or not they keep up with their rate."""
+
+    @cached_property
+    def differences(self) -> Sequence[Difference]:
+        """The facts that differ, followed by the contenders' settings that differ."""
+        facts = [(_facts(base), _facts(new)) for base, new in self.common]
+        settings = [(base.settings, new.settings) for base, new in self.common]
+        return [*_differing(facts), *_differing(settings)]
 
     @property
     def mean(self) -> Ratio | None:
@@ -118,24 +126,22 @@ def compare(
         for side in sides
     )
     common = [(one, of_new[key]) for key, one in of_base.items() if key in of_new]
-    figures = [[compared(one, quantity) for one in sides] for sides in common]
+    figures = [
+        (figure, other)
+        for sides in common
+        for ours, theirs in [[compared(one, quantity) for one in sides]]
+        for figure in ours
+        for other in theirs
+        if figure.quantity is other.quantity
+    ]
     return Comparison(
-        changes_of([pair for sides in figures for pair in _alike(*sides)]),
+        changes_of(figures),
         [one for key, one in of_base.items() if key not in of_new],
         [one for key, one in of_new.items() if key not in of_base],
         [result for result in (*base, *new) if result.measured and not result.keeps_up],
         list(_lost(sides[0], sides[1], quantity)),
-        [
-            *_differing([(_facts(base), _facts(new)) for base, new in common]),
-            *_differing([(base.settings, new.settings) for base, new in common]),
-        ],
+        common,
     )
-
-
-def _alike(base: Sequence[Figure], new: Sequence[Figure]) -> list[tuple[Figure, Figure]]:
-    """Pair the figures of two results that are of one quantity."""
-    of_new = {figure.quantity: figure for figure in new}
-    return [(one, of_new[one.quantity]) for one in base if one.quantity in of_new]
 
 
 _Key = tuple[Any, ...]
@@ -185,29 +191,16 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
 
     The *precision* is half the width of a confidence interval, as a fraction of the figure.  Each
     contender's figure has to reach it, and so does the ratio of each pair to compare.  *results*
-    are the measured cells of the row.  With ``--rate``, the figures are two percentiles of
-    latencies, and a contender that cannot keep up has no figure.
+    are the measured cells of the row, with all their phases and distances.
     """
     there = at_distances(list(results))
-    rows = grouped((one.cell.parameters.rtt, (one.cell.column, one)) for one in there).values()
-    return max((_rounds_of_row(dict(row), baseline, precision) for row in rows), default=MIN_RUNS)
-
-
-def _rounds_of_row(
-    results: Mapping[str, CellResult], baseline: str | None, precision: float
-) -> int:
-    """Return the number of rounds that the results at one round-trip time need."""
-    shown = {name: figures_of(result) for name, result in results.items()}
-    rounds = [
-        runs_needed(figure.relative, len(figure.runs), precision)
-        for figures in shown.values()
-        for figure in figures
-    ]
-    for names in pairs_to_compare(originals_of([*results.values()]), baseline):
-        for base, new in _alike(*(shown[name] for name in names)):
-            ratio = ratio_of(base, new)
-            made = min(len(base.runs), len(new.runs))
-            rounds.append(made - ratio.runs + runs_needed(ratio.log, ratio.runs, precision))
+    columns = grouped((result.cell.column, result) for result in there)
+    figures = (figure for result in there for figure in figures_of(result))
+    rounds = [runs_needed(one.relative, len(one.runs), precision) for one in figures]
+    for base, new in pairs_to_compare(originals_of(there), baseline):
+        for change in compare(columns[base], columns[new], across=True).changes:
+            left_out = min(len(change.base.runs), len(change.new.runs)) - change.ratio.runs
+            rounds.append(left_out + change.ratio.runs_needed(precision))
     return max(rounds, default=MIN_RUNS)
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import TIME
+from zodbshootout.results.changes import Rounds, log_ratios
 from zodbshootout.results.estimate import BATCHES, Estimate, joined
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.probabilities import corrected
@@ -31,9 +32,6 @@ NOTEWORTHY = 1.05
 FEWEST_RUNS = 4
 """The minimum number of independent runs, or of batches, and of runs of a batch."""
 
-Rounds = Mapping[str, Mapping[int, float]]
-"""The logarithms of a cell's values, by the name of the round and the number of the slice."""
-
 
 def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> list[CellResult]:
     """Return the results of a file with the :class:`Trend` of each cell that has enough runs.
@@ -41,7 +39,7 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
     The p-values are corrected for the number of cells.
     """
     rows = grouped(
-        (result.cell.row, (result, _logarithms(result)))
+        (result.cell.row, (result, _rounds(result)))
         for result in results
         for done in [result.cell.parameters]
         # Runs of a replay, or of a search for the highest rate, do different work.
@@ -60,10 +58,10 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
     return [replace(result, trend=tested.get(result.cell)) for result in results]
 
 
-def _logarithms(result: CellResult) -> Rounds:
-    """Return the logarithms, without the first run if runs share clients: its caches are empty."""
-    rounds = list(Figure(result, TIME).by_round.items())[1 if result.wanted_seconds else 0 :]
-    return {name: {turn: math.log(one) for turn, one in times.items()} for name, times in rounds}
+def _rounds(result: CellResult) -> Rounds:
+    """Return the times, without the first run if runs share clients: its caches are empty."""
+    rounds = Figure(result, TIME).by_round.items()
+    return dict(list(rounds)[1 if result.wanted_seconds else 0 :])
 
 
 def _trend(result: CellResult, own: Rounds, others: Sequence[Rounds]) -> Trend | None:
@@ -78,7 +76,8 @@ def _trend(result: CellResult, own: Rounds, others: Sequence[Rounds]) -> Trend |
     number = batches(len(names))
     if number < FEWEST_RUNS:
         return None
-    own_slope = _slope([statistics.fmean(own[name].values()) for name in names], number)
+    levels = [statistics.fmean(map(math.log, own[name].values())) for name in names]
+    own_slope = _slope(levels, number)
     slope = own_slope if alone else _slope(list(relative.values()), number)
     # The ratio also rises if the others get faster; then the cell's own times hardly change.
     rises = slope.mean > 0 and own_slope.interval[1] >= slope.mean / 2
@@ -92,11 +91,7 @@ def _relative(own: Rounds, others: Sequence[Rounds]) -> dict[str, float]:
     Others that ended early are left out: they would change the mean of the others.
     """
     ratios = [
-        {
-            name: statistics.fmean(logs[number] - other[name][number] for number in numbers)
-            for name, logs in own.items()
-            if (numbers := logs.keys() & other.get(name, {}).keys())
-        }
+        {name: statistics.fmean(logs) for name, logs in log_ratios(own, other).items()}
         for other in others
     ]
     most = max(map(len, ratios), default=0)

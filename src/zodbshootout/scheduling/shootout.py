@@ -192,11 +192,7 @@ class Shootout:
         results = [result for result in known if result.measured and not result.gets_slower]
         if not results:
             return effort.processes if unsettled else 0
-        by_phase = grouped((result.cell.parameters.during, result) for result in results)
-        return max(
-            rounds_needed(alike, self.options.baseline, effort.precision)
-            for alike in by_phase.values()
-        )
+        return rounds_needed(results, self.options.baseline, effort.precision)
 
     def _close(self, cells: Sequence[Cell]) -> None:
         for cell in self.store.unsettled(cells):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from zodbshootout.reports.elements import ChartKind
-
 _FIVE = "add update warm cold hot"
 CONFIGURATIONS = "docs/results/conf"
 SAMPLES = "src/zodbshootout/config/samples"
@@ -53,10 +51,12 @@ class Run:
     """Whether a text shows the seconds of an iteration, as ``show --unit seconds`` does."""
     traffic: bool = False
     """Whether the page shows round trips and bytes instead of speed."""
-    charts: Sequence[ChartKind] = (ChartKind.BARS, ChartKind.CURVES, ChartKind.STACKS)
-    """The kinds of charts in its picture."""
+    part: str = "by-benchmark"
+    """The anchor of the part of the page whose charts are in its picture."""
+    distributions: bool = False
+    """Whether its picture shows the distributions of latencies, and no other charts."""
     percentile: str = ""
-    """The percentile that these charts show, such as ``p99``; empty if they show means."""
+    """The percentile that its charts show, such as ``p99``; empty if they show means."""
     workload: str = ""
     """The path of the workload that it replays, which the page describes; empty for none."""
 
@@ -204,14 +204,14 @@ RELEASES = Experiment(
             "RelStorage 4.0 to 4.3",
             "website-sample",
             f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 14",
-            charts=[ChartKind.RELEASES],
+            part="over-releases",
         ),
         Run(
             "releases-zodb",
             "ZODB 5.8 to 6.4",
             "fs-sample",
             f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 8",
-            charts=[ChartKind.RELEASES],
+            part="over-releases",
         ),
     ],
 )
@@ -330,7 +330,7 @@ EXAMPLES = Experiment(
                 "website-sample",
                 f"{words} --rtt 0,0.5ms,2ms --at-most {minutes}",
                 costs=True,
-                charts=[ChartKind.DISTANCES],
+                part="at-a-distance",
             )
             for suffix, clients, words, minutes in (
                 ("", "one client", "add update cold prefetch_cold -c 1", 10),
@@ -381,14 +381,13 @@ EXAMPLES = Experiment(
             "website-sample",
             "--workload plone --threads -c 2 --rate 20 --min-objects 100k --garbage 30% "
             "--revisions 3 --during pack -p 3",
-            charts=[ChartKind.PERCENTILES],
+            distributions=True,
         ),
         Run(
             "hours",
             "Half an hour of updates",
             f"{CONFIGURATIONS}/hours.conf",
             "update -c 2 --threads --object-counts 10 --rate 20 --for 30min",
-            charts=[ChartKind.TIMES],
             percentile="p50",
         ),
         Run(

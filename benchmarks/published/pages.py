@@ -24,7 +24,7 @@ from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.costs import costs_report
-from zodbshootout.reports.elements import Chart, Entry, Report, Row, Table
+from zodbshootout.reports.elements import Chart, Entry, Labels, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
@@ -117,8 +117,11 @@ def _blocks(run: Run, results: Sequence[CellResult], into: Path) -> Iterator[str
     yield written(make_report([ResultSet(results)]))
     charts = [
         replace(chart, percentile="")
-        for chart in whole_report([ResultSet(results)]).all_charts()
-        if chart.kind in run.charts and chart.percentile == run.percentile
+        for part in whole_report([ResultSet(results)]).parts
+        if part.anchor == run.part
+        for chart in part.all_charts()
+        if chart.percentile == run.percentile
+        and run.distributions == (chart.x.labels is Labels.PERCENTILES)
     ]
     if charts:
         picture = into / f"{run.name}.svg"

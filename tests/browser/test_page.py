@@ -65,9 +65,9 @@ def test_a_page_draws_its_charts(
 ) -> None:
     with opened(browser, sweep, size, dark=dark) as shown:
         charts = shown.draw_all()
-        curves = shown.page.locator("figure.curves:visible").count()
-        # Curves of throughput and the 99th percentile over clients, for two benchmarks.
-        assert (curves, charts - curves) == (4, 1 + 2 * len(CLIENTS))
+        lines = shown.page.locator("figure.lines:visible").count()
+        # Throughput and the 99th percentile over clients, for two benchmarks, and distributions.
+        assert (lines, charts - lines) == (4 + 2 * len(CLIENTS), 1)
         assert shown.page.locator("[data-chart]:visible svg").count() == charts
         width = shown.page.evaluate("document.documentElement.scrollWidth")
         assert width <= size[0]
@@ -112,7 +112,7 @@ def test_a_contender_can_be_filtered_out_and_back_in_with_the_keyboard(
     with opened(browser, sweep) as shown:
         shown.draw_all()
         page = shown.page
-        lines = page.locator("figure.curves").first.locator(".mark-line path")
+        lines = page.locator("figure.lines").first.locator(".mark-line path")
         assert lines.count() == 3
         page.locator("h1").click()
         for _ in range(20):
@@ -122,7 +122,7 @@ def test_a_contender_can_be_filtered_out_and_back_in_with_the_keyboard(
                 break
         page.keyboard.press("Space")
         page.wait_for_function(
-            "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
+            "document.querySelector('figure.lines').querySelectorAll('.mark-line path').length"
             " === 2"
         )
         heads = (
@@ -137,7 +137,7 @@ def test_a_contender_can_be_filtered_out_and_back_in_with_the_keyboard(
         assert left == "pg and fs"
         page.keyboard.press("Space")
         page.wait_for_function(
-            "document.querySelector('figure.curves').querySelectorAll('.mark-line path').length"
+            "document.querySelector('figure.lines').querySelectorAll('.mark-line path').length"
             " === 3"
         )
         assert heads.count() == 4
@@ -147,7 +147,7 @@ def test_a_contender_can_be_filtered_out_and_back_in_with_the_keyboard(
 def test_a_point_shows_its_figure_and_a_chart_can_be_saved(browser: Browser, sweep: Path) -> None:
     with opened(browser, sweep, dark=True) as shown:
         shown.draw_all()
-        figure = shown.page.locator("figure.curves").first
+        figure = shown.page.locator("figure.lines").first
         figure.scroll_into_view_if_needed()
         figure.locator(".mark-symbol path").first.hover(force=True)
         shown.page.locator("#vg-tooltip-element").wait_for()

@@ -117,9 +117,9 @@ def _lines_of_table(table: Table) -> Iterator[str]:
 
 def _lines_of_chart(chart: Chart) -> Iterator[str]:
     yield f"{chart.kind.name.lower()}: {chart.title}; {chart.subtitle}"
-    yield f"  axes: {chart.x_title}; {chart.y_title}"
+    yield f"  axes: {chart.x.title}; {chart.y.title}"
     for point in chart.points:
-        place = point.part or f"{point.x:.5g}"
+        place = chart.x.names[int(point.x)] if chart.x.names else f"{point.x:.5g}"
         ends = [f"{end:.4g}" for end in (point.low, point.high) if end is not None]
         yield "  " + " | ".join([point.column, place, f"{point.y:.5g}", point.text, *ends])
     yield from (f"  mark: {mark.sentence}" for mark in chart.marks)

@@ -39,7 +39,7 @@ def at_speed(name: str, times: float, variant: Mapping[str, Value] | None = None
 
 def charts(results: Sequence[CellResult], x_title: str) -> list[Chart]:
     charts = whole_report([ResultSet(results)]).all_charts()
-    return [chart for chart in charts if chart.x_title == x_title]
+    return [chart for chart in charts if chart.x.title == x_title]
 
 
 def ratios(results: Sequence[CellResult], axis: Axis) -> list[tuple[str, float]]:

@@ -15,7 +15,7 @@ from tests.runs import cell, measured, noisy
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape
 from zodbshootout.reports.charts import QuantityCharts, distributions
-from zodbshootout.reports.elements import Chart, ChartKind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
 from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.figures import Figure, time_of
@@ -53,7 +53,7 @@ def grid() -> list[CellResult]:
 
 def test_a_varied_parameter_has_a_chart_per_combination_of_the_others() -> None:
     curves = list(figures(grid()).curves())
-    assert [chart.x_title for chart in curves] == [
+    assert [chart.x.title for chart in curves] == [
         *["clients"] * 4, *["objects per transaction"] * 4, *["bytes per object"] * 4,
     ]  # fmt: skip
     assert {chart.title for chart in curves[4:8]} == {"Add Objects"}
@@ -74,7 +74,7 @@ def test_a_varied_parameter_has_a_chart_per_combination_of_the_others() -> None:
 
 def test_an_abbreviation_keeps_its_capitals_on_an_axis() -> None:
     (chart,) = figures([measured(cell("new_oid", "fs", crew=CrewShape(1)), [1.0])]).bars()
-    assert chart.y_title == "OIDs per second (more is better)"
+    assert chart.y.title == "OIDs per second (more is better)"
 
 
 def test_a_benchmark_with_one_set_of_parameters_has_bars() -> None:
@@ -95,7 +95,7 @@ def test_an_axis_is_logarithmic_if_the_gaps_between_its_values_differ_widely() -
             for number in numbers
         ]
         (chart,) = figures(results).curves()
-        return chart.x_logarithmic
+        return chart.x.logarithmic
 
     assert axis(1, 2, 4, 8)
     assert axis(1, 10, 1000)
@@ -108,8 +108,8 @@ def test_rates_and_percentiles_have_intervals() -> None:
     assert all(point.low and point.high for point in add.points)
     assert all((point.low or 0) < point.y < (point.high or 0) for point in add.points)
     assert all((point.low or 0) <= point.y <= (point.high or 0) for point in p99.points)
-    assert p99.in_seconds
-    assert not add.in_seconds
+    assert p99.y.labels is Labels.SECONDS
+    assert add.y.labels is Labels.NUMBERS
 
 
 def test_the_interval_of_a_rate_is_the_inverted_interval_of_the_times() -> None:
@@ -159,10 +159,16 @@ def test_a_cell_without_latencies_has_no_distribution() -> None:
 
 def test_a_chart_summary_gives_the_ends_of_each_curve() -> None:
     chart = Chart(
-        ChartKind.CURVES, "Add", "processes", "clients", "objects", points(10, 20, 21), "ab"
+        ChartKind.LINES,
+        "Add",
+        "processes",
+        Scale("clients"),
+        Scale("objects"),
+        points(10, 20, 21),
+        "ab",
     )
     assert chart.summary() == "Add, objects, processes: a 10 at 1, 21 at 3"
-    bars = replace(chart, kind=ChartKind.BARS, points=points(10))
+    bars = replace(chart, kind=ChartKind.BARS, x=Scale(), points=points(10))
     assert bars.summary().endswith("a 10")
 
 

@@ -43,14 +43,14 @@ def lines_of(*results: CellResult) -> dict[str, list[str]]:
 
 def test_the_longest_bar_of_a_benchmark_is_that_of_the_greatest_cost() -> None:
     trips = charts()["Round trips"]
-    assert [(point.part, point.column, point.x) for point in trips.points] == [
-        ("add", "zeo", 0.25),
-        ("add", "pg", 1.0),
-        ("cold", "zeo", 1.0),
-        ("cold", "pg", 0.5),
-    ]
-    assert [point.text for point in trips.points] == ["3", "12", "1,000", "500"]
     drawn = draw(trips).to_dict()
+    (bars,) = drawn["datasets"].values()
+    assert [(bar["at"], bar["column"], bar["part"], bar["text"]) for bar in bars] == [
+        ("add", "zeo", 0.25, "3"),
+        ("add", "pg", 1.0, "12"),
+        ("cold", "zeo", 1.0, "1,000"),
+        ("cold", "pg", 0.5, "500"),
+    ]
     assert {layer["mark"]["type"] for layer in drawn["layer"]} == {"bar", "text"}
 
 

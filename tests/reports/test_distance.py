@@ -173,7 +173,7 @@ def test_estimated_curves_are_dashed() -> None:
     cells = [columned("zeo", NEAR, trips="2 2"), columned("pg", QUICK, trips="12 12")]
     (chart,) = distance_charts(cells, ["zeo", "pg"])
     assert chart.estimated
-    assert "estimate" in chart.y_title
+    assert "estimate" in chart.y.title
     # The lines end beyond the crossing at 0.6 ms.
     assert [point.x for point in chart.of("pg")] == pytest.approx([0.0, 0.2, 1.0])
     assert [point.y for point in chart.of("pg")] == pytest.approx([0.004, 0.0064, 0.016])

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
-from zodbshootout.reports.elements import Chart, ChartKind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
 
 CSS = (files("zodbshootout.reports") / "page" / "page.css").read_text(encoding="utf-8")
 
@@ -48,6 +48,12 @@ def test_the_light_and_dark_palettes_have_equally_many_distinct_colours() -> Non
 def test_times_of_zero_are_drawn(seconds: list[float]) -> None:
     points = [Point("a", float(at), value, "0 s") for at, value in enumerate(seconds, 1)]
     chart = Chart(
-        ChartKind.CURVES, "Add", "p99", "1 process", "clients", points, ["a"], in_seconds=True
+        ChartKind.LINES,
+        "Add",
+        "1 process",
+        Scale("clients"),
+        Scale("p99", Labels.SECONDS, True),
+        points,
+        ["a"],
     )
     assert draw(chart).to_dict()["layer"]

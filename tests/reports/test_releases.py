@@ -118,9 +118,10 @@ def test_a_step_of_round_trips_is_said_in_numbers_and_others_with_all_costs() ->
 @pytest.mark.slow
 def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -> None:
     update, add = charts_of(both())
-    assert update.kind is ChartKind.RELEASES
+    assert update.kind is ChartKind.LINES
     assert update.drawn() == ["pg"]
-    assert [(point.x, point.part) for point in update.points] == list(enumerate(IN_ORDER))
+    assert [point.x for point in update.points] == list(range(len(IN_ORDER)))
+    assert update.x.names == IN_ORDER
     assert [point.y for point in update.points] == pytest.approx(
         [1, 1.25, 1.25, 1.25, 1.25], rel=0.01
     )
@@ -147,14 +148,14 @@ def test_the_releases_of_two_files_are_in_one_order() -> None:
     report = whole_report([later, earlier])
     (section,) = [part for part in report.parts if part.anchor == "over-releases"]
     (chart,) = section.charts
-    assert {point.part: point.x for point in chart.points} == {
+    assert {chart.x.text(point.x): point.x for point in chart.points} == {
         release: number for number, release in enumerate(IN_ORDER)
     }
 
 
 def test_a_cost_with_a_step_has_a_chart() -> None:
     charts = charts_of(counted())
-    assert [chart.y_title for chart in charts] == [
+    assert [chart.y.title for chart in charts] == [
         RELATIVE,
         "round trips per iteration (less is better)",
         "sent to the server per iteration (less is better)",

@@ -103,7 +103,7 @@ def test_a_replay_without_conflicts_and_retries_has_no_table_of_events() -> None
 def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
     (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]
-    assert [point.part for point in chart.of("b")] == [
+    assert [chart.x.text(point.x) for point in chart.of("b")] == [
         "time to begin",
         "time to load",
         "time to store",

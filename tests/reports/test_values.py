@@ -28,7 +28,7 @@ CACHES = [
 
 def curves(*results: CellResult) -> list[Chart]:
     charts = whole_report([ResultSet(results)]).all_charts()
-    return [chart for chart in charts if chart.kind is ChartKind.CURVES]
+    return [chart for chart in charts if chart.kind is ChartKind.LINES]
 
 
 def test_the_figures_of_all_values_are_compared_with_that_of_the_first() -> None:
@@ -42,7 +42,7 @@ def test_the_figures_of_all_values_are_compared_with_that_of_the_first() -> None
 
 def test_a_curve_joins_the_figures_of_one_name() -> None:
     (chart,) = curves(*CACHES, result(1.0, section="file"))
-    assert (chart.x_title, chart.drawn()) == ("cache (MB)", ["zeo"])
+    assert (chart.x.title, chart.drawn()) == ("cache (MB)", ["zeo"])
     assert [point.x for point in chart.points] == [1, 10, 100]
 
 
@@ -56,7 +56,7 @@ def test_a_chart_has_a_curve_for_each_value_of_the_other_name() -> None:
         result(1.0, cache=cache, workers=workers) for cache in ("1", "2") for workers in ("4", "8")
     ]
     over_cache, over_workers = curves(*results)
-    assert (over_cache.x_title, over_workers.x_title) == ("cache", "workers")
+    assert (over_cache.x.title, over_workers.x.title) == ("cache", "workers")
     assert over_cache.drawn() == ["zeo [workers=4]", "zeo [workers=8]"]
     assert over_workers.drawn() == ["zeo [cache=1]", "zeo [cache=2]"]
 

@@ -12,7 +12,7 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import THROUGHPUT, TIME, Quantity
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.units import SECONDS
-from zodbshootout.reports.elements import Chart, ChartKind, Point
+from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
 from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
@@ -101,16 +101,23 @@ class QuantityCharts:
         pace = pace_of(first.cell.parameters) if self.quantity.better == "more" else ""
         caption = f"{caption_of(self.quantity, results, parameter)} {pace}".rstrip()
         return Chart(
-            ChartKind.CURVES if axis else ChartKind.BARS,
+            ChartKind.LINES if axis else ChartKind.BARS,
             title_of(first, parameter),
-            subtitle=description(first, parameter),
-            x_title=_title_of(axis, results) if axis else "",
-            y_title=f"{caption} ({self.quantity.better} is better)",
-            points=points,
-            columns=self.columns,
-            in_seconds=self.quantity.unit is SECONDS,
-            x_logarithmic=_has_wide_gap({point.x for point in points}),
+            description(first, parameter),
+            Scale(
+                _title_of(axis, results) if axis else "",
+                logarithmic=_has_wide_gap({point.x for point in points}),
+            ),
+            scale_of(self.quantity, f"{caption} ({self.quantity.better} is better)"),
+            points,
+            self.columns,
         )
+
+
+def scale_of(quantity: Quantity, title: str) -> Scale:
+    """Return the scale of a quantity: logarithmic for times, from 0 on for all else."""
+    is_time = quantity.unit is SECONDS
+    return Scale(title, Labels.SECONDS if is_time else Labels.NUMBERS, logarithmic=is_time)
 
 
 def point_of(figure: Figure, column: str, x: float) -> Point:
@@ -195,15 +202,13 @@ def _has_latencies(result: CellResult) -> bool:
 def _distribution(lines: Sequence[Columned], names: Sequence[str], about: str) -> Chart:
     result = lines[0][1]
     return Chart(
-        ChartKind.PERCENTILES,
+        ChartKind.LINES,
         title_of(result),
-        subtitle=about,
-        x_title="percentile of the iterations",
-        y_title=f"{caption_of(_LATENCY, [result])} (less is better)",
-        points=[point for line in lines for point in _percentiles(*line)],
-        columns=names,
-        in_seconds=True,
-        x_logarithmic=True,
+        about,
+        Scale("percentile of the iterations", Labels.PERCENTILES, logarithmic=True),
+        scale_of(_LATENCY, f"{caption_of(_LATENCY, [result])} (less is better)"),
+        [point for line in lines for point in _percentiles(*line)],
+        names,
     )
 
 

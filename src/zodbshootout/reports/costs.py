@@ -20,6 +20,7 @@ from zodbshootout.reports.elements import (
     Point,
     Report,
     Row,
+    Scale,
     Table,
 )
 from zodbshootout.reports.headings import (
@@ -78,23 +79,27 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
     """
     for group in _groups(cells):
         for cost in quantities(Shown.CHART):
-            points = [
-                Point(column, max(0.0, entry.value / most), entry.value, entry.text, part=title)
+            rows = {
+                title: row
                 for title, row in group.rows.items()
-                if (most := max(_entry(one, cost).value or 0.0 for one in row.values()))
+                if max(_entry(one, cost).value or 0.0 for one in row.values())
+            }
+            points = [
+                Point(column, place, entry.value, entry.text)
+                for place, row in enumerate(rows.values())
                 for column, result in row.items()
                 if (entry := _entry(result, cost)).value is not None
             ]
             per = f"per {cost.per}; " if cost.per else ""
             if points:
                 yield Chart(
-                    ChartKind.GROUPS,
+                    ChartKind.BARS,
                     capitalized(cost.title),
-                    subtitle=group.description,
-                    x_title="",
-                    y_title=f"{per}less is better; each benchmark has a scale of its own",
-                    points=points,
-                    columns=columns,
+                    group.description,
+                    Scale("benchmark", names=list(rows)),
+                    Scale(f"{per}less is better; each benchmark has a scale of its own"),
+                    points,
+                    columns,
                 )
 
 

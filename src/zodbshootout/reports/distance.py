@@ -22,11 +22,13 @@ from zodbshootout.reports.elements import (
     Chart,
     ChartKind,
     Entry,
+    Labels,
     Mark,
     Note,
     Point,
     Report,
     Row,
+    Scale,
     Style,
     Table,
 )
@@ -169,14 +171,14 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
         first = next(iter(curves.values())).results[0]
         how = "" if measured else ", an estimate from the round trips"
         yield Chart(
-            ChartKind.DISTANCES,
+            ChartKind.LINES,
             title_of(at_distance(first, None)),
-            subtitle=description(first),
-            x_title="round-trip time (ms)",
-            y_title=f"time of an iteration (less is better){how}",
-            points=points,
-            columns=columns,
-            in_seconds=True,
+            description(first),
+            Scale("round-trip time (ms)"),
+            # Over distances, times are straight lines on a scale that is not logarithmic.
+            Scale(f"time of an iteration (less is better){how}", Labels.SECONDS),
+            points,
+            columns,
             estimated=not measured,
             marks=crossings_there,
         )

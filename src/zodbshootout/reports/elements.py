@@ -134,22 +134,44 @@ class Table:
 class ChartKind(Enum):
     """The form in which the points of a chart are drawn."""
 
+    LINES = "lines"
+    """A line for each column, over the positions on the scale across."""
     BARS = "bars"
-    """A bar for each column."""
-    CURVES = "curves"
-    """A line for each column, over a parameter."""
+    """A bar for each column or, if the scale across has names, for each column at each name; the
+    longest bar at a name has the whole length."""
     STACKS = "stacks"
-    """A bar of several parts for each column."""
+    """A bar for each column, with a part for each name of the scale across."""
+
+
+class Labels(Enum):
+    """What the numbers on a scale are."""
+
+    NUMBERS = "numbers"
+    SECONDS = "seconds"
     PERCENTILES = "percentiles"
-    """A line for each column, over the percentile."""
-    GROUPS = "groups"
-    """A bar for each column in each group, such as a benchmark; each group has its own scale."""
-    DISTANCES = "distances"
-    """A line for each column, over the round-trip time."""
-    TIMES = "times"
-    """A line for each column, over the time of measurement."""
-    RELEASES = "releases"
-    """A line for each column, over the releases of a package."""
+    """1 divided by the share of what is greater: 100 is the 99th percentile."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A scale of a chart."""
+
+    title: str = ""
+    """The title; a scale across without a title has a single position."""
+    labels: Labels = Labels.NUMBERS
+    logarithmic: bool = False
+    from_zero: bool = True
+    """Whether a scale that is not logarithmic begins at 0."""
+    names: Sequence[str] = ()
+    """The names of the positions 0, 1, and so on; empty if positions are numbers."""
+
+    def text(self, position: float) -> str:
+        """Return a position in words; empty if there is only one."""
+        if self.names:
+            return self.names[int(position)]
+        if self.labels is Labels.PERCENTILES:
+            return f"{100 * (1 - 1 / position):.5g} %"
+        return f"{position:,.10g}" if self.title else ""
 
 
 @dataclass(frozen=True)
@@ -159,22 +181,18 @@ class Point:
     column: str
     """The title of the table column that holds this figure."""
     x: float
-    """The value of the parameter; 0 for bars.  For percentiles, 1 divided by the share of slower
-    iterations: 100 for the 99th percentile.  For groups, the length of the bar as a fraction of the
-    longest bar.  For releases, the release's index, from 0 on."""
+    """The position on the scale across; 0 if there is only one."""
     y: float
     """The figure: a rate, seconds, a ratio or a cost."""
     text: str
     low: float | None = None
     high: float | None = None
     """The ends of the 95 % confidence interval, if it is known; the upper one may be infinite."""
-    part: str = ""
-    """The name of a group, of a release or of a part of a bar."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a chart at which two curves cross, or a curve has a step."""
+    """A place in a chart at which two lines cross, or a line has a step."""
 
     x: float
     y: float
@@ -186,28 +204,27 @@ class Mark:
     high: float
     """The ends of the 95 % confidence interval of :attr:`x`."""
     columns: tuple[str, str]
-    """The columns of the two curves; for a step, the same column twice."""
+    """The columns of the two lines; for a step, the same column twice."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Points and their meaning."""
+    """Points, their form and their scales."""
 
     kind: ChartKind
     title: str
     subtitle: str
-    x_title: str
-    y_title: str
+    x: Scale
+    """The scale across, on which points have their positions."""
+    y: Scale
+    """The scale of the figures."""
     points: Sequence[Point]
     columns: Sequence[str]
     """Every column of the report, in order, so that a column has the same colour in all charts."""
-    in_seconds: bool = False
-    """Whether the figures are times in seconds."""
-    x_logarithmic: bool = False
     percentile: str = ""
     """The percentile, as in :attr:`Table.percentile`."""
     estimated: bool = False
-    """Whether the curves are estimates, and therefore dashed."""
+    """Whether the lines are estimates, and therefore dashed."""
     marks: Sequence[Mark] = ()
 
     def drawn(self) -> list[str]:
@@ -222,20 +239,15 @@ class Chart:
     def summary(self) -> str:
         """Describe the chart in words."""
         parts = [*map(self._summary_of, self.drawn()), *(mark.sentence for mark in self.marks)]
-        return f"{self.title}, {self.y_title}, {self.subtitle}: {'; '.join(parts)}"
+        return f"{self.title}, {self.y.title}, {self.subtitle}: {'; '.join(parts)}"
 
     def _summary_of(self, column: str) -> str:
         points = self.of(column)
-        if self.kind is ChartKind.BARS:
-            return f"{column} {points[0].text}"
-        if self.kind in {ChartKind.STACKS, ChartKind.GROUPS}:
-            return f"{column} {', '.join(f'{point.part} {point.text}' for point in points)}"
-        first, last = points[0], points[-1]
-        if self.kind is ChartKind.RELEASES:
-            return f"{column} {first.text} in {first.part}, {last.text} in {last.part}"
-        if self.kind is ChartKind.PERCENTILES:
-            return f"{column} median {first.text}, longest {last.text}"
-        return f"{column} {first.text} at {first.x:,.10g}, {last.text} at {last.x:,.10g}"
+        if self.kind is ChartKind.LINES:
+            ends = [f"{point.text} at {self.x.text(point.x)}" for point in (points[0], points[-1])]
+        else:
+            ends = [f"{self.x.text(point.x)} {point.text}".lstrip() for point in points]
+        return f"{column} {', '.join(ends)}"
 
 
 @dataclass(frozen=True)

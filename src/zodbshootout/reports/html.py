@@ -20,7 +20,6 @@ from zodbshootout.reports.drawing import DARK, LIGHT, draw
 from zodbshootout.reports.elements import (
     NO_FIGURE,
     Chart,
-    ChartKind,
     Entry,
     Note,
     Report,
@@ -128,25 +127,14 @@ def _shade(entry: Entry) -> str:
 
 def figures_of(chart: Chart) -> Table:
     """Return the figures of a chart as a table."""
-    of_parts = {ChartKind.STACKS: "step", ChartKind.GROUPS: "benchmark"}
-    is_stack = chart.kind in of_parts
-    columns = [of_parts.get(chart.kind, chart.x_title), "figure"]
+    columns = list(filter(None, [chart.x.title, "figure"]))
     rows = [
-        Row(
-            point.column,
-            [Entry(point.part or _position(chart, point.x)), Entry(point.text)],
-        )
+        Row(point.column, [Entry(text) for text in (chart.x.text(point.x), point.text) if text])
         for column in chart.drawn()
         for point in chart.of(column)
     ]
-    if chart.kind is ChartKind.BARS:
-        columns = columns[1:]
-        rows = [Row(row.title, row.entries[1:]) for row in rows]
-    return Table("", columns, rows, title="Contender", words=frozenset(columns[:is_stack]))
-
-
-def _position(chart: Chart, x: float) -> str:
-    return f"{100 * (1 - 1 / x):.5g} %" if chart.kind is ChartKind.PERCENTILES else f"{x:,g}"
+    words = frozenset([chart.x.title] if chart.x.names else [])
+    return Table("", columns, rows, title="Contender", words=words)
 
 
 def _percentiles(parts: Sequence[Report]) -> dict[str, str]:

@@ -10,7 +10,8 @@ from typing import Any
 from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
 from zodbshootout.model.quantities import LONGEST, QUANTITIES, TIME, Quantity, Shown, quantities
-from zodbshootout.model.units import BYTES, SECONDS, significant
+from zodbshootout.model.units import BYTES, significant
+from zodbshootout.reports.charts import scale_of
 from zodbshootout.reports.elements import (
     MISSING,
     Chart,
@@ -20,6 +21,7 @@ from zodbshootout.reports.elements import (
     Point,
     Report,
     Row,
+    Scale,
     Table,
 )
 from zodbshootout.reports.headings import (
@@ -216,14 +218,13 @@ def _charts(
             result = row[0][1]
             unit = ", MB" if quantity.unit is BYTES else ""
             yield Chart(
-                ChartKind.TIMES,
+                ChartKind.LINES,
                 title_of(result),
-                subtitle=description(result),
-                x_title="minutes since the start of the first run",
-                y_title=f"{_caption(quantity, result)}{unit}",
-                points=points,
-                columns=columns,
-                in_seconds=quantity.unit is SECONDS,
+                description(result),
+                Scale("minutes since the start of the first run"),
+                scale_of(quantity, f"{_caption(quantity, result)}{unit}"),
+                points,
+                columns,
                 percentile=quantity.name if quantity.shown & Shown.LATENCY else "",
             )
 

@@ -15,11 +15,13 @@ from zodbshootout.reports.elements import (
     Chart,
     ChartKind,
     Entry,
+    Labels,
     Mark,
     Note,
     Point,
     Report,
     Row,
+    Scale,
     Table,
 )
 from zodbshootout.reports.headings import (
@@ -157,21 +159,24 @@ def _chart(curves: Sequence[_Curve], columns: Sequence[str]) -> Chart:
         column = results.column(family.title)
         steps = {step.change.new.key: step for step in _significant(results)}
         for figure in series.figures:
-            value = axis.of(figure.result)
-            release = order.index(value), axis.text(value)
-            points.append(_point(column, release, figure, series.figures[0]))
+            place = order.index(axis.of(figure.result))
+            points.append(_point(column, place, figure, series.figures[0]))
             if step := steps.get(figure.key):
                 marks.append(_mark(step, points[-1]))
     quantity = first.quantity
     return Chart(
-        ChartKind.RELEASES,
+        ChartKind.LINES,
         title_of(first.result),
-        subtitle=description(first.result),
-        x_title=axis.title,
-        y_title=RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
-        points=points,
-        columns=columns,
-        in_seconds=quantity.unit is SECONDS,
+        description(first.result),
+        Scale(axis.title, names=list(map(axis.text, order))),
+        # Releases differ so little that a scale from 0 on would hide their steps.
+        Scale(
+            RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
+            Labels.SECONDS if quantity.unit is SECONDS else Labels.NUMBERS,
+            from_zero=False,
+        ),
+        points,
+        columns,
         marks=marks,
     )
 
@@ -223,16 +228,15 @@ def _sentences(steps: Sequence[Step]) -> list[str]:
     return sentences
 
 
-def _point(column: str, release: tuple[int, str], figure: Figure, oldest: Figure) -> Point:
+def _point(column: str, place: int, figure: Figure, oldest: Figure) -> Point:
     """Return a release's point: an amount, or a multiple of the oldest release's speed.
 
     The interval of a multiple comes from pairs of values, so that the machine's noise cancels out.
     """
-    place, name = release
     if figure.quantity is not THROUGHPUT:
         low, high = figure.interval or (None, None)
-        return Point(column, place, figure.value, figure.text(), low, high, part=name)
+        return Point(column, place, figure.value, figure.text(), low, high)
     ratio = ratio_of(oldest, figure)
     low, high = ratio.interval if ratio.is_known and figure is not oldest else (None, None)
     text = f"{multiple(ratio.value)}×, {figure.text()} {caption_of(THROUGHPUT, [figure.result])}"
-    return Point(column, place, ratio.value, text, low, high, part=name)
+    return Point(column, place, ratio.value, text, low, high)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.quantities import CONFLICTS, THROUGHPUT, Quantity, Shown, quantities
-from zodbshootout.reports.elements import MISSING, Chart, ChartKind, Entry, Point, Row, Table
+from zodbshootout.reports.elements import (
+    MISSING,
+    Chart,
+    ChartKind,
+    Entry,
+    Labels,
+    Point,
+    Row,
+    Scale,
+    Table,
+)
 from zodbshootout.reports.headings import Columned, description, rows_of
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
@@ -50,21 +60,21 @@ def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
 def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each table of steps."""
     for group in _groups(cells):
+        steps = quantities(Shown.STEPS)
         points = [
-            Point(column, 0, figure.value, figure.text(), part=step.title)
+            Point(column, place, figure.value, figure.text())
             for column, result in group.items()
-            for step in quantities(Shown.STEPS)
+            for place, step in enumerate(steps)
             if (figure := figure_of(result, step)) is not None
         ]
         yield Chart(
             ChartKind.STACKS,
             "Where the time goes",
-            subtitle=_about(group),
-            x_title="",
-            y_title="time of a transaction by step (less is better)",
-            points=points,
-            columns=columns,
-            in_seconds=True,
+            _about(group),
+            Scale("step", names=[step.title for step in steps]),
+            Scale("time of a transaction by step (less is better)", Labels.SECONDS),
+            points,
+            columns,
         )
 
 

@@ -12,7 +12,17 @@ from zodbshootout.recording.chunks import Kind
 from zodbshootout.recording.description import WINDOWS, Description, Distribution, Step
 from zodbshootout.recording.mixture import MADE
 from zodbshootout.recording.recorded import Workload
-from zodbshootout.reports.elements import Chart, ChartKind, Entry, Note, Point, Report, Row, Table
+from zodbshootout.reports.elements import (
+    Chart,
+    ChartKind,
+    Entry,
+    Note,
+    Point,
+    Report,
+    Row,
+    Scale,
+    Table,
+)
 
 PERCENTAGES = (50, 90, 99, 100)
 _COLUMNS = ("p50", "p90", "p99", "max")
@@ -206,9 +216,9 @@ def _heat_chart(name: str, description: Description) -> Chart:
         for share, part in zip(HEAT, loads, strict=False)
     ]
     return Chart(
-        ChartKind.CURVES, "Loads of the hottest objects", "hottest first",
-        x_title="percentage of the objects", y_title="percentage of the loads",
-        points=points, columns=[name], x_logarithmic=True,
+        ChartKind.LINES, "Loads of the hottest objects", "hottest first",
+        Scale("percentage of the objects", logarithmic=True), Scale("percentage of the loads"),
+        points, [name],
     )  # fmt: skip
 
 
@@ -220,8 +230,8 @@ def _windows_chart(name: str, description: Description) -> Chart:
         if width
     ]
     return Chart(
-        ChartKind.CURVES, "Working set", "objects that were loaded or stored so far",
-        x_title="seconds", y_title="distinct objects", points=points, columns=[name],
+        ChartKind.LINES, "Working set", "objects that were loaded or stored so far",
+        Scale("seconds"), Scale("distinct objects"), points, [name],
     )  # fmt: skip
 
 

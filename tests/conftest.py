@@ -72,7 +72,7 @@ def unopened(monkeypatch: pytest.MonkeyPatch) -> None:
     def open_none(variants: Any, plan: Any, *_: Any) -> tuple[Any, RunningServers]:
         return plan, RunningServers()
 
-    monkeypatch.setattr("zodbshootout.cli.run.open_all", open_none)
+    monkeypatch.setattr("zodbshootout.cli.preparing.open_all", open_none)
 
 
 def pytest_configure(config: pytest.Config) -> None:

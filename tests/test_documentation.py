@@ -24,9 +24,9 @@ from docutils.core import publish_doctree
 from packaging.version import Version
 
 from tests.documented import DOCS, LITERAL, PAGES, ROOT, blocks, commands
-from zodbshootout.cli import options
 from zodbshootout.cli.main import command_in, parser_of
 from zodbshootout.cli.output import project_url
+from zodbshootout.cli.parser import parse as parsed
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import parse
 from zodbshootout.config.sample_files import samples, workloads
@@ -113,7 +113,7 @@ def test_every_command_line_can_be_parsed(
     monkeypatch.setattr(releases, "_newest", lambda _, left: None if "!=" in str(left) else only)
     command, rest = command_in(typed)
     if command == "run":
-        options.parse(typed)
+        parsed(typed)
     else:
         parser_of(command).parse_intermixed_args(rest)
 

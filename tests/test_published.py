@@ -19,6 +19,7 @@ from docutils.core import publish_doctree
 from tests.reports.swept import swept
 from tests.runs import cell, failed
 from zodbshootout.cli import options
+from zodbshootout.cli.parser import parse
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.source import read_source
@@ -46,7 +47,7 @@ def test_every_command_line_covers_its_published_figures(
     monkeypatch.chdir(ROOT)
     # uv asks an index which releases there are.
     monkeypatch.setattr(options, "releases_and_commits", lambda word: [Environment(word)])
-    arguments = options.parse(shlex.split(run.command)[1:])
+    arguments = parse(shlex.split(run.command)[1:])
     sections = read_source(arguments.paths[0]).tree.root.sections
     contenders = {section.name for section in sections if section.type == "zodb"}
     sweep = {

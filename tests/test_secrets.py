@@ -16,8 +16,8 @@ import pytest
 from tests.commands import outcome
 from tests.runs import plan_of, run
 from tests.secret_ways import IMPORT, PLACES, SPELLINGS, WAYS, Files, Way, leaks
-from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on
+from zodbshootout.cli.parser import parse
 from zodbshootout.cli.progress import Lines
 from zodbshootout.config.secrets import of_argument
 from zodbshootout.config.source import read_source
@@ -29,7 +29,7 @@ from zodbshootout.model.outcome import Failure
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.files import ResultFiles, read_results
+from zodbshootout.results.files import ResultFiles, read_results, recorded
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.orders import Tasks
 
@@ -53,11 +53,11 @@ def sent_out(files: Files, places: ExitStack) -> tuple[list[Contender], list[Cel
         streams.mask.hide(of_argument(word))
     options = parse(arguments)
     variants = read_variants(
-        [read_source(options.paths[0])], options.variants, places, mock.Mock(spec=Guardian),
+        [read_source(options.paths[0])], options, places, mock.Mock(spec=Guardian),
         streams.mask,
     )  # fmt: skip
     contenders = variants.contenders()
-    tasks = Tasks(plan_of(contenders), options.run)
+    tasks = Tasks(plan_of(contenders), options)
     results = []
     for contender, cell in zip(contenders, tasks.plan.rows[0], strict=True):
         known = f"{contender.text}\n{contender.settings}\n{contender.storage}"
@@ -69,7 +69,7 @@ def sent_out(files: Files, places: ExitStack) -> tuple[list[Contender], list[Cel
         Lines(streams, 1).cell_failed(results[-1])
     written = ResultFiles(files.directory / "a.json", mask=streams.mask)
     written.write(results)
-    report = whole_report([ResultSet(written.recorded(results))], None)
+    report = whole_report([ResultSet(recorded(results, written.mask))], None)
     text.write(report, streams.out)
     left = [path.read_text() for path in (written.combined, written.cells)]
     left += [path.name for path in written.directory.iterdir()]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.reports.at_a_rate import result as at_a_rate
 from tests.reports.results import EVERYTHING, with_worker_metadata
 from tests.reports.swept import CLIENTS, SWEPT, swept
 from tests.runs import cell, failed, measured, noisy, unsupported
-from zodbshootout.cli.report import write_report
+from zodbshootout.cli.report import ReportFile
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.quantities import THROUGHPUT
 from zodbshootout.reports import format_named
@@ -43,7 +44,8 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             ResultSet(results, label, Path(f"{label or 'out'}.json"))
             for results, label in zip(sources, labels, strict=False)
         ]
-        write_report(whole_report(named, baseline), path, format_named("html"))
+        file = ReportFile("-o", path, format_named("html"))
+        file.write(whole_report(named, baseline), mock.Mock())
         return path
 
     return write

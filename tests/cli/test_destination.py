@@ -10,10 +10,11 @@ import pytest
 
 from tests.reports.results import with_worker_metadata
 from tests.runs import cell, contender, failed, measured, sweep_of
-from zodbshootout.cli.destination import check_other_files, result_files
-from zodbshootout.cli.options import parse
+from zodbshootout.cli.destination import destination, result_files
+from zodbshootout.cli.parser import parse
 from zodbshootout.cli.values import is_last, result_to_read
 from zodbshootout.errors import UserError
+from zodbshootout.model.masking import Mask
 from zodbshootout.model.specification import CrewShape, Parameters
 from zodbshootout.results.files import ResultFiles, read_results
 from zodbshootout.scheduling.calibration import Effort
@@ -70,10 +71,10 @@ def test_names_that_files_cannot_have_are_refused_before_measuring(
 def test_profiles_whose_names_files_cannot_have_are_refused_before_measuring(
     tmp_path: Path,
 ) -> None:
-    options = parse(["--profile", str(tmp_path / "profiles")])
-    check_other_files(options, plan_of("a" * 240), tmp_path / "a.json")
+    options = parse(["-o", str(tmp_path / "a.json"), "--profile", str(tmp_path / "profiles")])
+    destination(options, plan_of("a" * 240), Mask())
     with pytest.raises(OSError, match="File name too long"):
-        check_other_files(options, plan_of("a" * 250), tmp_path / "a.json")
+        destination(options, plan_of("a" * 250), Mask())
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.cells.jsonl", "a.d"])

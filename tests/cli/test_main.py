@@ -105,7 +105,7 @@ def test_a_defect_has_its_own_status_and_asks_for_a_report(
     def fail(*_: object) -> None:
         raise OddError("zeo://u:geheim@h is odd")
 
-    monkeypatch.setattr("zodbshootout.cli.run.make_plan", fail)
+    monkeypatch.setattr("zodbshootout.cli.preparing.make_plan", fail)
     status, out, err = outcome("zeo://u:geheim@h")
     assert (status, out) == (70, "")
     (line,) = err.splitlines()

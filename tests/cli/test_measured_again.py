@@ -10,8 +10,7 @@ from unittest import mock
 import pytest
 
 from tests.runs import contender, noisy, plan_of, run
-from zodbshootout.cli import run as run_module
-from zodbshootout.cli.run import _measured_again
+from zodbshootout.cli.measurement import measure
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED
 from zodbshootout.model.outcome import Failure
 from zodbshootout.scheduling.orders import Tasks
@@ -41,56 +40,57 @@ def measured(plan: Plan, slower: Mapping[str, float]) -> Shootout:
 
 
 @pytest.fixture
-def repeated(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """Measure nothing; return the plans."""
     plans: list[Plan] = []
-
-    def measure(shootout: Shootout) -> tuple[int, str]:
-        plans.append(shootout.store.plan)
-        return ALL_MEASURED, ""
-
-    monkeypatch.setattr(run_module, "_measure", measure)
+    monkeypatch.setattr(Shootout, "run", lambda shootout: plans.append(shootout.store.plan))
     return plans
 
 
 def options(**how: Any) -> Any:
-    return mock.Mock(**{"fail_above": 0.05, "confirm": None, **how})
+    return mock.Mock(**{"fail_above": 0.05, "no_confirm": False, **how})
 
 
-def test_only_rows_with_findings_are_measured_again(repeated: list[Plan]) -> None:
-    shootout = measured(plan(), {"update": 1.2})
-    _, results = _measured_again(shootout, ALL_MEASURED, options())
-    (again,) = repeated
+def test_only_rows_with_findings_are_measured_again(plans: list[Plan]) -> None:
+    result = measure(measured(plan(), {"update": 1.2}), options())
+    (_, again) = plans
     assert [cell.benchmark for cell in again.cells] == ["update", "update"]
-    assert [result.cell for result in results] == again.cells
-    assert len(shootout.store.results) == 6
+    assert [result.cell for result in result.second] == again.cells
+    assert (result.status, len(result.results)) == (ALL_MEASURED, 6)
 
 
 @pytest.mark.parametrize(
-    ("slower", "status", "how"),
-    [({}, ALL_MEASURED, {}), ({"update": 1.2}, INTERRUPTED, {}),
-     ({"update": 1.2}, ALL_MEASURED, {"confirm": False}),
-     ({"update": 1.2}, ALL_MEASURED, {"fail_above": None})],
-)  # fmt: skip
+    ("slower", "how"),
+    [({}, {}), ({"update": 1.2}, {"no_confirm": True}), ({"update": 1.2}, {"fail_above": None})],
+)
 def test_there_is_no_second_run_if_nothing_is_found_or_wanted(
-    slower: dict[str, float], status: int, how: dict[str, Any], repeated: list[Plan]
+    slower: dict[str, float], how: dict[str, Any], plans: list[Plan]
 ) -> None:
-    assert _measured_again(measured(plan(), slower), status, options(**how)) == ("", [])
-    assert repeated == []
+    assert measure(measured(plan(), slower), options(**how)).second == ()
+    assert len(plans) == 1
 
 
-def test_what_cannot_be_opened_is_not_tried_again(repeated: list[Plan]) -> None:
+def test_what_cannot_be_opened_is_not_tried_again(plans: list[Plan]) -> None:
     closed = replace(plan(), unavailable={"fs@new": Failure("no such release")})
     shootout = measured(closed, {})
     for cell in closed.cells:
         if cell.title == "fs@new":
             shootout.store.fail(cell, Failure("no such release"))
-    assert _measured_again(shootout, ALL_MEASURED, options()) == ("", [])
-    assert repeated == []
+    assert measure(shootout, options()).second == ()
+    assert len(plans) == 1
 
 
-def test_an_interrupt_of_the_second_run_is_one_of_the_command(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("interrupted", [1, 2])
+def test_an_interrupt_of_either_run_is_one_of_the_command(
+    interrupted: int, plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "_measure", lambda _: (INTERRUPTED, "interrupted"))
-    reason, _ = _measured_again(measured(plan(), {"update": 1.2}), ALL_MEASURED, options())
-    assert reason == "interrupted"
+    def run(shootout: Shootout) -> None:
+        plans.append(shootout.store.plan)
+        if len(plans) == interrupted:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Shootout, "run", run)
+    result = measure(measured(plan(), {"update": 1.2}), options())
+    assert (result.status, len(result.results), result.second) == (INTERRUPTED, 6, ())
+    assert result.message.startswith("interrupted; ")
+    assert len(plans) == interrupted

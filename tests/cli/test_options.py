@@ -9,8 +9,7 @@ import pytest
 import shtab
 
 from zodbshootout.cli import values
-from zodbshootout.cli.options import parse
-from zodbshootout.cli.parser import completion_parser, run_parser
+from zodbshootout.cli.parser import completion_parser, parse, run_parser
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.sample_files import samples, workloads
@@ -89,14 +88,14 @@ def test_a_latency_limit_is_a_percentile_and_a_time() -> None:
 
 def test_a_comma_in_a_value_of_define_follows_a_backslash() -> None:
     options = parse(["x.conf", "--define", r"libs=a\,b, c\,d\,e ,f", "--define", r"x='a\,b'"])
-    assert options.variants.definitions == {"libs": ["a,b", "c,d,e", "f"], "x": ["'a,b'"]}
-    (path,) = parse(["--define", r"path=C:\x\y"]).variants.definitions.values()
+    assert options.definitions == {"libs": ["a,b", "c,d,e", "f"], "x": ["'a,b'"]}
+    (path,) = parse(["--define", r"path=C:\x\y"]).definitions.values()
     assert path == [r"C:\x\y"]
 
 
 def test_define_gives_a_name_one_or_more_values() -> None:
     options = parse(["x.conf", "--define", "Cache=1MB,10MB", "--define", "objects=5"])
-    assert options.variants.definitions == {"cache": ["1MB", "10MB"], "objects": ["5"]}
+    assert options.definitions == {"cache": ["1MB", "10MB"], "objects": ["5"]}
 
 
 @pytest.mark.parametrize(
@@ -200,10 +199,10 @@ def test_trap_12_options_with_optional_values_swallow_no_other_word(words: list[
 
 
 def test_log_takes_a_level_or_a_file_that_configures_logging() -> None:
-    assert parse(["--log", "debug", "x.conf"]).run.log == "DEBUG"
-    assert parse(["--log", "x.conf"]).run.log == "INFO"
+    assert parse(["--log", "debug", "x.conf"]).log == "DEBUG"
+    assert parse(["--log", "x.conf"]).log == "INFO"
     options = parse(["--log", "log.conf", "x.conf"])
-    assert options.run.log == str(Path("log.conf").absolute())
+    assert options.log == str(Path("log.conf").absolute())
     assert options.files == [Path("x.conf")]
     assert parse(["--log=log.conf"]).files == [EMBEDDED]
 
@@ -292,7 +291,7 @@ def test_zap_asks_unless_it_has_a_value() -> None:
 
 
 def test_pack_leaks_profile_and_fail_fast_apply_to_the_run() -> None:
-    run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"]).run
+    run = parse(["x.conf", "--threads", "--pack", "--leaks", "--profile", "d", "--fail-fast"])
     assert (run.pack, run.leaks, run.fail_fast) == (True, True, True)
     assert run.profiles == Path("d").absolute()
 

@@ -13,7 +13,7 @@ from tests.commands import outcome
 from tests.reports.results import EVERYTHING
 from tests.reports.swept import SWEPT
 from tests.runs import failed
-from zodbshootout.cli.report import check_output
+from zodbshootout.cli.report import ReportFile
 
 HTML, SVG, PNG = b"<!DOCTYPE html>", b"<svg", b"\x89PNG"
 
@@ -56,7 +56,7 @@ def test_a_report_whose_name_is_too_long_is_refused(
     # From Python 3.14 on, this is the answer for a name that the system refuses.
     monkeypatch.setattr(Path, "is_file", lambda _: False)
     with pytest.raises(OSError, match="File name too long"):
-        check_output("-o", tmp_path / f"{'a' * 300}.md", [])
+        ReportFile.checked("-o", tmp_path / f"{'a' * 300}.md", [])
 
 
 def test_an_existing_report_is_replaced(out: Path) -> None:

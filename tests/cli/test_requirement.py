@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.reports.at_a_rate import result as at_a_rate
 from tests.runs import cell, failed, measured, unsupported
 from zodbshootout.cli.gate import Requirement, status_of
-from zodbshootout.cli.options import parse
 from zodbshootout.cli.output import Streams, console_on
+from zodbshootout.cli.parser import parse
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure
 from zodbshootout.results.result import CellResult

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zodbshootout.cli.options import parse
-from zodbshootout.cli.values import spelled_out
+from zodbshootout.cli.parser import parse, run_parser
 from zodbshootout.errors import UserError
 
 
@@ -43,7 +42,7 @@ def _some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_words_are_spelled_out_as_options_with_their_values(
     words: list[str], expected: list[str]
 ) -> None:
-    assert spelled_out(words) == expected
+    assert run_parser().spelled_out(words) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ZODB import DB
 from ZODB.MappingStorage import MappingStorage
 
 from tests.commands import outcome
-from zodbshootout.cli.options import parse
+from zodbshootout.cli.parser import parse
 from zodbshootout.errors import UserError
 from zodbshootout.recording import record
 

@@ -22,7 +22,7 @@ import ZEO
 from tests.integration.command import open_directory
 from tests.repositories import git
 from tests.wheel import build_wheel, make_python
-from zodbshootout.cli import options
+from zodbshootout.cli.parser import parse
 from zodbshootout.config.sample_files import samples
 
 WORKFLOWS = Path(__file__).parents[2] / "docs" / "examples" / "workflows"
@@ -251,7 +251,7 @@ def test_a_caller_gives_what_the_called_workflow_takes(name: str) -> None:
     assert {key for key, how in inputs.items() if how.get("required")} <= caller["with"].keys()
     assert caller["with"].keys() <= inputs.keys()
     words = shlex.split(caller["with"]["measure"])
-    contenders = filter(None, ",".join(options.parse(words).only).split(","))
+    contenders = filter(None, ",".join(parse(words).only).split(","))
     configurations = "".join(path.read_text() for path in samples().values() if path.stem in words)
     assert all(f"<zodb {name}>" in configurations for name in contenders)
     wanted = {scope for job in called["jobs"].values() for scope in job["permissions"].items()}

@@ -313,7 +313,8 @@ def shootout_of(
     cluster: Cluster | None = None,
     **how: Any,
 ) -> FakedShootout:
-    options = RunOptions(**how)
+    of_plan = {name: how.pop(name) for name in ("baseline", "may_write", "zapped") if name in how}
+    plan, options = replace(plan, **of_plan), RunOptions(**how)
     observer = Counting()
     kept: list[list[int]] = []
 

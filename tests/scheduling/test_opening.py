@@ -12,7 +12,7 @@ import pytest
 from tests.runs import contender
 from tests.scheduling.faked_shootout import Site
 from zodbshootout.cli.launcher import _relay
-from zodbshootout.cli.options import parse
+from zodbshootout.cli.parser import parse
 from zodbshootout.client.preparation import STEP_PREFIX
 from zodbshootout.client.reachability import Requirement
 from zodbshootout.config.pythons import Environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tests.runs import plan_of
@@ -23,9 +24,9 @@ class Step(NamedTuple):
     may_write: bool = False
 
 
-def all_steps(plan: Plan, runs: int = 1, **how: Any) -> list[Step]:
+def all_steps(plan: Plan, runs: int = 1, *, pack: bool = False, **named: Any) -> list[Step]:
     """Prepare the runs of all rows; return the preparations."""
-    tasks = Tasks(plan, RunOptions(**how))
+    tasks = Tasks(replace(plan, **named), RunOptions(pack=pack))
     steps = []
     for row in plan.rows:
         for cell in row * runs:
@@ -99,8 +100,8 @@ def test_copy_needs_an_empty_database_and_the_permission_to_destroy_what_others_
 
 
 def test_objects_written_before_a_zap_are_written_again() -> None:
-    plan = plan_of("ab", ["add", "cold"])
-    tasks = Tasks(plan, RunOptions(zapped={"b"}))
+    plan = replace(plan_of("ab", ["add", "cold"]), zapped={"b"})
+    tasks = Tasks(plan)
     add, cold = plan.rows
 
     def preparation(cell: Cell, *, zap: bool = False) -> Preparation:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
+from zodbshootout.cli.arguments import flag, given_by, option, several
 from zodbshootout.cli.gate import judged, status_of
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.show import labels
-from zodbshootout.cli.values import limit, quantity, result_to_read
+from zodbshootout.cli.show import FILES, labels
+from zodbshootout.cli.values import limit, quantity
 from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.quantities import QUANTITIES, Quantity
@@ -36,7 +37,61 @@ IGNORABLE = tuple(
 """The options of a run that ``--ignore`` accepts, to compare cells that differ in them."""
 
 
-def run(options: argparse.Namespace, streams: Streams) -> int:
+_SIDES = "--contender --environment --define"
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Say which of two sides is faster, by how much, and whether the difference is significant."""
+
+    # fmt: off
+    usage: ClassVar = (
+        "zodbshootout compare BASE NEW [option ...]\n"
+        "       zodbshootout compare FILE --contender A B [option ...]\n"
+        "       zodbshootout compare FILE --environment A B [option ...]\n"
+        "       zodbshootout compare FILE --define NAME [option ...]"
+    )
+    epilog: ClassVar = (
+        "Exit status: 0, or 1 if --fail-above finds a slowdown or a missing figure; 2 bad usage."
+    )
+    files: Sequence[Path] = given_by(FILES)
+    contender: Sequence[str] = option(
+        "--contender A B", (), nargs=2, one_of=_SIDES,
+        help="compare contender B of NEW with A of BASE; both may be in one file",
+    )
+    environment: Sequence[str] = option(
+        "--environment A B", (), nargs=2, type=str.lower, one_of=_SIDES,
+        help="compare each contender in environment B with itself in environment A; for A and B, "
+        "write the part of a contender's name after the @, or "
+        f"{INSTALLED!r} for the installed packages",
+    )
+    define: str = option(
+        "--define NAME", "", type=str.lower, one_of=_SIDES,
+        help="compare the first value of NAME in the run's --define with each of the other values, "
+        "for each contender",
+    )
+    metric: Quantity | None = option(
+        "--metric NAME", type=quantity,
+        help="compare this quantity instead of the speed: "
+        f"{', '.join(QUANTITIES)}, or any other percentile of latencies, such as p99.5",
+    )
+    ignore: Sequence[str] = several(
+        "--ignore OPTION", choices=IGNORABLE,
+        help="compare cells even if they differ in this option of the run (repeatable): "
+        f"{', '.join(IGNORABLE)}",
+    )
+    fail_above: float | None = option(
+        "--fail-above PERCENT", type=limit,
+        help="exit with status 1 if NEW takes significantly longer and the whole confidence "
+        "interval of the slowdown is above PERCENT, or if NEW lacks a figure that BASE has, "
+        "because the cell is missing, failed or cannot keep up",
+    )
+    verbose: bool = flag("-v --verbose", help="list everything that differs besides the figures")
+    format: str = option("--format FORMAT", "text", help="a format of zodbshootout show")
+    # fmt: on
+
+
+def run(options: CompareOptions, streams: Streams) -> int:
     """Print a comparison; return the exit status.
 
     :raises UserError: if something cannot be read, compared or shown
@@ -45,7 +100,7 @@ def run(options: argparse.Namespace, streams: Streams) -> int:
         return _compare(options, streams)
 
 
-def _compare(options: argparse.Namespace, streams: Streams) -> int:
+def _compare(options: CompareOptions, streams: Streams) -> int:
     write = checked_format(options.format, pictures=False)
     files = options.files
     if len(files) > 2:  # noqa: PLR2004
@@ -81,7 +136,7 @@ def _compare(options: argparse.Namespace, streams: Streams) -> int:
 
 
 def _compare_values(
-    name: str, results: Sequence[Sequence[CellResult]], options: argparse.Namespace,
+    name: str, results: Sequence[Sequence[CellResult]], options: CompareOptions,
     write: Write, streams: Streams,
 ) -> int:  # fmt: skip
     """Compare the first value of *name* with each of the others; return the exit status."""
@@ -196,64 +251,4 @@ def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
     raise UserError(
         "compare: no benchmark of a contender was measured on both sides; "
         "to compare two contenders, add --contender A B"
-    )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the usage, the description and the arguments of the command to its parser."""
-    parser.usage = (
-        "zodbshootout compare BASE NEW [option ...]\n"
-        "       zodbshootout compare FILE --contender A B [option ...]\n"
-        "       zodbshootout compare FILE --environment A B [option ...]\n"
-        "       zodbshootout compare FILE --define NAME [option ...]"
-    )
-    parser.description = (
-        "Say which of two sides is faster, by how much, and whether the difference is significant."
-    )
-    parser.epilog = (
-        "Exit status: 0, or 1 if --fail-above finds a slowdown or a missing figure; 2 bad usage."
-    )
-    parser.add_argument(
-        "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append, or a file in the .d directory beside it; "
-        "'last' stands for the newest of the current directory's runs",
-    )  # fmt: skip
-    sides = parser.add_mutually_exclusive_group()
-    sides.add_argument(
-        "--contender", nargs=2, metavar=("A", "B"),
-        help="compare contender B of NEW with A of BASE; both may be in one file",
-    )  # fmt: skip
-    sides.add_argument(
-        "--environment", nargs=2, metavar=("A", "B"), type=str.lower,
-        help="compare each contender in environment B with itself in environment A; for A and B, "
-        "write the part of a contender's name after the @, or "
-        f"{INSTALLED!r} for the installed packages",
-    )  # fmt: skip
-    sides.add_argument(
-        "--define", metavar="NAME", type=str.lower,
-        help="compare the first value of NAME in the run's --define with each of the other values, "
-        "for each contender",
-    )  # fmt: skip
-    parser.add_argument(
-        "--metric", type=quantity, metavar="NAME",
-        help="compare this quantity instead of the speed: "
-        f"{', '.join(QUANTITIES)}, or any other percentile of latencies, such as p99.5",
-    )  # fmt: skip
-    parser.add_argument(
-        "--ignore", action="append", default=[], metavar="OPTION", choices=IGNORABLE,
-        help="compare cells even if they differ in this option of the run (repeatable): "
-        f"{', '.join(IGNORABLE)}",
-    )  # fmt: skip
-    parser.add_argument(
-        "--fail-above", type=limit, metavar="PERCENT",
-        help="exit with status 1 if NEW takes significantly longer and the whole confidence "
-        "interval of the slowdown is above PERCENT, or if NEW lacks a figure that BASE has, "
-        "because the cell is missing, failed or cannot keep up",
-    )  # fmt: skip
-    parser.add_argument(
-        "-v", "--verbose", action="store_true",
-        help="list everything that differs besides the figures",
-    )  # fmt: skip
-    parser.add_argument(
-        "--format", default="text", metavar="FORMAT", help="a format of zodbshootout show"
     )

@@ -6,15 +6,15 @@ import datetime
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from zodbshootout.cli.options import Options
-from zodbshootout.cli.report import check_output
+from zodbshootout.cli.report import ReportFile
 from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
-from zodbshootout.reports import format_of_file
+from zodbshootout.model.masking import Mask
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
@@ -22,6 +22,29 @@ from zodbshootout.results.files import ResultFiles, damage_of, read_results
 from zodbshootout.results.names import file_name, long_name, varied_parameters
 from zodbshootout.results.replacement import to_be_replaced
 from zodbshootout.scheduling.plan import Plan
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The files that a run writes, apart from profiles."""
+
+    files: ResultFiles
+    page: ReportFile | None
+    """The file of ``--report``."""
+
+
+def destination(options: Options, plan: Plan, mask: Mask) -> Destination:
+    """Return the files that a run writes, without the secrets that *mask* hides.
+
+    :raises UserError: if a file cannot be written, or would replace another file
+    """
+    files, page = replace(result_files(options, plan), mask=mask), None
+    if options.report is not None:
+        inputs = [*options.paths, files.combined]
+        page = ReportFile.checked("--report", options.report, inputs)
+        _check_writable(options.report)
+    _check_profiles(options.profiles, plan)
+    return Destination(files, page)
 
 
 def result_files(options: Options, plan: Plan) -> ResultFiles:
@@ -104,16 +127,8 @@ def check_like(
         )
 
 
-def check_other_files(options: Options, plan: Plan, combined: Path) -> None:
-    """Check that the report and the profiles can be written; *combined* is the result file.
-
-    :raises UserError: if they cannot be written, or the report would replace another file
-    """
-    if options.report is not None:
-        check_output("--report", options.report, [*options.paths, combined])
-        format_of_file(options.report, "--report")
-        _check_writable(options.report)
-    profiles = options.run.profiles
+def _check_profiles(profiles: Path | None, plan: Plan) -> None:
+    """Check that the profiles of all cells can be written."""
     if profiles is not None:
         try:
             profiles.mkdir(parents=True, exist_ok=True)

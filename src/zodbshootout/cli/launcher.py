@@ -15,7 +15,7 @@ from zodbshootout.errors import errors_of_files
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.workers.coordinator import Launcher, TimeLimit
 from zodbshootout.workers.measuring import LEAKS_PREFIX
-from zodbshootout.workers.variables import worker_environment
+from zodbshootout.workers.variables import default_affinity, worker_environment
 from zodbshootout.workers.worker import PROFILE_PREFIX
 
 OPENING = TimeLimit(60.0)
@@ -36,11 +36,12 @@ def launcher_for(
             path.mkdir(mode=0o700)
     hooks = [f"--hook={hook}" for hook in options.hooks]
     memory = [options.memory] if options.memory else []
-    affinity = [f"--affinity={options.affinity}"] if options.affinity else []
+    cpus = default_affinity() if options.affinity is None else options.affinity
+    affinity = [f"--affinity={cpus}"] if cpus else []
     environment = worker_environment(
         os.environ,
         [*options.inherit_environ, *variants.environment_names],
-        locale=options.locale,
+        locale=not options.no_locale,
         copy_all=options.copy_env,
     )
     working = TimeLimit(options.timeout, "--timeout")
@@ -53,8 +54,8 @@ def launcher_for(
         opening=min(OPENING, working, key=attrgetter("seconds")),
         python=options.python,
         options=[*hooks, *memory, *affinity, "--quiet"],
-        affinity=options.affinity,
-        logging=LogSettings(options.run.log, secrets),
+        affinity=cpus,
+        logging=LogSettings(options.log, secrets),
         # With --hosts, a worker uses Dask's client, which gevent cannot patch.
         gevent=options.gevent and options.hosts is None,
         relay=_relay(options, observer),
@@ -67,7 +68,7 @@ _PYPERF_LINE = re.compile(r"\w+: Mean \+- std dev: |$")
 
 def _relay(options: Options, observer: Observer) -> Callable[[str], None]:
     always = (LEAKS_PREFIX, PROFILE_PREFIX)
-    everything = options.verbose or options.run.log is not None
+    everything = options.verbose or options.log is not None
 
     def relay(line: str) -> None:
         if line.startswith(STEP_PREFIX):

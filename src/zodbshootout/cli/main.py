@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from zodbshootout.cli.arguments import COMMANDS, Parser
 from zodbshootout.cli.output import Streams, console_on, project_url
-from zodbshootout.cli.parser import Parser, run_parser
 from zodbshootout.errors import (
     BAD_USAGE,
     DEFECT,
@@ -25,8 +25,6 @@ from zodbshootout.errors import (
 )
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.plugins import BrokenPlugin
-
-_COMMANDS = ("show", "report", "compare", "sample", "workload", "workload make")
 
 
 def main(
@@ -60,12 +58,12 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
     name, words = command_in(arguments)
-    if name in _COMMANDS:
+    if name in COMMANDS:
         with errors_of_files():
-            status = _module_of(name).run(parser_of(name).parse_intermixed_args(words), streams)
+            status = _module_of(name).run(parser_of(name).options(words), streams)
         return streams.status_after(status)
     # Only a run needs ZODB.
-    from zodbshootout.cli import options, run
+    from zodbshootout.cli import parser, run
     from zodbshootout.config.secrets import of_argument, of_environment
 
     with errors_of_files():
@@ -74,21 +72,19 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
             streams.mask.hide(of_argument(word))
     with _termination_as_interrupt():
         with errors_of_files():
-            parsed = options.parse(arguments)
-        return run.run(parsed, streams)
+            options = parser.parse(arguments)
+        return run.run(options, streams)
 
 
 def _module_of(command: str) -> Any:
-    """Return the module of a command: for ``workload make``, it is ``make_workload``."""
-    words = reversed(command.split())
-    return importlib.import_module(f"zodbshootout.cli.{'_'.join(words)}")
+    return importlib.import_module(f"zodbshootout.cli.{COMMANDS[command].partition(':')[0]}")
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     """Return the name of the command, by default ``run``, and the arguments of the command."""
     for length in (2, 1):  # ``workload make`` before ``workload``
         name = " ".join(arguments[:length])
-        if name in _COMMANDS and not _is_of_run(arguments):
+        if name in COMMANDS and not _is_of_run(arguments):
             return name, arguments[length:]
     return "run", arguments
 
@@ -103,13 +99,15 @@ def _is_of_run(arguments: Sequence[str]) -> bool:
     return following.startswith("-") or following in {"all", *benchmarks()}
 
 
-def parser_of(command: str) -> Parser:
+def parser_of(command: str) -> Parser[Any]:
     """Return the parser for the arguments of a command, which may be ``run``."""
     if command == "run":
+        from zodbshootout.cli.parser import run_parser
+
         return run_parser()
-    parser = Parser(prog=f"zodbshootout {command}", allow_abbrev=False)
-    _module_of(command).add_arguments(parser)
-    return parser
+    kind = getattr(_module_of(command), COMMANDS[command].partition(":")[2])
+    more = {name: getattr(kind, name, None) for name in ("usage", "epilog")}
+    return Parser(kind, prog=f"zodbshootout {command}", description=kind.__doc__, **more)
 
 
 def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams) -> int:

@@ -1,157 +1,465 @@
-"""The checked options of a run."""
+"""The options of a run, which stay what the user has typed."""
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-import os
-import shlex
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import takewhile
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from zodbshootout.cli import values
+from zodbshootout.cli.arguments import flag, given_by, option, several
 from zodbshootout.cli.gate import Requirement
-from zodbshootout.cli.output import project_url
-from zodbshootout.cli.parser import (
-    COMMANDS,
-    MIN_RUNS_FOR_PRECISION,
-    PRECISION,
-    PROCESSES,
-    RIGOROUS,
-    SECONDS_OF_A_CELL,
-    SHORT_RUN_TIME,
-    run_parser,
-)
-from zodbshootout.cli.values import LAST, LEVELS, exists, spelled_out
-from zodbshootout.client.benchmarks import DEFAULT, benchmarks
+from zodbshootout.cli.show import BASELINE
 from zodbshootout.client.storage_types.zodburi import scheme_of
 from zodbshootout.config.configuration import EMBEDDED
-from zodbshootout.config.pythons import environments_of_words
-from zodbshootout.config.sample_files import samples
-from zodbshootout.config.uri import is_uri
+from zodbshootout.config.pythons import Environment, environments_of_words
 from zodbshootout.contenders.releases import releases_and_commits
 from zodbshootout.contenders.variants import VariantOptions
-from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.errors import UserError
 from zodbshootout.model.parameters import PARAMETERS, SWEPT, with_values
-from zodbshootout.model.quantities import ITERATIONS, THROUGHPUT
 from zodbshootout.model.specification import (
-    RESTARTS,
+    COMPRESSIBILITY,
+    GARBAGE,
+    OPERATIONS,
+    REVISIONS,
     ClientKind,
     CrewShape,
+    LatencyLimit,
     MappingType,
     Parameters,
 )
 from zodbshootout.model.titles import ENVIRONMENT, RELEASE, RTT
+from zodbshootout.plugins import entries
 from zodbshootout.recording.recorded import Workload
-from zodbshootout.results.files import holds_results
 from zodbshootout.scheduling.calibration import RUN_TIME, Effort
-from zodbshootout.scheduling.orders import ZAPPED_BEFORE
 from zodbshootout.scheduling.plan import RunOptions, Sweep
-from zodbshootout.workers.variables import default_affinity
 
-REPLAY = "replay"
-"""The benchmark that needs a workload."""
-COPY = "copy"
-"""The benchmark that copies a FileStorage."""
+N = TypeVar("N", int, float)
+
+PRECISION = 0.05
+"""The default of ``--precision``: half the confidence interval as a fraction of the figure."""
+RIGOROUS = 0.02
+SECONDS_OF_A_CELL = 8.0
+"""Seconds that the command may spend on a cell, on average; four times that with ``--rigorous``."""
+MIN_RUNS_FOR_PRECISION = 4
+"""Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
+SHORT_RUN_TIME = 0.8
+"""Seconds for which a run with ``--precision`` measures each contender.  Such a run is short,
+because many short runs say more than a few long ones."""
+PROCESSES = 3
+"""Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
+
+_FILES = "-o --append --resume"
+_LOAD = "--rate --latency-limit --speed"
 _MEMORY = "--tracemalloc --track-memory"
 _OF_THIS_PYTHON = f"--python --leaks {_MEMORY}"
-_ALTERNATIVES = ("-o --append --resume", _MEMORY, "--rate --latency-limit --speed")
-"""Groups of options; a run can have one option of each."""
-_NEEDS = (
-    ("--btree-leaf-size --btree-internal-size", "--btrees", "needs --btrees"),
-    ("--grown", "--btrees", "needs --btrees and --min-objects"),
-    ("--grown", "--min-objects", "needs --btrees and --min-objects"),
-    ("--leaks", "--threads --gevent",
-     "counts the objects of one process, but clients are separate processes; add --threads"),
-    (_MEMORY, "--threads --gevent",
-     "measures the worker, but clients are separate processes; add --threads"),
-    ("--during", "--rate",
-     "needs --rate: latencies before, during and after an operation are compared at the same load"),
-    ("--fail-above", "--against", "needs --against"),
-    ("--confirm", "--fail-above", "needs --fail-above, whose findings it confirms"),
-    ("--speed", "--workload", "needs --workload"),
-)  # fmt: skip
-"""Tuples ``(options, needed, message)``: each of *options* needs at least one of *needed*.
-The text of an error consists of the given option and *message*."""
-_CONTRADICTIONS = (
-    ("--blobs", "--grown", "cannot be combined with --blobs"),
-    ("--rate", f"--loops {_MEMORY}",
-     "cannot be combined with --rate, which needs many timed iterations"),
-    ("--latency-limit", f"--loops {_MEMORY}",
-     "cannot be combined with --latency-limit, which needs many timed iterations"),
-    ("--for", "--precision --at-most -p -n --rigorous --fast --debug-single-value",
-     "cannot be combined with --for, which sets the duration"),
-    ("--for", "--resume --append",
-    "cannot continue a run with --for: its clients have ended; repeat it with -o and another file"),
-    ("--for", f"--latency-limit {_MEMORY}",
-     "cannot be combined with --for, which measures a steady load over time"),
-    ("--during", "--for --hosts --grown -n -w", "cannot be combined with --during"),
-    ("--against", _OF_THIS_PYTHON, "applies to this Python only; leave it out with --against"),
-    ("--require", _MEMORY, "cannot be combined with --require"),
-    ("--hosts", f"--profile --against --affinity --hook {_OF_THIS_PYTHON}",
-     "applies to this host only; leave it out with --hosts"),
-)  # fmt: skip
-"""Tuples ``(option, others, message)``: *option* excludes each of *others*.  The text of an
-error consists of the excluded option and *message*."""
-T = TypeVar("T", "Options", RunOptions)
-N = TypeVar("N", int, float)
+_ONE_PROCESS = "--threads --gevent"
+EFFORT_IS_FIXED = "cannot be combined with -p, with -n alone, or with --debug-single-value"
+_OF_WORKER = {
+    _ONE_PROCESS: "measures the worker, but clients are separate processes; add --threads"
+}
+_OF_GROWN = dict.fromkeys(("--btrees", "--min-objects"), "needs --btrees and --min-objects")
+
+
+def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
+    """Return the numbers of an option that can be repeated; refuse a number that occurs twice."""
+    numbers = [number for numbers in given for number in numbers]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise UserError(
+                f"{option}: {number:.12g} is given twice, but would be one row of the table; give "
+                "it once"
+            )
+    return numbers
+
+
+def _definitions(
+    option: str, given: Sequence[tuple[str, Sequence[str]]]
+) -> dict[str, Sequence[str]]:
+    definitions: dict[str, Sequence[str]] = {}
+    for name, listed in given:
+        if name in definitions:
+            raise UserError(f"{option}: {name} is given twice; separate its values by commas")
+        if len(listed) > 1 and name in {RTT, RELEASE, ENVIRONMENT}:
+            raise UserError(f"{option}: {name} has a meaning in results; rename the definition")
+        definitions[name] = listed
+    return definitions
+
+
+def _environments(_: str, words: Sequence[str]) -> Sequence[Environment]:
+    return environments_of_words(words, releases_and_commits)
+
+
+def _is_on(_: str, word: str) -> bool:
+    return word in {"true", "yes", "on"}
 
 
 @dataclass(frozen=True)
-class Options:
-    """The options of a run; :attr:`run` has those that scheduling needs."""
+class Options(RunOptions, VariantOptions):
+    """The options of a run, as typed.
 
-    files: Sequence[Path | str]
+    The fields with records are those that a user can give, in the order and the groups of
+    ``--help``.  The layers below see those which their own classes of options declare.
+    """
+
+    files: Sequence[Path | str] = (EMBEDDED,)
     """Configuration files, as paths, and ZODB URIs, as strings."""
-    private: bool
-    """Whether contenders have private data instead of the data that the files name."""
-    benchmarks: Sequence[str]
-    only: Sequence[str]
-    variants: VariantOptions
-    """The environments of ``--against``, the values of ``--define`` and the times of ``--rtt``."""
-    fail_above: float | None
-    """The slowdown that ``--fail-above`` accepts, as a fraction; ``None`` without this option."""
-    confirm: bool | None
-    """Whether findings of ``--fail-above`` are measured again; ``None``, the default, means yes."""
-    requirements: Sequence[Requirement]
-    hosts: str | None
-    """The value of ``--hosts``, which says where the clients run."""
-    sweep: Sweep
-    default_concurrency: bool
-    """Whether the number of clients is the default, because ``-c`` is not given."""
-    effort: Effort
-    run: RunOptions
-    zap: str | None
-    """The value of ``--zap``: ``ask``, ``force`` or names of contenders."""
-    list_only: bool
-    output: Path | None
-    append: Path | None
-    resume: Path | None
-    report: Path | None
-    quiet: bool
-    verbose: bool
-    show: Sequence[str]
-    """pyperf's reports to print: ``metadata``, ``dump``, ``stats``, ``hist``."""
-    workload: Workload | None
-    data: tuple[Path, Path | None] | None
-    """The FileStorage for ``copy`` or the replay, and its blob directory, if any."""
-    speed: float
-    """The speed of the replay as a multiple of the recorded speed; 0 for as fast as possible."""
-    include_mapping: bool
-    timeout: float
-    """Seconds after which a worker counts as hanging."""
-    python: str
-    gevent: bool
-    affinity: str
-    """The CPUs of the workers, as numbers separated by commas; empty for all."""
-    hooks: Sequence[str]
-    memory: str | None
-    """``--tracemalloc`` or ``--track-memory`` if memory is measured instead of time."""
-    inherit_environ: Sequence[str]
-    copy_env: bool
-    locale: bool
+    benchmarks: Sequence[str] = ()
+    # fmt: off
+    only: Sequence[str] = several(
+        "--only NAME", group="what is measured", type=str.lower,
+        help="measure only the contender of that name; several as NAME,NAME,... or by "
+        "repeating the option",
+    )
+    workload: Workload | None = option(
+        "--workload PATH", type=values.workload,
+        help="replay the workload in PATH, which is a directory, a file or the name of an "
+        "installed workload, such as plone; other benchmarks are measured only if named",
+    )
+    speed: float = option(
+        "--speed FACTOR", 0.0, type=values.speed, one_of=_LOAD,
+        needs={"--workload": "needs --workload"},
+        help="start the transactions of --workload at their recorded times, FACTOR times as "
+        "fast (default: one right after another); the figures are mean latencies",
+    )
+    rate: Sequence[float] = several(
+        "--rate RATE", type=values.rates, made=_distinct, one_of=_LOAD,
+        excludes={f"--loops {_MEMORY}":
+            "cannot be combined with --rate, which needs many timed iterations"},
+        help="let all clients together start RATE iterations per second (for replay, "
+        "transactions) at random times; the figures are latencies since the scheduled starts; "
+        "by default, a client starts an iteration when its previous one ends; several as "
+        "RATE,RATE,... or by repeating the option; 20..200 is 20,40,80,160,200",
+    )
+    during: str = option(
+        "--during OPERATION", "", choices=OPERATIONS,
+        needs={"--rate": "needs --rate: latencies before, during and after an operation are "
+            "compared at the same load"},
+        excludes={"--for --hosts --grown -n -w": "cannot be combined with --during"},
+        help="measure the latencies at --rate before, during and after an operation: pack (of "
+        "a database with --min-objects, --revisions and --garbage), copy (of the database, to "
+        "a FileStorage), restart (private servers are killed and started again) or "
+        "restart:clean (they are stopped without killing, and started again)",
+    )
+    latency_limit: LatencyLimit = option(
+        "--latency-limit LIMIT", LatencyLimit(), type=values.latency_limit, one_of=_LOAD,
+        excludes={f"--loops {_MEMORY}":
+            "cannot be combined with --latency-limit, which needs many timed iterations"},
+        help="find the highest rate at which a percentile of the latencies stays within a "
+        "time, such as p99=50ms",
+    )
+    data: tuple[Path, Path | None] | None = option(
+        "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
+        help="for copy, the FileStorage to copy (default: made-up objects); for --workload, a "
+        "FileStorage whose objects fill the database (default: made-up objects of the recorded "
+        "sizes); the FileStorage is only read",
+    )
+    definitions: Mapping[str, Sequence[str]] = several(
+        "--define NAME=VALUE", {}, type=values.definition, made=_definitions,
+        help="set NAME to VALUE, overriding its %%define in FILE; with NAME=VALUE,VALUE,... "
+        "measure each contender that uses NAME, once per value (write a comma in a value as "
+        "\\,); if repeated for several names, measure every combination",
+    )
+    rtts: Sequence[float] = several(
+        "--rtt TIME", type=values.rtts, made=_distinct,
+        help="for each of these round-trip times between client and server, measure each "
+        "contender that has a server; several as TIME,TIME,...; 0 adds no delay",
+    )
+    include_mapping: bool = option(
+        "--include-mapping", False, choices=values.SWITCHES, made=_is_on,
+        takes=values.SWITCHES.__contains__, without_value="true",
+        help="add a MappingStorage as a contender (true without a value; default: false)",
+    )
+    private: bool = flag(
+        "--private",
+        help="use the settings of FILE with other data: the run creates files, or a database "
+        "in a server, for each contender, and removes them; nothing that FILE names is opened",
+    )
+    list_only: bool = flag(
+        "--list",
+        help="open every contender, print which cells can and cannot be measured and how long "
+        "that would take, and exit",
+    )
+
+    object_counts: Sequence[int] = several(
+        "--object-counts N", group="objects", type=values.counts, made=_distinct,
+        help="objects that each client writes or reads per iteration, such as 500 or 10k "
+        "(default: 1000); several as N,N,... or N..N, or by repeating the option",
+    )
+    object_size: Sequence[int] = several(
+        "-s --object-size BYTES", type=values.record_sizes, made=_distinct,
+        help="bytes of a stored record, such as 300, 1k or 1MB (default: 300); several as "
+        "BYTES,BYTES,... or BYTES..BYTES, or by repeating the option",
+    )
+    btrees: str | None = option(
+        "--btrees", choices=values.MAPPINGS,
+        takes=values.MAPPINGS.__contains__, without_value="IO",
+        help="keep the objects in a BTree instead of a PersistentMapping (IO without a value)",
+    )
+    btree_leaf_size: int = option(
+        "--btree-leaf-size N", 0, type=values.node_size, needs={"--btrees": "needs --btrees"},
+        help="maximum number of keys in a leaf of the BTree of --btrees (default: that of the "
+        "package BTrees)",
+    )
+    btree_internal_size: int = option(
+        "--btree-internal-size N", 0, type=values.node_size, needs={"--btrees": "needs --btrees"},
+        help="maximum number of children of an inner node of the BTree of --btrees (default: "
+        "that of the package BTrees)",
+    )
+    grown: bool = flag(
+        "--grown", needs=_OF_GROWN,
+        help="put all objects into one BTree of --btrees, with the benchmarks' objects spread "
+        "among those of --min-objects",
+    )
+    blobs: bool = flag(
+        "--blobs", excludes={"--grown": "cannot be combined with --blobs"},
+        help="keep the objects' content in blobs of --object-size bytes",
+    )
+    compressibility: float = option(
+        "--compressibility PART", COMPRESSIBILITY, type=values.fraction,
+        help="fraction of the content that compression can remove, from 0 to 1 (default: "
+        f"{COMPRESSIBILITY})",
+    )
+    seed: int = option(
+        "--seed", 0, type=values.whole,
+        help="seed of the generator of the objects' content (default: 0)",
+    )
+
+    min_objects: Sequence[int] = several(
+        "--min-objects N", group="the databases", type=values.counts_or_zeros, made=_distinct,
+        help="fill each database with at least N objects besides those of the benchmarks, "
+        "such as 100k or 10M (default: 0); several as N,N,... or by repeating the option, "
+        "measured from the smallest to the largest",
+    )
+    revisions: int = option(
+        "--revisions N", REVISIONS, type=values.count,
+        help="revisions of each object, for benchmarks that use or pack old revisions "
+        f"(default: {REVISIONS})",
+    )
+    garbage: float = option(
+        "--garbage PERCENT", GARBAGE, type=values.garbage,
+        help="percentage of a database's objects that are unreachable when it is packed "
+        f"(default: {100 * GARBAGE:g}%%)",
+    )
+    may_write: Sequence[str] = several(
+        "--may-write NAME", type=str.lower,
+        help="write to the database of that contender even if it holds other data; several as "
+        "NAME,NAME,... or by repeating the option",
+    )
+    pack: bool = flag("--pack", help="pack each database before measuring it")
+    zap: str | None = option(
+        "--zap [force|NAME,...]", takes=values.is_value_of_zap, without_value=values.ASK,
+        help="DESTROY ALL DATA of a database before each run of add; zodbshootout asks about "
+        "each database first, unless its contender is named or the value is force",
+    )
+
+    concurrency: Sequence[int] = several(
+        "-c --concurrency N", group="concurrency", type=values.crew_sizes, made=_distinct,
+        help="number of concurrent clients, which are processes unless --threads or --gevent "
+        "is given (default: 2 with one of these options or with FILE, otherwise 1); several "
+        "as N,N,... or N..N, or by repeating the option",
+    )
+    hosts: str | None = option(
+        "--hosts WHERE",
+        excludes={f"--profile --against --affinity --hook {_OF_THIS_PYTHON}":
+            "applies to this host only; leave it out with --hosts"},
+        help="run the clients on the workers of a Dask cluster; WHERE is the address of its "
+        "scheduler, a scheduler file of Dask, or local:N for N workers on this host",
+    )
+    threads: str | None = option(
+        "--threads", type=values.sharing, choices=values.SHARINGS,
+        takes=values.is_value_of_threads, without_value="shared",
+        help="run clients as threads, which share one DB (shared, or without a value) "
+        "or have a DB each (unique)",
+    )
+    gevent: bool = flag(
+        "--gevent", package="gevent",
+        help="run clients as greenlets of a process patched by gevent; implies --threads",
+    )
+
+    precision: float | None = option(
+        "--precision PERCENT", group="how long it takes", type=values.percentage,
+        help="measure until half of the 95%% confidence interval of each figure, and of its "
+        f"ratio to the baseline, is at most PERCENT (default: {100 * PRECISION:g}%%)",
+    )
+    at_most: float = option(
+        "--at-most MINUTES", 0.0, type=values.minutes,
+        help="stop measuring after MINUTES (or a time such as 30s or 1h), and mark the "
+        f"figures that missed the precision (default: {SECONDS_OF_A_CELL:g} seconds for each "
+        "cell)",
+    )
+    duration: float = option(
+        "--for MINUTES", 0.0, type=values.minutes,
+        excludes={
+            "--precision --at-most -p -n --rigorous --fast --debug-single-value":
+                "cannot be combined with --for, which sets the duration",
+            "--resume --append": "cannot continue a run with --for: its clients have ended; "
+                "repeat it with -o and another file",
+            f"--latency-limit {_MEMORY}":
+                "cannot be combined with --for, which measures a steady load over time",
+        },
+        help="keep the clients, servers and databases of each benchmark open for MINUTES (or "
+        "a time such as 90s or 2h), and show what changes over time; replaces --precision",
+    )
+
+    resume: Path | None = option(
+        "--resume FILENAME", group="the run and its output", type=values.result_file,
+        one_of=_FILES,
+        help="continue an interrupted run: measure what FILENAME lacks, and write to it",
+    )
+    label: str = option(
+        "--label TEXT", "", help="store TEXT in the metadata of the results"
+    )
+    against: Sequence[Environment] = several(
+        "--against WHAT", made=_environments,
+        excludes={_OF_THIS_PYTHON: "applies to this Python only; leave it out with --against"},
+        help="measure each contender a second time, with WHAT: a requirement such as "
+        "RelStorage==4.2.0, requirements such as 'ZEO==5.4.1 ZODB<6', a checkout, a wheel, a "
+        "Python or a virtual environment; 'RelStorage>=4' stands for all releases that satisfy "
+        "it, and ./RelStorage@v4.2..HEAD for this range of commits (repeatable)",
+    )
+    fail_above: float | None = option(
+        "--fail-above PERCENT", type=values.limit, needs={"--against": "needs --against"},
+        help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
+        "--against than with the installed packages, or has no figure with WHAT; see "
+        "zodbshootout compare --help",
+    )
+    confirm: bool = flag(
+        "--confirm",
+        needs={"--fail-above": "needs --fail-above, whose findings it confirms"},
+        help="measure the findings of --fail-above a second time, and report those that are "
+        "confirmed (default)",
+    )
+    no_confirm: bool = flag(
+        "--no-confirm",
+        help="report the findings of --fail-above without measuring them again",
+    )
+    requirements: Sequence[Requirement] = several(
+        "--require LIMIT", type=Requirement.parsed,
+        excludes={_MEMORY: "cannot be combined with --require"},
+        help="exit with status 1 if a benchmark has no figure or breaks a limit, such as "
+        "'update p99 <= 50ms', 'update trips <= 12' or 'zeo: cold objects >= 10k' (repeatable)",
+    )
+    baseline: str | None = given_by(BASELINE)
+    report: Path | None = option(
+        "--report PAGE", type=Path,
+        help="write a report with charts to this file at the end, as zodbshootout report does",
+    )
+    retries: int = option(
+        "--retries N", 1, type=values.count_or_zero,
+        help="repeat a run up to N times if one of its processes crashes; the table counts "
+        "repeated runs (default: 1)",
+    )
+    fail_fast: bool = flag("--fail-fast", help="stop at the first cell that fails")
+    profiles: Path | None = option(
+        "--profile DIR", type=values.profile_directory,
+        help="write profiles of the clients to DIR, one for each contender and benchmark; "
+        "profiling slows the clients down",
+    )
+    leaks: bool = flag(
+        "--leaks", package="objgraph",
+        needs={_ONE_PROCESS: "counts the objects of one process, but clients are separate "
+            "processes; add --threads"},
+        help="after each value, list the classes that have more objects than before (threads "
+        "only)",
+    )
+    log: str | None = option(
+        "--log [LEVEL|FILE]", type=values.log,
+        takes=values.is_value_of_log, without_value="INFO",
+        help="print what storages log at LEVEL or above (INFO without a value), or configure "
+        "logging with a ZConfig FILE",
+    )
+
+    rigorous: bool = flag(
+        "--rigorous", group="pyperf's options",
+        help=f"like --precision {100 * RIGOROUS:g}%% with four times the default time limit; "
+        f"with -p or -n, {2 * PROCESSES} runs",
+    )
+    fast: bool = flag("--fast", help="use a third of the time")
+    debug_single_value: bool = flag(
+        "--debug-single-value", excludes={"--precision --at-most": EFFORT_IS_FIXED},
+        help="measure a single value of one iteration, to try a configuration",
+    )
+    processes: int | None = option(
+        "-p --processes", type=values.count, excludes={"--precision --at-most": EFFORT_IS_FIXED},
+        help="runs of each cell, each in new processes; replaces --precision",
+    )
+    number_of_values: int = option(
+        "-n --values VALUES", 0, type=values.count,
+        help="values of a run; after each value, the next contender takes its turn (default: 3 "
+        f"to 100, as many as fit into {SHORT_RUN_TIME:g} seconds for each contender; with -p, "
+        f"into {RUN_TIME:g} seconds)",
+    )
+    warmups: int = option(
+        "-w --warmups", 0, type=values.count_or_zero,
+        help="values that are discarded at the start of a run (default: 0)",
+    )
+    loops: int = option(
+        "-l --loops", 0, type=values.count_or_zero,
+        help="iterations of each client per value (default: 0, calibrated)",
+    )
+    verbose: bool = flag("-v --verbose", help="print each step, and what storages print")
+    quiet: bool = flag(
+        "-q --quiet",
+        help="print no progress; tables, errors and the names of files are still printed",
+    )
+    output: Path | None = option(
+        "-o --output FILENAME", type=values.result_file, one_of=_FILES,
+        help="write all results to FILENAME, and those of each contender to a file in "
+        "the .d directory beside it (default: a dated file in the user's data directory)",
+    )
+    append: Path | None = option(
+        "--append FILENAME", type=values.result_file, one_of=_FILES,
+        help="add the results to those in FILENAME and in the directory beside it",
+    )
+    # On a machine whose speed drifts, many short interleaved values compare contenders better than
+    # a few long ones.
+    min_time: float = option(
+        "--min-time", 0.05, type=values.seconds,
+        help="minimum time of a value, in seconds (default: 0.05)",
+    )
+    timeout: float = option(
+        "--timeout", 1800.0, type=values.seconds,
+        help="time limit of a worker, in seconds (default: 1800)",
+    )
+    dump: bool = flag("-d --dump", help="print all values as well, as pyperf dump does")
+    metadata: bool = flag(
+        "--metadata -m", help="print the metadata as well, as pyperf show --metadata does"
+    )
+    hist: bool = flag(
+        "--hist -g", help="print a histogram of the values as well, as pyperf hist does"
+    )
+    stats: bool = flag("--stats -t", help="print statistics as well, as pyperf stats does")
+    affinity: str | None = option(
+        "--affinity CPU_LIST", type=values.affinity,
+        help="CPUs that the workers may use (default: all that this process may use)",
+    )
+    inherit_environ: Sequence[str] = option(
+        "--inherit-environ VARS", (), type=values.words,
+        help="environment variables, separated by commas, that the workers inherit",
+    )
+    copy_env: bool = flag("--copy-env", help="pass all environment variables to the workers")
+    no_locale: bool = flag("--no-locale", help="do not pass LANG and LC_* to the workers")
+    python: str = option(
+        "--python", sys.executable, type=values.python,
+        help="the Python that runs the workers (default: the one that runs zodbshootout)",
+    )
+    hooks: Sequence[str] = several(
+        "--hook HOOK", choices=sorted(entry.name for entry in entries("pyperf.hook")),
+        help="use the given pyperf hook (repeatable)",
+    )
+    tracemalloc: bool = flag(
+        "--tracemalloc", one_of=_MEMORY, needs=_OF_WORKER,
+        help="measure the memory that Python allocates, not time (threads only)",
+    )
+    track_memory: bool = flag(
+        "--track-memory", one_of=_MEMORY, needs=_OF_WORKER,
+        help="measure the memory of the worker, not time (threads only)",
+    )
+    # fmt: on
 
     @property
     def paths(self) -> list[Path]:
@@ -164,323 +472,65 @@ class Options:
         first = self.files[0]
         return first.stem if isinstance(first, Path) else scheme_of(first)
 
+    @property
+    def memory(self) -> str | None:
+        """The option that lets the run measure memory instead of time, if it is given."""
+        given = {"--tracemalloc": self.tracemalloc, "--track-memory": self.track_memory}
+        return next((name for name, is_given in given.items() if is_given), None)
 
-def parse(arguments: Sequence[str]) -> Options:
-    """Parse a command line.
-
-    :raises UserError: if an argument is wrong or contradicts another one
-    :raises SystemExit: after ``--help``
-    """
-    return checked(run_parser().parse_intermixed_args(spelled_out(arguments)), arguments)
-
-
-def checked(given: argparse.Namespace, arguments: Sequence[str]) -> Options:
-    """Return the checked options of a parsed command line.
-
-    :raises UserError: if an option is wrong or contradicts another one
-    """
-    _check_combinations(given)
-    files, words = _files_and_benchmarks(given.words)
-    names = [name for word in words for name in _split_benchmarks(word)]
-    chosen = _chosen_benchmarks(names, given.exclude, replays=given.workload is not None)
-    _check_benchmarks(given, chosen)
-    _check_data(given, chosen)
-    _check_requirements(given, chosen)
-    threads = given.threads or ("shared" if given.gevent else None)
-    has_file = any(isinstance(file, Path) and file != EMBEDDED for file in files)
-    sweep = _sweep(given, threads, clients=2 if has_file or threads else 1)
-    _check_rates(names, sweep)
-    return _make(
-        Options,
-        given,
-        files=files,
-        benchmarks=chosen,
-        variants=VariantOptions(
-            environments_of_words(given.against, releases_and_commits),
-            _definitions(given),
-            _rtts(given),
-        ),
-        sweep=sweep,
-        default_concurrency=not given.concurrency,
-        effort=_effort(given),
-        run=_make(RunOptions, given, arguments=arguments, zapped=()),
-        verbose=given.verbose and not given.quiet,
-        show=[name for name in ("metadata", "dump", "stats", "hist") if getattr(given, name)],
-        include_mapping=given.include_mapping in {"true", "yes", "on"},
-        affinity=default_affinity() if given.affinity is None else given.affinity,
-        memory=next(iter(given.memory), None),
-    )
-
-
-def _make(kind: type[T], given: argparse.Namespace, **computed: Any) -> T:
-    """Return an instance of *kind*: some fields from *computed*, the others from *given*."""
-    names = {field.name for field in fields(kind)} - {*computed}
-    return kind(**{name: getattr(given, name) for name in names}, **computed)
-
-
-def _check_combinations(given: argparse.Namespace) -> None:
-    options = run_parser().given_in(given)
-    _check_packages(options)
-    for alternatives in _ALTERNATIVES:
-        several = [option for option in alternatives.split() if option in options]
-        if len(several) > 1:
-            raise UserError(f"{' and '.join(several)}: give one of them")
-    for dependent, needed, reason in _NEEDS:
-        if options.isdisjoint(needed.split()):
-            _refuse(options, dependent, reason)
-    for option, others, reason in _CONTRADICTIONS:
-        if option in options:
-            _refuse(options, others, reason)
-    if given.hosts is not None and given.log and given.log not in LEVELS:
-        raise UserError("--log: with --hosts, name a level; other hosts lack the file")
-
-
-def _refuse(options: Collection[str], refused: str, reason: str) -> None:
-    """If the user gave an option in *refused*, raise an error with its name and the *reason*."""
-    for option in refused.split():
-        if option in options:
-            raise UserError(f"{option} {reason}")
-
-
-def _check_packages(options: Collection[str]) -> None:
-    for option, package in {"--gevent": "gevent", "--leaks": "objgraph"}.items():
-        if option in options and importlib.util.find_spec(package) is None:
-            raise UserError(
-                f"{option}: {package} is not installed; "
-                f"install it: pip install 'zodbshootout[{option[2:]}]'"
-            )
-
-
-def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], Sequence[str]]:
-    """Return the files and URIs at the beginning of *words*, and the rest of *words*."""
-    files = [_file_or_uri(word) for word in takewhile(_is_file_or_uri, words)]
-    if files:
-        if len(set(files)) < len(files):
-            raise UserError("a FILE is given twice; give it once")
-        return files, words[len(files) :]
-    if not words or {"all", *benchmarks()} & set(_split_benchmarks(words[0])):
-        return [EMBEDDED], words
-    _check_may_be_file(words[0], words[1:])
-    return [Path(words[0])], words[1:]
-
-
-def _is_file_or_uri(word: str) -> bool:
-    looks_like_file = os.sep in word or word.endswith(".conf")
-    return looks_like_file or exists(word) or is_uri(word) or word in samples()
-
-
-def _file_or_uri(word: str) -> Path | str:
-    if not exists(word) and word in samples():
-        return samples()[word]
-    if is_uri(word) and not exists(word):
-        return word.strip()
-    if exists(word) and holds_results(Path(word)):
-        raise UserError(
-            f"{word} holds results, not a configuration; to print it: zodbshootout show {word}"
+    @cached_property
+    def sweep(self) -> Sweep:
+        """The values of all parameters, with 1 or 2 as the default number of clients."""
+        unit = ClientKind.PROCESS
+        if self.threads or self.gevent:
+            unit = ClientKind.GREENLET if self.gevent else ClientKind.THREAD
+        has_file = any(path != EMBEDDED for path in self.paths)
+        clients = 1 if unit is ClientKind.PROCESS and not has_file else 2
+        shared = unit is not ClientKind.PROCESS and self.threads != "unique"
+        typed = {
+            one: getattr(self, one.option.replace("-", "_"))
+            for one in PARAMETERS
+            if one.option and one.option not in {"btrees", "threads", "hosts", "rtt"}
+        }
+        base = Parameters(
+            CrewShape(clients, unit, shared=shared),
+            mapping=MappingType[self.btrees or "PERSISTENT_MAPPING"],
         )
-    return Path(word)
-
-
-def _check_may_be_file(first: str, others: Sequence[str]) -> None:
-    """Refuse a *first* word that resembles a command or a benchmark, not a file."""
-    if first == LAST:
-        raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
-    if first == "run":
-        raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(others)}")
-    if first in COMMANDS:
-        command = shlex.join(["zodbshootout", first, *others])
-        raise UserError(f"{first} is a command; put it first: {command}")
-    if close := close_to(first, [*COMMANDS, *samples()]):
-        raise UserError(f"no such file or command: {first!r}; did you mean {close[0]}?")
-    if close_to(first, benchmarks()):
-        raise UserError(
-            f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
+        return Sweep(
+            {one: typed.pop(one) or [one.of(base)] for one in SWEPT}, with_values(base, typed)
         )
 
+    @cached_property
+    def effort(self) -> Effort:
+        """How much to measure: numbers of runs and values, or a precision.
 
-def _split_benchmarks(word: str) -> list[str]:
-    """Split a list of benchmarks at its commas; leave any other word whole."""
-    names = word.split(",")
-    return names if any(name in benchmarks() for name in names) else [word]
+        As in pyperf, ``--rigorous`` and ``--debug-single-value`` override ``-p``.
+        """
+        # Calibration needs times, which a run that measures memory lacks.
+        loops = self.loops or (1 if self.memory else 0)
+        runs = self.processes or PROCESSES
+        effort = Effort(runs, self.number_of_values, self.warmups, loops, self.min_time)
+        if self.duration:
+            return replace(effort, processes=1, duration=60 * self.duration)
+        if self.debug_single_value:
+            return replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
+        if self.processes is None and (self.precision or not self.number_of_values):
+            return self._until_precise(effort)
+        if self.rigorous:
+            return replace(effort, processes=2 * PROCESSES)
+        return replace(effort, run_time=RUN_TIME / 3) if self.fast else effort
 
-
-def _chosen_benchmarks(
-    names: Sequence[str], excluded: Sequence[str], *, replays: bool
-) -> list[str]:
-    for name in names:
-        _check_is_benchmark(name)
-    if REPLAY in names and not replays:
-        raise UserError(
-            f"{REPLAY}: add --workload PATH, a recorded workload; how to record one: "
-            f"{project_url('Documentation')}en/latest/recording.html"
+    def _until_precise(self, effort: Effort) -> Effort:
+        precision, seconds = PRECISION, SECONDS_OF_A_CELL
+        if self.rigorous:
+            precision, seconds = RIGOROUS, 4 * SECONDS_OF_A_CELL
+        elif self.fast:
+            seconds /= 3
+        return replace(
+            effort,
+            processes=MIN_RUNS_FOR_PRECISION,
+            run_time=SHORT_RUN_TIME,
+            precision=self.precision or precision,
+            limit=60 * self.at_most,
+            cell_limit=seconds,
         )
-    several = {name for name, benchmark in benchmarks().items() if not benchmark.alone}
-    wanted = {*names, *(several if "all" in names else ())} - {"all"}
-    if replays:
-        wanted.add(REPLAY)
-    elif not names:
-        wanted |= set(DEFAULT)
-    else:
-        wanted.discard(REPLAY)
-    chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
-    if not chosen:
-        raise UserError("no benchmark is left to measure; name one")
-    return chosen
-
-
-def _check_is_benchmark(name: str) -> None:
-    if name == "all" or name in benchmarks():
-        return
-    if exists(name) or is_uri(name) or name in samples():
-        raise UserError(f"{name}: put it before the benchmarks")
-    if name.endswith(".conf"):
-        raise UserError(f"no such file: {name}")
-    raise UserError(f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}")
-
-
-def _check_benchmarks(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse options that the chosen benchmarks do not allow."""
-    emptied = any(name == ZAPPED_BEFORE or benchmarks()[name].empties for name in chosen)
-    if given.zap is not None and not emptied:
-        raise UserError(
-            f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
-            f"add it, or leave out --zap"
-        )
-    alone = [name for name in chosen if benchmarks()[name].alone]
-    numbered = [name for name in chosen if benchmarks()[name].numbered]
-    if given.during in RESTARTS and numbered:
-        raise UserError(
-            f"--during {given.during}: clients of {numbered[0]} depend on each other's "
-            f"transactions, so a client cannot repeat its own; leave out {numbered[0]}"
-        )
-    if given.during and alone:
-        raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
-
-
-def _check_data(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse a FileStorage or a blob directory that no benchmark would use."""
-    if given.data is None or COPY in chosen:
-        return
-    if given.workload is None:
-        raise UserError(f"--data needs --workload, or the benchmark {COPY}")
-    if given.data[1] is not None:
-        raise UserError(
-            f"--data: {REPLAY} makes blobs of the recorded sizes; leave out the directory "
-            f"{given.data[1]}"
-        )
-
-
-def _check_requirements(given: argparse.Namespace, chosen: Sequence[str]) -> None:
-    """Refuse limits on figures that the run does not measure."""
-    for one in given.requirements:
-        if one.benchmark not in {*benchmarks(), *chosen}:
-            advice = suggestion(one.benchmark, chosen)
-            raise UserError(f"--require: unknown benchmark {one.benchmark!r}; {advice}")
-        if one.benchmark not in chosen:
-            raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
-        if one.quantity in {THROUGHPUT, ITERATIONS} and (given.rate or given.speed):
-            raise UserError(
-                f"--require: {one.text}: a run at a rate measures latencies; require p99, "
-                "for example"
-            )
-
-
-def _check_rates(names: Sequence[str], sweep: Sweep) -> None:
-    """Refuse a named benchmark that cannot run at any of the rates."""
-    for name in (name for name in names if name != "all"):
-        reasons = [benchmarks()[name].rate_refusal(parameters) for parameters in sweep.parameters()]
-        if all(reasons):
-            raise UserError(f"{reasons[0]}; leave it out: -{name}")
-
-
-def _distinct(option: str, given: Sequence[Sequence[N]]) -> list[N]:
-    """Return the numbers of a repeatable option; refuse a number that occurs twice."""
-    numbers = [number for numbers in given for number in numbers]
-    for number in numbers:
-        if numbers.count(number) > 1:
-            raise UserError(
-                f"{option}: {number:.12g} is given twice, but would be one row of the table; give "
-                "it once"
-            )
-    return numbers
-
-
-def _sweep(given: argparse.Namespace, threads: str | None, clients: int) -> Sweep:
-    """Return the values of all parameters, with *clients* as the default number of clients."""
-    unit = ClientKind.PROCESS
-    if threads:
-        unit = ClientKind.GREENLET if given.gevent else ClientKind.THREAD
-    typed = {
-        **{name.replace("_", "-"): value for name, value in vars(given).items()},
-        "btrees": MappingType[given.btrees or "PERSISTENT_MAPPING"],
-    }
-    fixed = {
-        one: typed[one.option]
-        for one in PARAMETERS
-        if one.option and one not in SWEPT and one.option not in {"threads", "hosts", "rtt"}
-    }
-    base = Parameters(CrewShape(clients, unit, shared=threads == "shared"))
-    return Sweep(
-        {one: _distinct(f"--{one.option}", typed[one.option]) or [one.of(base)] for one in SWEPT},
-        with_values(base, fixed),
-    )
-
-
-def _definitions(given: argparse.Namespace) -> dict[str, Sequence[str]]:
-    definitions: dict[str, Sequence[str]] = {}
-    for name, values in given.define:
-        if name in definitions:
-            raise UserError(f"--define: {name} is given twice; separate its values by commas")
-        if len(values) > 1 and name in {RTT, RELEASE, ENVIRONMENT}:
-            raise UserError(f"--define: {name} has a meaning in results; rename the definition")
-        definitions[name] = values
-    if given.against and any(len(values) > 1 for values in definitions.values()):
-        raise UserError("--define has several values; with --against it can have only one")
-    return definitions
-
-
-def _rtts(given: argparse.Namespace) -> Sequence[float]:
-    rtts = _distinct("--rtt", given.rtt)
-    if len(rtts) > 1 and given.against:
-        raise UserError("--rtt has several values; with --against, give only one")
-    return rtts
-
-
-def _effort(given: argparse.Namespace) -> Effort:
-    """Return how much to measure: numbers of runs and values, or a precision.
-
-    As in pyperf, ``--rigorous`` and ``--debug-single-value`` override ``-p``.
-    """
-    # Calibration needs times, which a run that measures memory lacks.
-    loops = given.loops or (1 if given.memory else 0)
-    runs = given.processes or PROCESSES
-    effort = Effort(runs, given.values, given.warmups, loops, given.min_time)
-    if given.duration:
-        return replace(effort, processes=1, duration=60 * given.duration)
-    if given.debug_single_value:
-        effort = replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
-    elif given.processes is None and (given.precision or not given.values):
-        return _until_precise(effort, given)
-    elif given.rigorous:
-        effort = replace(effort, processes=2 * PROCESSES)
-    elif given.fast:
-        effort = replace(effort, run_time=RUN_TIME / 3)
-    reason = "cannot be combined with -p, with -n alone, or with --debug-single-value"
-    _refuse(run_parser().given_in(given), "--precision --at-most", reason)
-    return effort
-
-
-def _until_precise(effort: Effort, given: argparse.Namespace) -> Effort:
-    precision, seconds = PRECISION, SECONDS_OF_A_CELL
-    if given.rigorous:
-        precision, seconds = RIGOROUS, 4 * SECONDS_OF_A_CELL
-    elif given.fast:
-        seconds /= 3
-    return replace(
-        effort,
-        processes=MIN_RUNS_FOR_PRECISION,
-        run_time=SHORT_RUN_TIME,
-        precision=given.precision or precision,
-        limit=60 * (given.at_most or 0),
-        cell_limit=seconds,
-    )

@@ -1,434 +1,49 @@
-"""The parser of the command line of a run.
-
-pyperf's options are declared here under the names that pyperf's manual gives them.
-"""
+"""A run's command line: its help, and its words, which become :class:`Options`."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import os
 import re
-import sys
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from zodbshootout.cli import values
-from zodbshootout.cli.gate import Requirement
+from zodbshootout.cli.arguments import COMMANDS, Parser
+from zodbshootout.cli.options import EFFORT_IS_FIXED, Options
+from zodbshootout.cli.output import project_url
+from zodbshootout.cli.values import LAST, LEVELS, exists
 from zodbshootout.client.benchmarks import DEFAULT, benchmarks
-from zodbshootout.errors import UserError, close_to
-from zodbshootout.model.specification import (
-    COMPRESSIBILITY,
-    GARBAGE,
-    OPERATIONS,
-    REVISIONS,
-    LatencyLimit,
-)
-from zodbshootout.plugins import entries
-from zodbshootout.scheduling.calibration import RUN_TIME
+from zodbshootout.config.configuration import EMBEDDED
+from zodbshootout.config.sample_files import samples
+from zodbshootout.config.uri import is_uri
+from zodbshootout.errors import UserError, close_to, suggestion
+from zodbshootout.model.quantities import ITERATIONS, THROUGHPUT
+from zodbshootout.model.specification import RESTARTS
+from zodbshootout.results.files import holds_results
+from zodbshootout.scheduling.orders import ZAPPED_BEFORE
 
-PRECISION = 0.05
-"""The default of ``--precision``: half the confidence interval as a fraction of the figure."""
-RIGOROUS = 0.02
-SECONDS_OF_A_CELL = 8.0
-"""Seconds that the command may spend on a cell, on average; four times that with ``--rigorous``."""
-MIN_RUNS_FOR_PRECISION = 4
-"""Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
-SHORT_RUN_TIME = 0.8
-"""Seconds for which a run with ``--precision`` measures each contender.  Such a run is short,
-because many short runs say more than a few long ones."""
-PROCESSES = 3
-"""Runs of a cell if ``-n`` is given without ``-p`` or ``--precision``."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that raises errors instead of exiting, and suggests options for a misspelt one."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = re.match(r"unrecognized arguments: (-[^\s=]+)", message)
-        if unknown is None:
-            raise UserError(message)
-        close = close_to(unknown[1], self.option_names)
-        advice = f"did you mean {' or '.join(close)}?" if close else f"see {self.prog} --help"
-        raise UserError(f"unknown option {unknown[1]}; {advice}")
-
-    @property
-    def option_names(self) -> list[str]:
-        """The names of the options that are in the help."""
-        shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
-        return [name for action in shown for name in action.option_strings]
-
-    def given_in(self, arguments: argparse.Namespace) -> frozenset[str]:
-        """Return all names of the options whose values in *arguments* are not the defaults."""
-        given = (action for action in self._actions if _is_given(action, arguments))
-        return frozenset(name for action in given for name in action.option_strings)
-
-
-def _is_given(action: argparse.Action, arguments: argparse.Namespace) -> bool:
-    value = getattr(arguments, action.dest, action.default)
-    if action.const is None:
-        return bool(value != action.default)
-    return action.const in value if isinstance(value, list) else value is action.const
-
-
-Option = tuple[Sequence[str], Mapping[str, Any]]
-
-
-def option(words: str, **how: Any) -> Option:
-    """Declare an option; *words* are its names and, at the end, its metavar, if any."""
-    names = [word for word in words.split() if word.startswith("-")]
-    metavar = {"metavar": words.rsplit(maxsplit=1)[-1]} if len(names) < len(words.split()) else {}
-    return names, {**metavar, **how}
-
-
-def several(words: str, **how: Any) -> Option:
-    """Declare an option that can be repeated."""
-    return option(words, action="append", default=[], **how)
-
-
-def flag(words: str, *, action: str = "store_true", **how: Any) -> Option:
-    """Declare an option without a value."""
-    return option(words, action=action, **how)
-
-
-OPTIONS: Mapping[str, Sequence[Option]] = {
-    "what is measured": [
-        several(
-            "--only NAME", type=str.lower,
-            help="measure only the contender of that name; several as NAME,NAME,... or by "
-            "repeating the option",
-        ),
-        option(
-            "--workload PATH", type=values.workload,
-            help="replay the workload in PATH, which is a directory, a file or the name of an "
-            "installed workload, such as plone; other benchmarks are measured only if named",
-        ),
-        option(
-            "--speed FACTOR", type=values.speed, default=0.0,
-            help="start the transactions of --workload at their recorded times, FACTOR times as "
-            "fast (default: one right after another); the figures are mean latencies",
-        ),
-        several(
-            "--rate RATE", type=values.rates,
-            help="let all clients together start RATE iterations per second (for replay, "
-            "transactions) at random times; the figures are latencies since the scheduled starts; "
-            "by default, a client starts an iteration when its previous one ends; several as "
-            "RATE,RATE,... or by repeating the option; 20..200 is 20,40,80,160,200",
-        ),
-        option(
-            "--during OPERATION", choices=OPERATIONS, default="",
-            help="measure the latencies at --rate before, during and after an operation: pack (of "
-            "a database with --min-objects, --revisions and --garbage), copy (of the database, to "
-            "a FileStorage), restart (private servers are killed and started again) or "
-            "restart:clean (they are stopped without killing, and started again)",
-        ),
-        option(
-            "--latency-limit LIMIT", type=values.latency_limit, default=LatencyLimit(),
-            help="find the highest rate at which a percentile of the latencies stays within a "
-            "time, such as p99=50ms",
-        ),
-        option(
-            "--data DATA_FS[,BLOB_DIR]", type=values.file_storage,
-            help="for copy, the FileStorage to copy (default: made-up objects); for --workload, a "
-            "FileStorage whose objects fill the database (default: made-up objects of the recorded "
-            "sizes); the FileStorage is only read",
-        ),
-        several(
-            "--define NAME=VALUE", type=values.definition,
-            help="set NAME to VALUE, overriding its %%define in FILE; with NAME=VALUE,VALUE,... "
-            "measure each contender that uses NAME, once per value (write a comma in a value as "
-            "\\,); if repeated for several names, measure every combination",
-        ),
-        several(
-            "--rtt TIME", type=values.rtts,
-            help="for each of these round-trip times between client and server, measure each "
-            "contender that has a server; several as TIME,TIME,...; 0 adds no delay",
-        ),
-        option(
-            "--include-mapping", choices=values.SWITCHES,
-            help="add a MappingStorage as a contender (true without a value; default: false)",
-        ),
-        flag(
-            "--private",
-            help="use the settings of FILE with other data: the run creates files, or a database "
-            "in a server, for each contender, and removes them; nothing that FILE names is opened",
-        ),
-        flag(
-            "--list", dest="list_only",
-            help="open every contender, print which cells can and cannot be measured and how long "
-            "that would take, and exit",
-        ),
-    ],
-    "objects": [
-        several(
-            "--object-counts N", type=values.counts,
-            help="objects that each client writes or reads per iteration, such as 500 or 10k "
-            "(default: 1000); several as N,N,... or N..N, or by repeating the option",
-        ),
-        several(
-            "-s --object-size BYTES", type=values.record_sizes,
-            help="bytes of a stored record, such as 300, 1k or 1MB (default: 300); several as "
-            "BYTES,BYTES,... or BYTES..BYTES, or by repeating the option",
-        ),
-        option(
-            "--btrees", choices=values.MAPPINGS,
-            help="keep the objects in a BTree instead of a PersistentMapping (IO without a value)",
-        ),
-        option(
-            "--btree-leaf-size N", type=values.node_size, default=0,
-            help="maximum number of keys in a leaf of the BTree of --btrees (default: that of the "
-            "package BTrees)",
-        ),
-        option(
-            "--btree-internal-size N", type=values.node_size, default=0,
-            help="maximum number of children of an inner node of the BTree of --btrees (default: "
-            "that of the package BTrees)",
-        ),
-        flag(
-            "--grown",
-            help="put all objects into one BTree of --btrees, with the benchmarks' objects spread "
-            "among those of --min-objects",
-        ),
-        flag("--blobs", help="keep the objects' content in blobs of --object-size bytes"),
-        option(
-            "--compressibility PART", type=values.fraction, default=COMPRESSIBILITY,
-            help="fraction of the content that compression can remove, from 0 to 1 (default: "
-            "%(default)s)",
-        ),
-        option(
-            "--seed", type=values.whole, default=0,
-            help="seed of the generator of the objects' content (default: 0)",
-        ),
-    ],
-    "the databases": [
-        several(
-            "--min-objects N", type=values.counts_or_zeros,
-            help="fill each database with at least N objects besides those of the benchmarks, "
-            "such as 100k or 10M (default: 0); several as N,N,... or by repeating the option, "
-            "measured from the smallest to the largest",
-        ),
-        option(
-            "--revisions N", type=values.count, default=REVISIONS,
-            help="revisions of each object, for benchmarks that use or pack old revisions "
-            "(default: %(default)s)",
-        ),
-        option(
-            "--garbage PERCENT", type=values.garbage, default=GARBAGE,
-            help="percentage of a database's objects that are unreachable when it is packed "
-            f"(default: {100 * GARBAGE:g}%%)",
-        ),
-        several(
-            "--may-write NAME", type=str.lower,
-            help="write to the database of that contender even if it holds other data; several as "
-            "NAME,NAME,... or by repeating the option",
-        ),
-        flag("--pack", help="pack each database before measuring it"),
-        option(
-            "--zap [force|NAME,...]",
-            help="DESTROY ALL DATA of a database before each run of add; zodbshootout asks about "
-            "each database first, unless its contender is named or the value is force",
-        ),
-    ],
-    "concurrency": [
-        several(
-            "-c --concurrency N", type=values.crew_sizes,
-            help="number of concurrent clients, which are processes unless --threads or --gevent "
-            "is given (default: 2 with one of these options or with FILE, otherwise 1); several "
-            "as N,N,... or N..N, or by repeating the option",
-        ),
-        option(
-            "--hosts WHERE",
-            help="run the clients on the workers of a Dask cluster; WHERE is the address of its "
-            "scheduler, a scheduler file of Dask, or local:N for N workers on this host",
-        ),
-        option(
-            "--threads", choices=values.SHARINGS,
-            help="run clients as threads, which share one DB (shared, or without a value) "
-            "or have a DB each (unique)",
-        ),
-        flag(
-            "--gevent",
-            help="run clients as greenlets of a process patched by gevent; implies --threads",
-        ),
-    ],
-    "how long it takes": [
-        option(
-            "--precision PERCENT", type=values.percentage,
-            help="measure until half of the 95%% confidence interval of each figure, and of its "
-            f"ratio to the baseline, is at most PERCENT (default: {100 * PRECISION:g}%%)",
-        ),
-        option(
-            "--at-most MINUTES", type=values.minutes,
-            help="stop measuring after MINUTES (or a time such as 30s or 1h), and mark the "
-            f"figures that missed the precision (default: {SECONDS_OF_A_CELL:g} seconds for each "
-            "cell)",
-        ),
-        option(
-            "--for MINUTES", type=values.minutes, dest="duration",
-            help="keep the clients, servers and databases of each benchmark open for MINUTES (or "
-            "a time such as 90s or 2h), and show what changes over time; replaces --precision",
-        ),
-    ],
-    "the run and its output": [
-        option(
-            "--resume FILENAME", type=values.result_file,
-            help="continue an interrupted run: measure what FILENAME lacks, and write to it",
-        ),
-        option("--label TEXT", help="store TEXT in the metadata of the results", default=""),
-        several(
-            "--against WHAT",
-            help="measure each contender a second time, with WHAT: a requirement such as "
-            "RelStorage==4.2.0, requirements such as 'ZEO==5.4.1 ZODB<6', a checkout, a wheel, a "
-            "Python or a virtual environment; 'RelStorage>=4' stands for all releases that satisfy "
-            "it, and ./RelStorage@v4.2..HEAD for this range of commits (repeatable)",
-        ),
-        option(
-            "--fail-above PERCENT", type=values.limit,
-            help="exit with status 1 if a contender takes more than PERCENT longer with WHAT of "
-            "--against than with the installed packages, or has no figure with WHAT; see "
-            "zodbshootout compare --help",
-        ),
-        flag(
-            "--confirm", default=None,
-            help="measure the findings of --fail-above a second time, and report those that are "
-            "confirmed (default)",
-        ),
-        flag(
-            "--no-confirm", action="store_false", dest="confirm",
-            help="report the findings of --fail-above without measuring them again",
-        ),
-        several(
-            "--require LIMIT", type=Requirement.parsed, dest="requirements",
-            help="exit with status 1 if a benchmark has no figure or breaks a limit, such as "
-            "'update p99 <= 50ms', 'update trips <= 12' or 'zeo: cold objects >= 10k' (repeatable)",
-        ),
-        option(
-            "--baseline NAME",
-            help="compare the other contenders with NAME (default: with the first)",
-        ),
-        option(
-            "--report PAGE", type=Path,
-            help="write a report with charts to this file at the end, as zodbshootout report does",
-        ),
-        option(
-            "--retries N", type=values.count_or_zero, default=1,
-            help="repeat a run up to N times if one of its processes crashes; the table counts "
-            "repeated runs (default: %(default)s)",
-        ),
-        flag("--fail-fast", help="stop at the first cell that fails"),
-        option(
-            "--profile DIR", type=values.profile_directory, dest="profiles",
-            help="write profiles of the clients to DIR, one for each contender and benchmark; "
-            "profiling slows the clients down",
-        ),
-        flag(
-            "--leaks",
-            help="after each value, list the classes that have more objects than before (threads "
-            "only)",
-        ),
-        option(
-            "--log [LEVEL|FILE]", type=values.log,
-            help="print what storages log at LEVEL or above (INFO without a value), or configure "
-            "logging with a ZConfig FILE",
-        ),
-    ],
-    "pyperf's options": [
-        flag("-h --help", help="print this help and exit", action="help"),
-        flag(
-            "--rigorous",
-            help=f"like --precision {100 * RIGOROUS:g}%% with four times the default time limit; "
-            f"with -p or -n, {2 * PROCESSES} runs",
-        ),
-        flag("--fast", help="use a third of the time"),
-        flag(
-            "--debug-single-value",
-            help="measure a single value of one iteration, to try a configuration",
-        ),
-        option(
-            "-p --processes", type=values.count,
-            help="runs of each cell, each in new processes; replaces --precision",
-        ),
-        option(
-            "-n --values", type=values.count, default=0,
-            help="values of a run; after each value, the next contender takes its turn (default: 3 "
-            f"to 100, as many as fit into {SHORT_RUN_TIME:g} seconds for each contender; with -p, "
-            f"into {RUN_TIME:g} seconds)",
-        ),
-        option(
-            "-w --warmups", type=values.count_or_zero, default=0,
-            help="values that are discarded at the start of a run (default: 0)",
-        ),
-        option(
-            "-l --loops", type=values.count_or_zero, default=0,
-            help="iterations of each client per value (default: 0, calibrated)",
-        ),
-        flag("-v --verbose", help="print each step, and what storages print"),
-        flag(
-            "-q --quiet",
-            help="print no progress; tables, errors and the names of files are still printed",
-        ),
-        option(
-            "-o --output FILENAME", type=values.result_file,
-            help="write all results to FILENAME, and those of each contender to a file in "
-            "the .d directory beside it (default: a dated file in the user's data directory)",
-        ),
-        option(
-            "--append FILENAME", type=values.result_file,
-            help="add the results to those in FILENAME and in the directory beside it",
-        ),
-        option(
-            # On a machine whose speed drifts, many short interleaved values compare contenders
-            # better than a few long ones.
-            "--min-time", type=values.seconds, default=0.05,
-            help="minimum time of a value, in seconds (default: %(default)s)",
-        ),
-        option(
-            "--timeout", type=values.seconds, default=1800.0,
-            help="time limit of a worker, in seconds (default: %(default)g)",
-        ),
-        flag("-d --dump", help="print all values as well, as pyperf dump does"),
-        flag("--metadata -m", help="print the metadata as well, as pyperf show --metadata does"),
-        flag("--hist -g", help="print a histogram of the values as well, as pyperf hist does"),
-        flag("--stats -t", help="print statistics as well, as pyperf stats does"),
-        option(
-            "--affinity CPU_LIST", type=values.affinity,
-            help="CPUs that the workers may use (default: all that this process may use)",
-        ),
-        option(
-            "--inherit-environ VARS", type=values.words, default=(),
-            help="environment variables, separated by commas, that the workers inherit",
-        ),
-        flag("--copy-env", help="pass all environment variables to the workers"),
-        flag(
-            "--no-locale", action="store_false", dest="locale",
-            help="do not pass LANG and LC_* to the workers",
-        ),
-        option(
-            "--python", type=values.python, default=sys.executable,
-            help="the Python that runs the workers (default: the one that runs zodbshootout)",
-        ),
-        several(
-            "--hook HOOK", choices=sorted(entry.name for entry in entries("pyperf.hook")),
-            dest="hooks",
-            help="use the given pyperf hook (repeatable)",
-        ),
-        flag(
-            "--tracemalloc", dest="memory", default=[],
-            action="append_const", const="--tracemalloc",
-            help="measure the memory that Python allocates, not time (threads only)",
-        ),
-        flag(
-            "--track-memory", dest="memory", default=[],
-            action="append_const", const="--track-memory",
-            help="measure the memory of the worker, not time (threads only)",
-        ),
-        flag(
-            "--version", action="version", version=f"zodbshootout {version('zodbshootout')}",
-            help="print the version and exit",
-        ),
-    ],
+REPLAY = "replay"
+"""The benchmark that needs a workload."""
+COPY = "copy"
+"""The benchmark that copies a FileStorage."""
+_NUMERIC = {"-c", "-s", "-p", "-n", "-w", "-l"}
+"""Short options whose value never begins with a letter."""
+_FIRST_WORDS = [*dict.fromkeys(name.split()[0] for name in COMMANDS), "help"]
+NOT_AVAILABLE = {
+    "--compare-to": "use --against PYTHON",
+    "--python-names": "use --against PYTHON",
+    **dict.fromkeys(
+        ("--pipe", "--worker", "--worker-task", "--calibrate-loops", "--recalibrate-loops",
+         "--calibrate-warmups", "--recalibrate-warmups"),
+        "pyperf passes it to its own workers",
+    ),
 }  # fmt: skip
-"""The options of a run, by their groups in ``--help``."""
+"""The options of pyperf that zodbshootout refuses, with advice or the reason."""
 
 
 EXAMPLES = {
@@ -466,21 +81,24 @@ def _description() -> str:
     )
 
 
-COMMANDS = ("show", "compare", "report", "sample", "workload", "help")
-"""Words that name a command if they come first."""
+class _RunParser(Parser[Options]):
+    """A parser that reads ``-cold`` as a benchmark to leave out, not as ``-c old``."""
+
+    def spelled_out(self, arguments: Sequence[str]) -> list[str]:
+        excluding = {f"-{name}": f"--exclude={name}" for name in benchmarks()}
+        words = [excluding.get(word, word) for word in super().spelled_out(arguments)]
+        for word in words:
+            _check_option(word)
+        return words
 
 
-def completion_parser() -> Parser:
-    """Return the parser from which shtab generates the completion of shells."""
-    return run_parser(help="a command or a benchmark", choices=[*COMMANDS, "all", *benchmarks()])
-
-
-def run_parser(**words: Any) -> Parser:
+def run_parser(**words: Any) -> Parser[Options]:
     """Return a run's parser.
 
     For the positional arguments, ``add_argument`` gets *words* as keyword arguments.
     """
-    parser = Parser(
+    parser = _RunParser(
+        Options,
         prog="zodbshootout",
         usage="zodbshootout [FILE|URI ...] [BENCHMARK ...] [-BENCHMARK ...] [option ...]\n"
         "       zodbshootout show|compare|report|workload FILE ... [option ...]\n"
@@ -494,13 +112,209 @@ def run_parser(**words: Any) -> Parser:
         "what this prints:\n"
         "  shtab -s bash --prog zodbshootout zodbshootout.cli.parser.completion_parser",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-        allow_abbrev=False,
     )
     parser.add_argument("words", nargs="*", **{"help": argparse.SUPPRESS, **words})
     parser.add_argument("--exclude", action="append", default=[], help=argparse.SUPPRESS)
-    for title, options in OPTIONS.items():
-        group = parser.add_argument_group(title)
-        for names, how in options:
-            group.add_argument(*names, **how)
+    parser.add_argument(
+        "--version", action="version", version=f"zodbshootout {version('zodbshootout')}",
+        help="print the version and exit",
+    )  # fmt: skip
     return parser
+
+
+def completion_parser() -> Parser[Options]:
+    """Return the parser from which shtab generates the completion of shells."""
+    words = [*_FIRST_WORDS, "all", *benchmarks()]
+    return run_parser(help="a command or a benchmark", choices=words)
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return the options in a run's command line.
+
+    :raises UserError: if an argument is wrong or contradicts another one
+    :raises SystemExit: after ``--help``
+    """
+    parser = run_parser()
+    given = parser.given(arguments)
+    files, words = _files_and_benchmarks(given["words"])
+    names = [name for word in words for name in _split_benchmarks(word)]
+    chosen = _chosen_benchmarks(names, given["exclude"], replays="workload" in given)
+    options = parser.made(given, files=files, benchmarks=chosen, arguments=arguments)
+    _check_values(options)
+    _check_benchmarks(options)
+    _check_data(options)
+    _check_requirements(options)
+    _check_rates(options, names)
+    return options
+
+
+def _check_values(options: Options) -> None:
+    """Refuse values that are wrong only beside those of other options."""
+    if options.hosts is not None and options.log and options.log not in LEVELS:
+        raise UserError("--log: with --hosts, name a level; other hosts lack the file")
+    if options.number_of_values and options.at_most and not options.precision:
+        raise UserError(f"--at-most {EFFORT_IS_FIXED}")
+    for option, lists in {
+        "--define": options.definitions.values(), "--rtt": [options.rtts]
+    }.items():  # fmt: skip
+        if options.against and any(len(values) > 1 for values in lists):
+            raise UserError(f"{option} has several values; with --against, give only one")
+
+
+def _files_and_benchmarks(words: Sequence[str]) -> tuple[Sequence[Path | str], Sequence[str]]:
+    """Return the files and URIs at the beginning of *words*, and the rest of *words*."""
+    files = [_file_or_uri(word) for word in takewhile(_is_file_or_uri, words)]
+    if files:
+        if len(set(files)) < len(files):
+            raise UserError("a FILE is given twice; give it once")
+        return files, words[len(files) :]
+    if not words or {"all", *benchmarks()} & set(_split_benchmarks(words[0])):
+        return [EMBEDDED], words
+    _check_may_be_file(words[0], words[1:])
+    return [Path(words[0])], words[1:]
+
+
+def _is_file_or_uri(word: str) -> bool:
+    looks_like_file = os.sep in word or word.endswith(".conf")
+    return looks_like_file or exists(word) or is_uri(word) or word in samples()
+
+
+def _file_or_uri(word: str) -> Path | str:
+    if not exists(word) and word in samples():
+        return samples()[word]
+    if is_uri(word) and not exists(word):
+        return word.strip()
+    if exists(word) and holds_results(Path(word)):
+        raise UserError(
+            f"{word} holds results, not a configuration; to print it: zodbshootout show {word}"
+        )
+    return Path(word)
+
+
+def _check_may_be_file(first: str, others: Sequence[str]) -> None:
+    """Refuse a *first* word that resembles a command or a benchmark, not a file."""
+    if first == LAST:
+        raise UserError(f"{LAST} stands for results; to print them: zodbshootout show {LAST}")
+    if first == "run":
+        raise UserError(f"there is no command 'run'; type: zodbshootout {' '.join(others)}")
+    if first in _FIRST_WORDS:
+        command = shlex.join(["zodbshootout", first, *others])
+        raise UserError(f"{first} is a command; put it first: {command}")
+    if close := close_to(first, [*_FIRST_WORDS, *samples()]):
+        raise UserError(f"no such file or command: {first!r}; did you mean {close[0]}?")
+    if close_to(first, benchmarks()):
+        raise UserError(
+            f"no such file or benchmark: {first!r}; {suggestion(first, list(benchmarks()))}"
+        )
+
+
+def _split_benchmarks(word: str) -> list[str]:
+    """Split a list of benchmarks at its commas; leave any other word whole."""
+    names = word.split(",")
+    return names if any(name in benchmarks() for name in names) else [word]
+
+
+def _chosen_benchmarks(
+    names: Sequence[str], excluded: Sequence[str], *, replays: bool
+) -> list[str]:
+    for name in names:
+        _check_is_benchmark(name)
+    if REPLAY in names and not replays:
+        raise UserError(
+            f"{REPLAY}: add --workload PATH, a recorded workload; how to record one: "
+            f"{project_url('Documentation')}en/latest/recording.html"
+        )
+    several = {name for name, benchmark in benchmarks().items() if not benchmark.alone}
+    wanted = {*names, *(several if "all" in names else ())} - {"all"}
+    if replays:
+        wanted.add(REPLAY)
+    elif not names:
+        wanted |= set(DEFAULT)
+    else:
+        wanted.discard(REPLAY)
+    chosen = [name for name in benchmarks() if name in wanted and name not in excluded]
+    if not chosen:
+        raise UserError("no benchmark is left to measure; name one")
+    return chosen
+
+
+def _check_is_benchmark(name: str) -> None:
+    if name == "all" or name in benchmarks():
+        return
+    if exists(name) or is_uri(name) or name in samples():
+        raise UserError(f"{name}: put it before the benchmarks")
+    if name.endswith(".conf"):
+        raise UserError(f"no such file: {name}")
+    raise UserError(f"unknown benchmark {name!r}; {suggestion(name, ['all', *benchmarks()])}")
+
+
+def _check_benchmarks(options: Options) -> None:
+    """Refuse options that the chosen benchmarks do not allow."""
+    emptied = any(
+        name == ZAPPED_BEFORE or benchmarks()[name].empties for name in options.benchmarks
+    )
+    if options.zap is not None and not emptied:
+        raise UserError(
+            f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
+            f"add it, or leave out --zap"
+        )
+    alone = [name for name in options.benchmarks if benchmarks()[name].alone]
+    numbered = [name for name in options.benchmarks if benchmarks()[name].numbered]
+    if options.during in RESTARTS and numbered:
+        raise UserError(
+            f"--during {options.during}: clients of {numbered[0]} depend on each other's "
+            f"transactions, so a client cannot repeat its own; leave out {numbered[0]}"
+        )
+    if options.during and alone:
+        raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
+
+
+def _check_data(options: Options) -> None:
+    """Refuse a FileStorage or a blob directory that no benchmark would use."""
+    if options.data is None or COPY in options.benchmarks:
+        return
+    if options.workload is None:
+        raise UserError(f"--data needs --workload, or the benchmark {COPY}")
+    if options.data[1] is not None:
+        raise UserError(
+            f"--data: {REPLAY} makes blobs of the recorded sizes; leave out the directory "
+            f"{options.data[1]}"
+        )
+
+
+def _check_requirements(options: Options) -> None:
+    """Refuse limits on figures that the run does not measure."""
+    for one in options.requirements:
+        if one.benchmark not in {*benchmarks(), *options.benchmarks}:
+            advice = suggestion(one.benchmark, options.benchmarks)
+            raise UserError(f"--require: unknown benchmark {one.benchmark!r}; {advice}")
+        if one.benchmark not in options.benchmarks:
+            raise UserError(f"--require: {one.benchmark} is not measured; add it to the benchmarks")
+        if one.quantity in {THROUGHPUT, ITERATIONS} and (options.rate or options.speed):
+            raise UserError(
+                f"--require: {one.text}: a run at a rate measures latencies; require p99, "
+                "for example"
+            )
+
+
+def _check_rates(options: Options, names: Sequence[str]) -> None:
+    """Refuse a named benchmark that cannot run at any of the rates."""
+    sweep = options.sweep.parameters()
+    for name in (name for name in names if name != "all"):
+        reasons = [benchmarks()[name].rate_refusal(parameters) for parameters in sweep]
+        if all(reasons):
+            raise UserError(f"{reasons[0]}; leave it out: -{name}")
+
+
+def _check_option(word: str) -> None:
+    option = word.partition("=")[0]
+    if option in NOT_AVAILABLE:
+        raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
+    if option.startswith("--benchmark"):
+        raise UserError(f"unknown option {option}; name benchmarks without it, as in 'add cold'")
+    if re.fullmatch(r"-[a-z][a-zA-Z_]{2,}", word):
+        close = difflib.get_close_matches(word[1:], benchmarks())
+        if close or word[:2] in _NUMERIC:
+            meant = " or ".join(f"-{name}" for name in close)
+            advice = f"did you mean {meant}?" if close else f"there are {', '.join(benchmarks())}"
+            raise UserError(f"unknown benchmark {word[1:]!r} in {word!r}; {advice}")

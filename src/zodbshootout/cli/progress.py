@@ -24,6 +24,7 @@ from zodbshootout.reports.tables import make_report
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.names import long_name, row_name
 from zodbshootout.results.result import CellResult
+from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer
 
 WORTH_SHOWING = 30.0
@@ -35,16 +36,16 @@ PENDING = "…"
 
 
 @contextmanager
-def progress_on(streams: Streams, rows: int, options: Options) -> Iterator[Observer]:
-    """Show a run's progress in the form that the options ask for; the run has *rows* rows."""
+def progress_on(streams: Streams, plan: Plan, options: Options) -> Iterator[Observer]:
+    """Show the progress of a plan in the form that the options ask for."""
     if options.quiet:
         yield Observer()
     elif streams.err.is_terminal:
-        table = LiveTable(streams, options.run.baseline)
+        table = LiveTable(streams, plan.baseline)
         with table.live:
             yield table
     else:
-        yield Lines(streams, rows, verbose=options.verbose)
+        yield Lines(streams, len(plan.rows), verbose=options.verbose)
 
 
 class _Printed(Observer):

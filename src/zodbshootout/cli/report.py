@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from zodbshootout.cli.arguments import given_by, option
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.show import read_files
-from zodbshootout.cli.values import result_to_read
+from zodbshootout.cli.show import BASELINE, FILES, read_files
 from zodbshootout.errors import UserError
 from zodbshootout.reports import Write, format_of_file, formats
 from zodbshootout.reports.elements import Report
@@ -23,77 +23,77 @@ WIDTH = 1000
 """The width of plain text, in characters; it is so large that no line is wrapped."""
 
 
-def run(options: argparse.Namespace, streams: Streams) -> int:
+@dataclass(frozen=True)
+class ReportOptions:
+    """Write a page with tables and charts of result files; several are shown side by side."""
+
+    # fmt: off
+    files: Sequence[Path] = given_by(FILES)
+    output: Path = option(
+        "-o --output PAGE", type=Path, required=True,
+        help="write to this file, in the format of its ending: .html, .md, .svg, .png and so on",
+    )
+    format: str | None = option(
+        "--format FORMAT",
+        help=f"write in this format, whatever the ending: {', '.join(formats())}",
+    )
+    baseline: str | None = given_by(BASELINE)
+    # fmt: on
+
+
+def run(options: ReportOptions, streams: Streams) -> int:
     """Write the report of the files; return the exit status.
 
     :raises UserError: if something cannot be read, shown or written
     """
-    check_output("-o", options.output, options.files)
-    write = format_of_file(options.output, "-o", options.format)
+    file = ReportFile.checked("-o", options.output, options.files, options.format)
     with damage_of(*options.files):
-        report = whole_report(read_files(options.files), options.baseline)
-        write_report(report, options.output, write)
-    name_output("Report", options.output, streams)
+        file.write(whole_report(read_files(options.files), options.baseline), streams)
     return 0
 
 
-def check_output(option: str, path: Path, inputs: Sequence[Path]) -> None:
-    """Check that a report may replace the file of *option*.
+@dataclass(frozen=True)
+class ReportFile:
+    """A file for a report, which replaces what the file holds."""
 
-    :raises UserError: if the file is a directory, is one of the *inputs*, or holds results
-    :raises OSError: if the file's name is invalid, or the file is something like a socket
-    """
-    if path.is_dir():
-        raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
-    target = to_be_replaced(path)
-    read = {Path(os.path.realpath(file)) for file in inputs}
-    if target in read or holds_results(path):
-        raise UserError(f"{option}: {path} holds results or is an input; name another file")
+    option: str
+    """The option that names the file."""
+    path: Path
+    written_by: Write
 
+    @classmethod
+    def checked(
+        cls, option: str, path: Path, inputs: Sequence[Path], form: str | None = None
+    ) -> ReportFile:
+        """Return the file of *option*, whose ending selects the format unless *form* names it.
 
-def write_report(report: Report, path: Path, write: Write, option: str = "-o") -> None:
-    """Replace the file of *option* with a report.
+        :raises UserError: if the file is a directory, is one of the *inputs*, or holds results, or
+            if there is no such format
+        :raises OSError: if the file's name is invalid, or the file is something like a socket
+        """
+        if path.is_dir():
+            raise UserError(f"{option}: {path} is a directory; name a file, such as page.html")
+        target = to_be_replaced(path)
+        read = {Path(os.path.realpath(file)) for file in inputs}
+        if target in read or holds_results(path):
+            raise UserError(f"{option}: {path} holds results or is an input; name another file")
+        return cls(option, path, format_of_file(path, option, form))
 
-    :raises UserError: if the format can show nothing of the report, or the file cannot be written;
-        the content of the file is unchanged then
-    """
+    def write(self, report: Report, streams: Streams) -> None:
+        """Write a report, and print the path of the file unless it is a pipe or a device.
 
-    def write_to(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8") as file:
-            write(report, Console(file=file, width=WIDTH))
+        :raises UserError: if the format can show nothing of the report, or the file cannot be
+            written; the content of the file is unchanged then
+        """
 
-    try:
-        replace_file(path, write_to)
-    except (OSError, UserError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"{option}: cannot write {path}: {reason}") from None
+        def write_to(temporary: Path) -> None:
+            with temporary.open("w", encoding="utf-8") as file:
+                self.written_by(report, Console(file=file, width=WIDTH))
 
-
-def name_output(title: str, path: Path, streams: Streams) -> None:
-    """Print the path of a file that was written, unless it is a pipe or a device."""
-    if to_be_replaced(path) is not None:
-        streams.say(f"{title}: {path}")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the description and the arguments of the command to its parser."""
-    parser.description = (
-        "Write a page with tables and charts of result files; several are shown side by side."
-    )
-    parser.add_argument(
-        "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append; 'last' stands for the newest of the current "
-        "directory's runs",
-    )  # fmt: skip
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="PAGE",
-        help="write to this file, in the format of its ending: .html, .md, .svg, .png and so on",
-    )  # fmt: skip
-    parser.add_argument(
-        "--format", metavar="FORMAT",
-        help=f"write in this format, whatever the ending: {', '.join(formats())}",
-    )  # fmt: skip
-    parser.add_argument(
-        "--baseline", metavar="NAME",
-        help="compare the other contenders with NAME (default: with the first)",
-    )  # fmt: skip
+        try:
+            replace_file(self.path, write_to)
+        except (OSError, UserError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"{self.option}: cannot write {self.path}: {reason}") from None
+        if to_be_replaced(self.path) is not None:
+            streams.say(f"Report: {self.path}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from zodbshootout.cli.arguments import option
 from zodbshootout.cli.output import Streams
 from zodbshootout.config.sample_files import samples, workloads
 from zodbshootout.errors import UserError, suggestion
@@ -18,7 +19,17 @@ TITLES = {
 """The titles of the workloads.  The title of a configuration is its first line."""
 
 
-def run(options: argparse.Namespace, streams: Streams) -> int:
+@dataclass(frozen=True)
+class SampleOptions:
+    """List the configurations and the recorded workloads that are installed, or print one.
+
+    A name in the list can take the place of FILE, or follow --workload.
+    """
+
+    name: str | None = option("NAME", nargs="?", help="the sample to print")
+
+
+def run(options: SampleOptions, streams: Streams) -> int:
     """Print the list, or the sample that the user names; return the exit status.
 
     :raises UserError: if there is no such file, or it cannot be printed on a terminal
@@ -57,12 +68,3 @@ def _listing() -> Iterator[str]:
 def _title(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         return file.readline().strip("#. \n")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the description and the arguments of the command to its parser."""
-    parser.description = (
-        "List the configurations and the recorded workloads that are installed, or print one for "
-        "you to change.  A name in the list can take the place of FILE, or follow --workload."
-    )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the sample to print")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from zodbshootout.cli.arguments import flag, given_by, option, record
 from zodbshootout.cli.output import Streams, project_url
 from zodbshootout.cli.values import LAST, is_last, quantity, result_to_read
-from zodbshootout.model.quantities import QUANTITIES
+from zodbshootout.model.quantities import QUANTITIES, Quantity
 from zodbshootout.reports import checked_format, formats, table_layout
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.headings import ResultSet, in_columns
@@ -18,8 +18,51 @@ from zodbshootout.reports.over_time import over_time_report
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import damage_of, read_results
 
+FILES = record(
+    "FILE", nargs="+", type=result_to_read,
+    help="a file written by -o or --append, or a file in the .d directory beside it; 'last' stands "
+    "for the newest of the current directory's runs",
+)  # fmt: skip
+BASELINE = record(
+    "--baseline NAME", help="compare the other contenders with NAME (default: with the first)"
+)
 
-def run(options: argparse.Namespace, streams: Streams) -> int:
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """Print the tables of result files; several are shown side by side."""
+
+    # fmt: off
+    files: Sequence[Path] = given_by(FILES)
+    format: str = option(
+        "--format FORMAT", "text",
+        help=f"one of {', '.join(formats(pictures=False))} (default: text)",
+    )
+    layout: str = option(
+        "--layout", "cells", choices=("cells", "table"),
+        help="in CSV, a line for each cell (cells, the default) or each row of the table (table)",
+    )
+    unit: Quantity | None = option(
+        "--unit NAME", type=quantity,
+        help=f"show this quantity instead of the usual figures: {', '.join(QUANTITIES)}, or any "
+        "other percentile of latencies, such as p99.5",
+    )
+    costs: bool = flag(
+        "--costs",
+        help="print what each benchmark costs besides time: processor time and memory of clients "
+        "and of private servers, what they write, and the growth of the database",
+    )
+    over_time: bool = flag(
+        "--over-time",
+        help="print how figures changed during the minutes of --for: throughput, latencies, "
+        "processor time, memory and the size of the database; CSV and JSON have the figures of "
+        "each run",
+    )
+    baseline: str | None = given_by(BASELINE)
+    # fmt: on
+
+
+def run(options: ShowOptions, streams: Streams) -> int:
     """Print the tables of the files; return the exit status.
 
     :raises UserError: if something cannot be read or shown
@@ -91,41 +134,3 @@ def labels(paths: Sequence[Path]) -> list[str]:
         if len(set(candidates)) == len(candidates):
             return candidates
     return [f"{number}. {path}" for number, path in enumerate(paths, 1)]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the description and the arguments of the command to its parser."""
-    parser.description = "Print the tables of result files; several are shown side by side."
-    parser.add_argument(
-        "files", nargs="+", type=result_to_read, metavar="FILE",
-        help="a file written by -o or --append; 'last' stands for the newest of the current "
-        "directory's runs",
-    )  # fmt: skip
-    parser.add_argument(
-        "--format", default="text", metavar="FORMAT",
-        help=f"one of {', '.join(formats(pictures=False))} (default: text)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--layout", choices=("cells", "table"), default="cells",
-        help="in CSV, a line for each cell (cells, the default) or each row of the table (table)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--unit", type=quantity, metavar="NAME",
-        help=f"show this quantity instead of the usual figures: {', '.join(QUANTITIES)}, or any "
-        "other percentile of latencies, such as p99.5",
-    )  # fmt: skip
-    parser.add_argument(
-        "--costs", action="store_true",
-        help="print what each benchmark costs besides time: processor time and memory of clients "
-        "and of private servers, what they write, and the growth of the database",
-    )  # fmt: skip
-    parser.add_argument(
-        "--over-time", action="store_true",
-        help="print how figures changed during the minutes of --for: throughput, latencies, "
-        "processor time, memory and the size of the database; CSV and JSON have the figures of "
-        "each run",
-    )  # fmt: skip
-    parser.add_argument(
-        "--baseline", metavar="NAME",
-        help="compare the other contenders with NAME (default: with the first)",
-    )  # fmt: skip

@@ -1,15 +1,12 @@
-"""Checks of options' values, and of words that argparse would misunderstand.
+"""Functions that read and check the values of options.
 
-argparse would read ``-cold`` as ``-c old``, and ``--threads FILE`` as ``--threads=FILE``, so
-:func:`spelled_out` rewrites such words first.  argparse calls the functions that check values, and
-reports their errors with the name of the option.
+argparse calls them, and reports their errors with the name of the option.
 
 Commands that read results must not import ZODB, so modules that need it are imported in functions.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import math
 import os
@@ -18,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path, PurePath
@@ -49,19 +46,6 @@ LAST = "last"
 """The word for the newest results."""
 ASK, FORCE = "ask", "force"
 """Values of ``--zap`` besides names: ask about each contender (the default), or zap them all."""
-
-_NUMERIC = {"-c", "-s", "-p", "-n", "-w", "-l"}
-"""Short options whose value never begins with a letter."""
-NOT_AVAILABLE = {
-    "--compare-to": "use --against PYTHON",
-    "--python-names": "use --against PYTHON",
-    **dict.fromkeys(
-        ("--pipe", "--worker", "--worker-task", "--calibrate-loops", "--recalibrate-loops",
-         "--calibrate-warmups", "--recalibrate-warmups"),
-        "pyperf passes it to its own workers",
-    ),
-}  # fmt: skip
-"""The options of pyperf that zodbshootout refuses, with advice or the reason."""
 
 
 def number(kind: Callable[[str], N], fits: Callable[[N], bool], noun: str) -> Callable[[str], N]:
@@ -413,7 +397,20 @@ MAPPINGS = ("IO", "OO")
 SWITCHES = ("true", "yes", "on", "false", "no", "off")
 
 
-def _is_value_of_zap(word: str) -> bool:
+def sharing(text: str) -> str:
+    """Return how threads share a DB; refuse a number of threads."""
+    if text.isdecimal():
+        raise ArgumentTypeError(f"-c sets the number of clients; give -c {text} --threads")
+    return text
+
+
+def is_value_of_threads(word: str) -> bool:
+    """Return whether a word after ``--threads`` is its value, which may be wrong."""
+    return word in SHARINGS or word.isdecimal()
+
+
+def is_value_of_zap(word: str) -> bool:
+    """Return whether a word after ``--zap`` is its value, not a file or a benchmark."""
     from zodbshootout.config.uri import is_uri
 
     if word.startswith("-") or word in {"all", *benchmarks()}:
@@ -421,7 +418,8 @@ def _is_value_of_zap(word: str) -> bool:
     return not (is_uri(word) or _is_file(word))
 
 
-def _is_value_of_log(word: str) -> bool:
+def is_value_of_log(word: str) -> bool:
+    """Return whether a word after ``--log`` is its value, not a file or a benchmark."""
     if _is_file(word):
         with Path(word).open(encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_LOG_SIZE)
@@ -436,49 +434,3 @@ def exists(word: str) -> bool:
 
 def _is_file(word: str) -> bool:
     return os.path.isfile(word)  # noqa: PTH113 - likewise
-
-
-OPTIONAL_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
-    # A number is a mistake, which _check_option reports.
-    "--threads": (lambda word: word in SHARINGS or word.isdecimal(), "shared"),
-    "--btrees": (MAPPINGS.__contains__, "IO"),
-    "--include-mapping": (SWITCHES.__contains__, "true"),
-    "--zap": (_is_value_of_zap, ASK),
-    "--log": (_is_value_of_log, "INFO"),
-}
-"""For each option with an optional value, a function that recognizes values, and the default."""
-
-
-def spelled_out(arguments: Sequence[str]) -> list[str]:
-    """Rewrite the arguments that argparse would misunderstand.
-
-    :raises UserError: if a benchmark to leave out is misspelt, or an option is not available
-    """
-    rewritten: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word in OPTIONAL_VALUES:
-            is_value, value = OPTIONAL_VALUES[word]
-            word = f"{word}={rest.pop(0) if rest and is_value(rest[0]) else value}"
-        elif word.startswith("-") and word[1:] in benchmarks():
-            word = f"--exclude={word[1:]}"
-        _check_option(word)
-        rewritten.append(word)
-    return rewritten
-
-
-def _check_option(word: str) -> None:
-    option, _, value = word.partition("=")
-    if option == "--threads" and value.isdecimal():
-        raise UserError(f"--threads: -c sets the number of clients; give -c {value} --threads")
-    if option in NOT_AVAILABLE:
-        raise UserError(f"{option} is not available: {NOT_AVAILABLE[option]}")
-    if option.startswith("--benchmark"):
-        raise UserError(f"unknown option {option}; name benchmarks without it, as in 'add cold'")
-    if re.fullmatch(r"-[a-z][a-zA-Z_]{2,}", word):
-        close = difflib.get_close_matches(word[1:], benchmarks())
-        if close or word[:2] in _NUMERIC:
-            meant = " or ".join(f"-{name}" for name in close)
-            advice = f"did you mean {meant}?" if close else f"there are {', '.join(benchmarks())}"
-            raise UserError(f"unknown benchmark {word[1:]!r} in {word!r}; {advice}")

@@ -296,7 +296,8 @@ def read_variants(
             for name, values in options.definitions.items()
             if not any(name in other.used_names for other in sources) or name in source.used_names
         }
-        readings = _read_file(source, replace(options, definitions=used), places, guardian, mask)
+        of_file = VariantOptions(options.against, used, options.rtts)
+        readings = _read_file(source, of_file, places, guardian, mask)
         of_files.append([replace(reading, file=file) for reading in readings])
     return Variants(of_files)
 

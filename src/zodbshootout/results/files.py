@@ -138,19 +138,6 @@ class ResultFiles:
                     return f"{cell.title}: {cell.benchmark} was measured with {reason}"
         return None
 
-    def recorded(self, results: Sequence[CellResult]) -> list[CellResult]:
-        """Return the *results* of a run as the files hold them: without secrets."""
-        mask = self.mask
-        return [
-            replace(
-                result,
-                reason=mask(result.reason),
-                crashes=tuple(map(mask, result.crashes)),
-                runs=tuple(_recorded_run(run, mask) for run in result.runs),
-            )
-            for result in results
-        ]
-
     def write(self, results: Sequence[CellResult]) -> None:
         """Write the *results* so far, added to the existing results.
 
@@ -163,7 +150,7 @@ class ResultFiles:
             raise UserError(message, SOME_FAILED) from error
 
     def _write(self, results: Sequence[CellResult]) -> None:
-        everything = _added(self.existing, self.recorded(results))
+        everything = _added(self.existing, recorded(results, self.mask))
         varied = varied_parameters(result.cell for result in everything)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{json.dumps(_document_of(result))}\n" for result in everything)
@@ -183,6 +170,19 @@ class ResultFiles:
             _write_suite(self.directory / _file_name(title), benchmarks)
 
 
+def recorded(results: Sequence[CellResult], mask: Mask) -> list[CellResult]:
+    """Return the *results* of a run as files hold them: without secrets."""
+    return [
+        replace(
+            result,
+            reason=mask(result.reason),
+            crashes=tuple(map(mask, result.crashes)),
+            runs=tuple(_recorded_run(run, mask) for run in result.runs),
+        )
+        for result in results
+    ]
+
+
 def _recorded_run(run: pyperf.Run, mask: Mask) -> pyperf.Run:
     metadata = _recorded(run.get_metadata(), mask)
     return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)
@@ -190,14 +190,14 @@ def _recorded_run(run: pyperf.Run, mask: Mask) -> pyperf.Run:
 
 def _recorded(metadata: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
     """Return metadata without secrets, and with a hash of what is left of the settings."""
-    recorded = {**metadata, **{key: mask(metadata[key]) for key in _AS_TYPED if key in metadata}}
+    known = {**metadata, **{key: mask(metadata[key]) for key in _AS_TYPED if key in metadata}}
     if _TEXT in metadata:
-        recorded[_TEXT] = json.dumps(mask(json.loads(metadata[_TEXT])))
+        known[_TEXT] = json.dumps(mask(json.loads(metadata[_TEXT])))
     if "settings" in metadata:
         settings = mask.settings(json.loads(metadata["settings"]))
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-        recorded |= {"settings": json.dumps(settings), "configuration_hash": digest[:16]}
-    return recorded
+        known |= {"settings": json.dumps(settings), "configuration_hash": digest[:16]}
+    return known
 
 
 def _file_name(title: str) -> str:

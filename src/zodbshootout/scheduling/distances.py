@@ -24,8 +24,7 @@ def calibrations_for(plan: Plan, cluster: Cluster | None, observer: Observer) ->
 
     :raises UserError: if a relay does not work, or a host is lost
     """
-    opened = [one for one in plan.contenders if one.title not in plan.unavailable]
-    distances = [distance for one in opened for distance in one.storage.distances]
+    distances = [distance for one in plan.opened for distance in one.storage.distances]
     rtts = sorted({distance.rtt for distance in distances} - {0.0})
     if not rtts:
         return {}

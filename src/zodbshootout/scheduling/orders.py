@@ -75,14 +75,14 @@ class Tasks:
         uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes or is_swept
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
-        may_write = cell.title in self.options.zapped or (
-            cell.title in self.options.may_write and not benchmark.empties
+        may_write = cell.title in self.plan.zapped or (
+            cell.title in self.plan.may_write and not benchmark.empties
         )
         return Preparation(self._specification(cell), zap, pack, may_write, is_swept)
 
     def zaps(self, cell: Cell) -> bool:
         """Return whether the preparation for each run of a cell destroys all data."""
-        zapped = cell.benchmark == ZAPPED_BEFORE and cell.title in self.options.zapped
+        zapped = cell.benchmark == ZAPPED_BEFORE and cell.title in self.plan.zapped
         return zapped or benchmarks()[cell.benchmark].empties
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
@@ -162,7 +162,7 @@ class Tasks:
                     **(info.python if environment else {}),
                     "environment": environment.description if environment else "",
                     "packed": options.pack,
-                    "zapped": contender.title in options.zapped,
+                    "zapped": contender.title in self.plan.zapped,
                     "label": options.label,
                     "command_line": shlex.join(["zodbshootout", *options.arguments]),
                 }

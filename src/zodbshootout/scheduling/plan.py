@@ -66,19 +66,13 @@ def _levels(numbers: Sequence[float]) -> dict[float, int]:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of a run besides its cells and their effort."""
+    """The options of a run that say how its cells are measured, besides their effort."""
 
     arguments: Sequence[str] = ()
     """The command line, for the metadata."""
-    log: str | None = None
-    """A logging level, or the path of a ZConfig logging file."""
     fail_fast: bool = False
     retries: int = 0
     """The number of times that a run is repeated if one of its processes crashes."""
-    zapped: Collection[str] = ()
-    """The contenders whose data the run may destroy."""
-    may_write: Collection[str] = ()
-    """The contenders whose databases may be written to even if other data are in the databases."""
     pack: bool = False
     """Whether to pack each contender before its first run."""
     leaks: bool = False
@@ -88,8 +82,6 @@ class RunOptions:
     """The directory for profiles of the clients, ``None`` for no profiles."""
     label: str = ""
     """A description of the run, for the metadata."""
-    baseline: str | None = None
-    """The contender to compare others with, ``None`` for the first contender."""
 
 
 Row = tuple[Cell, ...]
@@ -106,6 +98,17 @@ class Plan:
     effort: Effort
     unavailable: Mapping[str, Failure] = field(default_factory=dict)
     """The failure of each contender that could not be opened, by the contender's title."""
+    baseline: str | None = None
+    """The contender to compare others with, ``None`` for the first contender."""
+    may_write: Collection[str] = ()
+    """The contenders whose databases may be written to even if other data are in the databases."""
+    zapped: Collection[str] = ()
+    """The contenders whose data the run may destroy."""
+
+    @property
+    def opened(self) -> list[Contender]:
+        """The contenders that could be opened."""
+        return [one for one in self.contenders if one.title not in self.unavailable]
 
     @property
     def cells(self) -> list[Cell]:

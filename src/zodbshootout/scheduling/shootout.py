@@ -192,7 +192,7 @@ class Shootout:
         results = [result for result in known if result.measured and not result.gets_slower]
         if not results:
             return effort.processes if unsettled else 0
-        return rounds_needed(results, self.options.baseline, effort.precision)
+        return rounds_needed(results, self.plan.baseline, effort.precision)
 
     def _close(self, cells: Sequence[Cell]) -> None:
         for cell in self.store.unsettled(cells):

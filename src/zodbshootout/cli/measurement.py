@@ -1,0 +1,133 @@
+"""Measure a plan, and what a limit for changes finds a second time; judge the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from zodbshootout.cli.gate import FAILURES, Judgement, judged
+from zodbshootout.cli.options import Options
+from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError
+from zodbshootout.guardian import GuardianLost
+from zodbshootout.model.grouping import grouped
+from zodbshootout.model.outcome import State
+from zodbshootout.model.wording import counted
+from zodbshootout.reports.comparison import ColumnComparison
+from zodbshootout.results.result import CellResult
+from zodbshootout.results.sides import compare
+from zodbshootout.scheduling.plan import Plan
+from zodbshootout.scheduling.result_store import ResultStore
+from zodbshootout.scheduling.shootout import Shootout
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a measurement has come to."""
+
+    status: int
+    """The exit status, as far as it depends on the measurement."""
+    message: str
+    """Why it ended early or without figures; empty if it did not."""
+    results: Sequence[CellResult]
+    second: Sequence[CellResult] = ()
+    """The results of the second run of the findings of ``--fail-above``."""
+
+
+def measure(shootout: Shootout, options: Options) -> Measured:
+    """Measure a plan and, unless the options or the user forbid it, its findings again."""
+    measured = _measured(shootout)
+    again = _again(shootout, options) if measured.status != INTERRUPTED else None
+    if again is not None:
+        second = _measured(again)
+        is_over = second.status == INTERRUPTED
+        measured = replace(second if is_over else measured, results=measured.results)
+        measured = replace(measured, second=() if is_over else second.results)
+    if options.log and shootout.tasks.cluster is not None:
+        for line in shootout.tasks.cluster.logged():
+            shootout.store.observer.relay(line)
+    return measured
+
+
+def _measured(shootout: Shootout) -> Measured:
+    """Measure until the plan is done or an error occurs."""
+    status, message = _outcome(shootout)
+    return Measured(status, message, shootout.store.results)
+
+
+def _outcome(shootout: Shootout) -> tuple[int, str]:
+    """Measure; return the status and the reason."""
+    store = shootout.store
+    try:
+        shootout.run()
+    except UserError as error:
+        return error.status, str(error)
+    except (KeyboardInterrupt, GuardianLost) as error:
+        with suppress(UserError):
+            store.save()
+        if isinstance(error, GuardianLost):
+            return SOME_FAILED, f"stopped: {error}"
+        kept = any(result.measured for result in store.results)
+        outcome = "results so far were saved" if kept else "nothing was measured"
+        return INTERRUPTED, f"interrupted; {outcome}"
+    return _status_and_reason(store.results)
+
+
+def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:
+    states = {result.state for result in results}
+    if State.FAILED in states:
+        return SOME_FAILED, ""
+    if State.NOT_RUN in states:
+        return SOME_FAILED, "not everything was measured: there was no time left (--at-most)"
+    if not any(result.measured for result in results):
+        return SOME_FAILED, "nothing was measured: no contender supports any of the benchmarks"
+    return ALL_MEASURED, ""
+
+
+def _again(shootout: Shootout, options: Options) -> Shootout | None:
+    """Return the measurement of the rows with findings, ``None`` if there are none."""
+    plan, store = shootout.tasks.plan, shootout.store
+    if options.fail_above is None or options.no_confirm or plan.effort.duration:
+        return None
+    again = {
+        cell
+        for sides in _comparisons(store.results, plan).values()
+        for one in judged(sides, options.fail_above)
+        if one.outcome in FAILURES
+        for cell in one.cells
+        if plan.failure(cell) is None  # a contender that cannot be opened would fail again
+    }
+    rows = [row for row in plan.rows if again.intersection(row)]
+    if not rows:
+        return None
+    limit = plan.effort.limit * len(rows) / len(plan.rows)
+    smaller = replace(plan, rows=rows, effort=replace(plan.effort, limit=limit))
+    repeated = ResultStore(smaller, store.observer, lambda _: None)
+    cells = counted(len(again), "cell")
+    store.observer.relay(f"measuring the findings of --fail-above again: {cells}")
+    return replace(shootout, tasks=replace(shootout.tasks, plan=smaller), store=repeated)
+
+
+def judgements(measured: Measured, plan: Plan, options: Options) -> list[Judgement]:
+    """Apply ``--require`` to the first of two runs, and ``--fail-above`` to both."""
+    found = [one for limit in options.requirements for one in limit.judged(measured.results)]
+    if options.fail_above is not None:
+        second = _comparisons(measured.second, plan) if measured.second else {}
+        for name, sides in _comparisons(measured.results, plan).items():
+            again = second[name].comparison if second else None
+            found += judged(sides, options.fail_above, again)
+    return found
+
+
+def _comparisons(results: Sequence[CellResult], plan: Plan) -> dict[str, ColumnComparison]:
+    """Return the comparison of each variant of ``--against`` with its original, by its title."""
+    by_title = grouped((result.cell.title, result) for result in results)
+    comparisons = {}
+    for variant in plan.contenders:
+        is_release = variant.environment and variant.environment.one_of_several
+        if not variant.variant or (is_release and variant.title in plan.unavailable):
+            continue
+        base, new = by_title.get(variant.name, []), by_title.get(variant.title, [])
+        compared = compare(base, new, across=True)
+        comparisons[variant.title] = ColumnComparison(variant.name, variant.title, compared)
+    return comparisons

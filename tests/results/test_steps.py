@@ -12,7 +12,7 @@ import pytest
 from tests.results.of_releases import IN_ORDER, INSTALLED, RELEASES, all_releases, in_release
 from tests.runs import cell, failed, unsupported
 from zodbshootout.model.titles import Release
-from zodbshootout.results.axes import Family, release_families
+from zodbshootout.results.axes import Family, families
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.series import Step, steps_of
 from zodbshootout.results.sides import originals_of, pairs_to_compare
@@ -36,7 +36,7 @@ def commit(name: str) -> CellResult:
 
 
 def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> None:
-    (series,) = release_families(all_releases())
+    (series,) = families(all_releases())
     assert (series.title, series.axis.title) == ("pg", "relstorage")
     assert texts(series) == IN_ORDER
     assert series.text("pg") == INSTALLED
@@ -44,13 +44,13 @@ def test_releases_are_ordered_by_version_with_the_installed_one_among_them() -> 
 
 def test_commits_follow_releases_in_their_own_order() -> None:
     commits = [commit(name) for name in ("v5.0", "1a2b3c4")]
-    (series,) = release_families([*all_releases(), *commits])
+    (series,) = families([*all_releases(), *commits])
     assert texts(series) == [*IN_ORDER, "v5.0", "1a2b3c4"]
 
 
 def test_what_is_installed_is_in_no_series_of_commits() -> None:
     commits = [commit(name) for name in "cab"]
-    (series,) = release_families([in_release(INSTALLED), *commits])
+    (series,) = families([in_release(INSTALLED), *commits])
     assert texts(series) == ["c", "a", "b"]
 
 
@@ -58,7 +58,7 @@ def test_two_releases_and_other_environments_are_no_series() -> None:
     others = ("zeo==5.4.1+zodb<6", "pypy3", "before")
     results = [CellResult(cell("update", "pg", {"environment": name})) for name in others]
     alone = in_release("4.1.0", contender="other")
-    assert release_families([in_release(INSTALLED), in_release("4.0.0"), *results, alone]) == []
+    assert families([in_release(INSTALLED), in_release("4.0.0"), *results, alone]) == []
     assert originals_of([in_release(INSTALLED), in_release("4.0.0")]) == {
         "pg": "", "pg@relstorage==4.0.0": "pg",
     }  # fmt: skip

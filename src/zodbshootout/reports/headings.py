@@ -21,7 +21,7 @@ from zodbshootout.model.parameters import (
 )
 from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.specification import MappingType, Parameters, exactly
-from zodbshootout.results.axes import Axis, Family, at_distances, release_families
+from zodbshootout.results.axes import Axis, Family, at_distances, families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
@@ -49,7 +49,7 @@ class ResultSet:
     @cached_property
     def families(self) -> Sequence[Family]:
         """The contenders that were measured in several releases."""
-        return release_families(self.at_distances)
+        return families(self.at_distances)
 
     @cached_property
     def steps(self) -> Sequence[Step]:

@@ -209,16 +209,16 @@ def along(results: Iterable[CellResult], axis: Axis) -> list[list[CellResult]]:
 
 @dataclass(frozen=True)
 class Family:
-    """The variants of a contender that differ in one axis alone."""
+    """A contender in several releases."""
 
     axis: Axis
     title: str
-    """The title that they have in common."""
-    values: Mapping[str, Any]
-    """Their values, by the titles of their columns and in the axis's order."""
+    """The title that the columns have in common, which is that of the installed release."""
+    values: Mapping[str, Release]
+    """The releases in order, by the titles of their columns, whether or not they were measured."""
 
     def text(self, column: str) -> str:
-        """Return the value of a column as text."""
+        """Return the release of a column as text."""
         return self.axis.text(self.values[column])
 
     def of(self, results: Iterable[CellResult]) -> list[CellResult]:
@@ -226,39 +226,30 @@ class Family:
         return [result for result in results if result.cell.column in self.values]
 
 
-def families(results: Iterable[CellResult], axis: Axis) -> list[Family]:
-    """Return the families of variants along *axis*, whether or not they were measured."""
-    by_title: dict[str, dict[str, Any]] = {}
-    for result in results:
-        if (value := axis.of(result)) is not None:
-            title = axis.without(result.cell).column
-            by_title.setdefault(title, {}).setdefault(result.cell.column, value)
-    made = []
-    for title, values in by_title.items():
-        order = axis.ordered(values.values())
-        members = sorted(values.items(), key=lambda item: order.index(item[1]))
-        made.append(Family(axis, title, dict(members)))
-    return made
-
-
-def release_families(results: Sequence[CellResult]) -> list[Family]:
+def families(results: Sequence[CellResult]) -> list[Family]:
     """Return the contenders that were to be measured in at least :data:`FEWEST` releases.
 
     The installed release counts on two conditions: the metadata of runs contain its version, and at
     least one of the other releases is a version, not a commit.
     """
     columns = {result.cell.column for result in results}
-    axes = [axis for axis in axes_of(results) if isinstance(axis, ReleaseAxis)]
-    there = (
-        family for axis in axes for family in families(results, axis) if family.title in columns
-    )
-    return [family for family in map(_comparable, there) if len(family.values) >= FEWEST]
-
-
-def _comparable(family: Family) -> Family:
-    """Return a family without what is installed, if the others are commits."""
-    others = {column: one for column, one in family.values.items() if column != family.title}
-    return replace(family, values=others) if all(one.commit for one in others.values()) else family
+    made = []
+    for axis in axes_of(results):
+        if not isinstance(axis, ReleaseAxis):
+            continue
+        there = ((axis.of(result), result.cell) for result in results)
+        by_title = grouped(
+            (axis.without(cell).column, (cell.column, value)) for value, cell in there if value
+        )
+        for title, members in by_title.items():
+            values = dict(members)
+            if all(one.commit for column, one in values.items() if column != title):
+                values.pop(title, None)
+            if title in columns and len(values) >= FEWEST:
+                order = axis.ordered(value for _, value in members)
+                ordered = sorted(values, key=lambda column: order.index(values[column]))
+                made.append(Family(axis, title, {column: values[column] for column in ordered}))
+    return made
 
 
 def at_distances(results: Sequence[CellResult]) -> list[CellResult]:

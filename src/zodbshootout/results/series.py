@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from zodbshootout.model.quantities import Quantity, Shown, quantities
-from zodbshootout.results.axes import Axis, along, release_families
+from zodbshootout.results.axes import Axis, along, families
 from zodbshootout.results.changes import Change, changes_of
 from zodbshootout.results.estimate import Estimate
 from zodbshootout.results.figures import Figure, compared, figures_of
@@ -104,7 +104,7 @@ def _steps(
 ) -> list[Step]:
     series = [
         Series(family.axis, quantity, group)
-        for family in release_families(results)
+        for family in families(results)
         for group in along(family.of(results), family.axis)
         for quantity in dict.fromkeys(one for result in group for one in chosen(result))
     ]

@@ -13,7 +13,7 @@ from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.model.quantities import Quantity
 from zodbshootout.model.titles import environment_of
-from zodbshootout.results.axes import at_distances, release_families
+from zodbshootout.results.axes import at_distances, families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change, changes_of, mean_ratio
 from zodbshootout.results.estimate import MIN_RUNS, runs_needed
@@ -79,7 +79,7 @@ def originals_of(results: Sequence[CellResult]) -> dict[str, str]:
     for column, cell in cells.items():
         base = cell.contender if environment_of(cell.variant) else firsts[cell.contender]
         originals[column] = "" if base == column else base
-    for family in release_families(results):
+    for family in families(results):
         oldest, *newer = [column for column in family.values if column in originals] or [""]
         if newer:
             originals |= {oldest: "", **dict.fromkeys(newer, oldest)}

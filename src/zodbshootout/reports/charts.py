@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import itemgetter
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import THROUGHPUT, TIME, Quantity
@@ -17,6 +16,7 @@ from zodbshootout.reports.headings import (
     Columned,
     ResultSet,
     caption_of,
+    curves_along,
     description,
     in_columns,
     pace_of,
@@ -25,8 +25,9 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.results.axes import RTT, Axis, ParameterAxis, axes_of
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.figures import Figure, figure_of
+from zodbshootout.results.figures import Figure, compared
 from zodbshootout.results.result import CellResult
+from zodbshootout.results.series import Series
 
 WIDE_GAP = 4.0
 """An axis is logarithmic if its widest gap between values is this many times the narrowest."""
@@ -36,8 +37,6 @@ STEPS_PER_OCTAVE = 2
 
 _LATENCY = replace(TIME, title="latency")
 _Key = tuple[str, Parameters]
-_Placed = tuple[float, str, CellResult]
-"""A place on a chart's axis, the title of a column, and a result in the column."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +49,21 @@ class QuantityCharts:
 
     def bars(self) -> Iterator[Chart]:
         """Yield a chart for each table row that is in no curve over a parameter."""
-        axes = swept_axes([result for _, result in self.cells])
         swept = {
             _key(result.cell)
-            for axis in axes
-            for group in self._groups(axis)
-            for _, _, result in group
+            for axis in swept_axes([result for _, result in self.cells])
+            for curves in self._curves(axis)
+            for series in curves.values()
+            for result in series.results
         }
         for row in rows_of(cell for cell in self.cells if _key(cell[1].cell) not in swept):
-            chart = self._chart([(0.0, *cell) for cell in row])
-            if chart.points:
-                yield chart
+            points = [
+                point_of(figure, column, 0.0)
+                for column, result in row
+                for figure in compared(result, self.quantity)
+            ]
+            if points:
+                yield self._chart([result for _, result in row], points)
 
     def curves(self) -> Iterator[Chart]:
         """Yield the charts over each parameter that varies."""
@@ -69,35 +72,31 @@ class QuantityCharts:
 
     def over(self, axis: Axis) -> Iterator[Chart]:
         """Yield a chart for each combination of all else, with a curve over *axis* for a column."""
-        for group in self._groups(axis):
-            chart = self._chart(group, axis)
-            if len({point.x for point in chart.points}) > 1:
-                yield chart
+        for curves in self._curves(axis):
+            points = [
+                point_of(figure, column, place)
+                for column, series in curves.items()
+                for figure in series.figures
+                if (place := axis.place(figure.result)) is not None
+            ]
+            results = [result for series in curves.values() for result in series.results]
+            points.sort(key=lambda point: point.x)
+            yield self._chart(results, points, axis)
 
-    def _groups(self, axis: Axis) -> list[list[_Placed]]:
-        """Return the cells of each chart over *axis*, with their places on the axis."""
-        groups = grouped(
-            (_key(axis.without(result.cell)), (place, column, result))
-            for column, result in self.cells
-            if (place := axis.place(result)) is not None
-        )
+    def _curves(self, axis: Axis) -> list[dict[str, Series]]:
+        """Return the curves of each chart over *axis* with several places."""
         return [
-            sorted(group, key=itemgetter(0))
-            for group in groups.values()
-            if len({place for place, *_ in group}) > 1
+            curves
+            for curves in curves_along(self.cells, axis, self.quantity)
+            if len({place for series in curves.values() for place in series.line}) > 1
         ]
 
-    def _chart(self, group: Sequence[_Placed], axis: Axis | None = None) -> Chart:
-        """Return a chart of a group: curves over *axis*, or bars if it is ``None``."""
-        results = [result for *_, result in group]
+    def _chart(
+        self, results: Sequence[CellResult], points: Sequence[Point], axis: Axis | None = None
+    ) -> Chart:
+        """Return a chart with curves over *axis*, or with bars if it is ``None``."""
         first = results[0]
         parameter = axis.parameter if isinstance(axis, ParameterAxis) else None
-        figures = [(x, column, figure_of(result, self.quantity)) for x, column, result in group]
-        points = [
-            point_of(figure, column, x)
-            for x, column, figure in figures
-            if figure is not None and figure.result.keeps_up
-        ]
         pace = pace_of(first.cell.parameters) if self.quantity.better == "more" else ""
         caption = f"{caption_of(self.quantity, results, parameter)} {pace}".rstrip()
         return Chart(

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TIME, TRIPS
 from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
@@ -36,6 +35,7 @@ from zodbshootout.reports.footnotes import places
 from zodbshootout.reports.headings import (
     Columned,
     benchmarks_of,
+    curves_along,
     description,
     groups_of,
     title_of,
@@ -44,7 +44,7 @@ from zodbshootout.results.axes import RTT, at_distance
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Line, Series, crossings, series_along
+from zodbshootout.results.series import Line, Series, crossings
 
 DISTANCES = (0.0, 0.2e-3, 1e-3, 5e-3)
 """Round-trip times for estimates, in seconds: local, data centre, city, country."""
@@ -135,7 +135,8 @@ def crossing_lines(cells: Sequence[Columned]) -> Iterator[str]:
     Crossings are measured if ``--rtt`` had several values, else estimated.
     """
     how = "" if _are_measured(cells) else "estimate: "
-    for (benchmark, _), curves in _curves(cells).items():
+    for curves in _curves(cells):
+        benchmark = next(iter(curves.values())).results[0].cell.benchmark
         for crossing in _crossings_of(curves):
             yield f"{how}{benchmark}: {crossing.sentence}"
 
@@ -151,7 +152,7 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
     A benchmark without round trips has a chart only if ``--rtt`` had several values.
     """
     measured = _are_measured(cells)
-    for curves in _curves(cells).values():
+    for curves in _curves(cells):
         crossings_there = list(_crossings_of(curves))
         # Estimated lines end somewhat beyond all crossings.
         beyond = 1.5e-3 * max((crossing.x for crossing in crossings_there), default=math.inf)
@@ -232,16 +233,11 @@ def _key(result: CellResult) -> tuple[str, Parameters]:
     return result.cell.benchmark, replace(result.cell.parameters, rtt=None)
 
 
-def _curves(cells: Sequence[Columned]) -> dict[tuple[str, Parameters], dict[str, Series]]:
-    """Return the times of an iteration over the round-trip time, by benchmark and by column."""
-    timed = [(column, result) for column, result in cells if _has_time(result)]
-    columns = grouped((column, at_distance(result, _rtt(result))) for column, result in timed)
-    by_key = grouped(
-        (_key(series.results[0]), (column, series))
-        for column, results in columns.items()
-        for series in series_along(results, RTT, TIME)
-    )
-    return {key: dict(own) for key, own in by_key.items()}
+def _curves(cells: Sequence[Columned]) -> list[dict[str, Series]]:
+    """Return the times of an iteration over the round-trip time, by column, for each benchmark."""
+    timed = (cell for cell in cells if _has_time(cell[1]))
+    placed = ((column, at_distance(result, _rtt(result))) for column, result in timed)
+    return curves_along(placed, RTT, TIME)
 
 
 def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool) -> Entry:

@@ -25,7 +25,7 @@ from zodbshootout.results.axes import Axis, Family, at_distances, families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Step, steps_of
+from zodbshootout.results.series import Series, Step, series_along, steps_of
 
 Columned = tuple[str, CellResult]
 """The title of a column, and a result in the column."""
@@ -71,6 +71,20 @@ def in_columns(result_sets: Iterable[ResultSet], axis: Axis | None = None) -> li
         for results in result_sets
         for result in results.at_distances
     ]
+
+
+def curves_along(
+    cells: Iterable[Columned], axis: Axis, quantity: Quantity
+) -> list[dict[str, Series]]:
+    """Return the curves of each chart over *axis*: series by column, which differ in it alone."""
+    curves = grouped(
+        ((cell.benchmark, cell.parameters), (column, series))
+        for column, results in grouped(cells).items()
+        for series in series_along(results, axis, quantity)
+        for cell in [axis.without(series.results[0].cell)]
+        if series.figures
+    )
+    return list(map(dict, curves.values()))
 
 
 def benchmarks_of(cells: Sequence[Columned]) -> list[str]:

@@ -27,6 +27,7 @@ from zodbshootout.reports.elements import (
 from zodbshootout.reports.headings import (
     ResultSet,
     caption_of,
+    curves_along,
     description,
     figure_titles,
     group_of,
@@ -36,14 +37,11 @@ from zodbshootout.results.axes import Family
 from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.ratios import multiple
-from zodbshootout.results.series import Series, Step, series_along
+from zodbshootout.results.series import Series, Step
 
 CHANGES = "Speed as a multiple of that of the previous release"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between consecutive releases is significant"
-
-_Curve = tuple[ResultSet, Family, Series]
-"""The results with a curve, the releases that the curve joins, and the figures."""
 
 
 @dataclass(frozen=True)
@@ -140,45 +138,48 @@ class Releases:
 
     def _charts(self, columns: Sequence[str], quantity: Quantity) -> Iterator[Chart]:
         """Yield charts of a quantity of each benchmark over the releases of a package."""
-        curves = grouped(
-            ((family.axis, cell.benchmark, cell.parameters), (results, family, series))
-            for results, family in self.families
-            for series in series_along(family.of(results.at_distances), family.axis, quantity)
-            if series.figures
-            for cell in [series.results[0].cell]
+        for axis in dict.fromkeys(family.axis for _, family in self.families):
+            cells = [
+                (results.column(family.title), result)
+                for results, family in self.families
+                if family.axis == axis
+                for result in family.of(results.at_distances)
+            ]
+            for curves in curves_along(cells, axis, quantity):
+                yield self._chart(curves, columns)
+
+    def _chart(self, curves: Mapping[str, Series], columns: Sequence[str]) -> Chart:
+        steps = {
+            (results.column(step.series.title), step.change.new.key): step
+            for results in self.result_sets
+            for step in _significant(results)
+        }
+        series = next(iter(curves.values()))
+        axis, quantity, first = series.axis, series.quantity, series.figures[0]
+        order = axis.ordered(axis.of(result) for one in curves.values() for result in one.results)
+        points: list[Point] = []
+        marks: list[Mark] = []
+        for column, series in curves.items():
+            for figure in series.figures:
+                place = order.index(axis.of(figure.result))
+                points.append(_point(column, place, figure, series.figures[0]))
+                if step := steps.get((column, figure.key)):
+                    marks.append(_mark(step, points[-1]))
+        return Chart(
+            ChartKind.LINES,
+            title_of(first.result),
+            description(first.result),
+            Scale(axis.title, names=list(map(axis.text, order))),
+            # Releases differ so little that a scale from 0 on would hide their steps.
+            Scale(
+                RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
+                Labels.SECONDS if quantity.unit is SECONDS else Labels.NUMBERS,
+                from_zero=False,
+            ),
+            points,
+            columns,
+            marks=marks,
         )
-        return (_chart(there, columns) for there in curves.values())
-
-
-def _chart(curves: Sequence[_Curve], columns: Sequence[str]) -> Chart:
-    axis, first = curves[0][1].axis, curves[0][2].figures[0]
-    order = axis.ordered(value for _, family, _ in curves for value in family.values.values())
-    points: list[Point] = []
-    marks: list[Mark] = []
-    for results, family, series in curves:
-        column = results.column(family.title)
-        steps = {step.change.new.key: step for step in _significant(results)}
-        for figure in series.figures:
-            place = order.index(axis.of(figure.result))
-            points.append(_point(column, place, figure, series.figures[0]))
-            if step := steps.get(figure.key):
-                marks.append(_mark(step, points[-1]))
-    quantity = first.quantity
-    return Chart(
-        ChartKind.LINES,
-        title_of(first.result),
-        description(first.result),
-        Scale(axis.title, names=list(map(axis.text, order))),
-        # Releases differ so little that a scale from 0 on would hide their steps.
-        Scale(
-            RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
-            Labels.SECONDS if quantity.unit is SECONDS else Labels.NUMBERS,
-            from_zero=False,
-        ),
-        points,
-        columns,
-        marks=marks,
-    )
 
 
 def _mark(step: Step, point: Point) -> Mark:

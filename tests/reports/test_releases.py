@@ -133,8 +133,7 @@ def test_a_chart_has_a_line_over_releases_with_intervals_and_marks_the_steps() -
     assert mark.sentence == notes_of(both())[0]
     assert "4.0.0" in update.summary()
     assert add.marks == []
-    names = json.dumps(dict(enumerate(IN_ORDER)))
-    assert f"{names}[datum.value]" in str(draw(update).to_dict())
+    assert f"{json.dumps(IN_ORDER)}[datum.value]" in str(draw(update).to_dict())
     assert [row.entries[0].text for row in figures_of(update).rows] == IN_ORDER
 
 

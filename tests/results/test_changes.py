@@ -13,6 +13,7 @@ from tests.runs import cell, failed, measured, noisy, run, speed_ratio
 from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.results.changes import mean_ratio
 from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import compare, rounds_needed
@@ -132,15 +133,15 @@ def test_compare_refuses_cells_that_ignored_parameters_make_ambiguous() -> None:
 def test_the_geometric_mean_covers_all_ratios_of_three_or_more_runs() -> None:
     base = [adding("a", *[[1.0]] * 3), measured(cell("hot", "a"), *[[1.0]] * 3)]
     new = [adding("b", *[[0.5]] * 3), measured(cell("hot", "b"), *[[8.0]] * 3)]
-    mean = compare(base, new, across=True).mean
+    mean = mean_ratio(compare(base, new, across=True).changes)
     assert mean is not None
     assert mean.value == pytest.approx(0.5)
-    assert compare(base, [], across=True).mean is None
+    assert mean_ratio([]) is None
     few = [adding("b", *[[0.5]] * 2), measured(cell("hot", "b"), *[[8.0]] * 3)]
-    mean = compare(base, few, across=True).mean
+    mean = mean_ratio(compare(base, few, across=True).changes)
     assert mean is not None
     assert mean.value == pytest.approx(0.125)
-    assert compare(base, few[:1], across=True).mean is None
+    assert mean_ratio(compare(base, few[:1], across=True).changes) is None
 
 
 def test_each_difference_of_versions_and_settings_is_listed_once() -> None:
@@ -218,6 +219,15 @@ def test_a_quantity_of_which_more_is_better_is_judged_the_other_way_round() -> N
     assert change.sentence("a", "b") == (
         "b takes 1.80 times as much as a (exactly): 90% against 50%"
     )
+
+
+def test_a_sentence_about_amounts_has_both() -> None:
+    sides = [measured_amounts(name, "trips", [[of]]) for name, of in (("a", 0), ("b", 3))]
+    (change,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["trips"]).changes
+    assert change.sentence("a", "b") == "b takes some, and a none"
+    assert change.sentence("a", "b", brief=True) == "b takes some"
+    (change,) = compare(sides[1:], sides[1:], across=True, quantity=QUANTITIES["trips"]).changes
+    assert change.sentence("b", "b once more") == "b once more and b: equal"
 
 
 def test_round_trips_that_vary_are_judged_like_other_figures() -> None:

@@ -39,6 +39,7 @@ from zodbshootout.reports.replay_tables import step_charts
 from zodbshootout.reports.sentences import speed
 from zodbshootout.reports.tables import other_load, tables_and_notes
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.changes import mean_ratio
 from zodbshootout.results.result import CellResult
 
 MAX_VERDICTS = 3
@@ -230,7 +231,7 @@ def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> 
         (mean.value, there.sentence)
         for columns in comparisons
         for there in (() if columns.is_release else columns.by_distance)
-        if (mean := there.comparison.mean) is not None
+        if (mean := mean_ratio(there.comparison.changes)) is not None
     ]
     if len(known) > MAX_VERDICTS:
         known.sort(key=itemgetter(0), reverse=True)

@@ -15,11 +15,10 @@ from zodbshootout.model.quantities import Quantity
 from zodbshootout.model.titles import environment_of
 from zodbshootout.results.axes import at_distances, families
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.changes import Change, changes_of, mean_ratio
+from zodbshootout.results.changes import Change, changes_of
 from zodbshootout.results.estimate import MIN_RUNS, runs_needed
 from zodbshootout.results.figures import compared, figure_of, figures_of
 from zodbshootout.results.names import long_name
-from zodbshootout.results.ratios import Ratio
 from zodbshootout.results.result import CellResult
 
 MISSING = "-"
@@ -60,11 +59,6 @@ class Comparison:
         facts = [(_facts(base), _facts(new)) for base, new in self.common]
         settings = [(base.settings, new.settings) for base, new in self.common]
         return [*_differing(facts), *_differing(settings)]
-
-    @property
-    def mean(self) -> Ratio | None:
-        """The geometric mean of the ratios, as in :func:`mean_ratio`."""
-        return mean_ratio(self.changes)
 
 
 def originals_of(results: Sequence[CellResult]) -> dict[str, str]:

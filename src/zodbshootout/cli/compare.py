@@ -17,7 +17,7 @@ from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.quantities import QUANTITIES, Quantity
 from zodbshootout.model.specification import INSTALLED
-from zodbshootout.reports import Write, checked_format
+from zodbshootout.reports import checked_format
 from zodbshootout.reports.comparison import ColumnComparison, comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, axes_of
@@ -102,14 +102,31 @@ def run(options: CompareOptions, streams: Streams) -> int:
 
 def _compare(options: CompareOptions, streams: Streams) -> int:
     write = checked_format(options.format, pictures=False)
-    files = options.files
-    if len(files) > 2:  # noqa: PLR2004
+    if len(options.files) > 2:  # noqa: PLR2004
         raise UserError("compare: give two files, or one and --contender A B")
+    results = [_read_times(path) for path in options.files]
+    compared = _values(options, results) if options.define else [_sides(options, results)]
+    comparisons = [sides.comparison for sides in compared]
+    is_finding = any(one.lost and not one.only_new for one in comparisons)
+    if options.fail_above is None or not is_finding:
+        _check_comparable(comparisons, options.files)
+    reports = [
+        comparison_report(
+            sides, f"{sides.new} and {sides.base}" * bool(options.define), verbose=options.verbose
+        )
+        for sides in compared
+    ]
+    records = [record for report in reports for record in report.records]
+    write(Report(parts=reports, records=records) if options.define else reports[0], streams.out)
+    judgements = (one for sides in compared for one in judged(sides, options.fail_above))
+    return status_of(judgements, streams)
+
+
+def _sides(options: CompareOptions, results: Sequence[Sequence[CellResult]]) -> ColumnComparison:
+    """Compare two files, or two contenders or environments."""
+    files = options.files
     titles = labels(files) if len(files) > 1 else ["", ""]
-    results = [_read_times(path) for path in files]
     base, new = results[0], results[-1]
-    if options.define:
-        return _compare_values(options.define, results, options, write, streams)
     names = options.environment or options.contender or _default_contenders(base, new, files)
     axis = ENVIRONMENTS if options.environment else CONTENDERS
     if names:
@@ -121,34 +138,24 @@ def _compare(options: CompareOptions, streams: Streams) -> int:
         of = names or ("", "")
         _check_recorded(options.metric, base, of[0], files[0])
         _check_recorded(options.metric, new, of[1], files[-1])
-    comparison = compare(
-        base,
-        new,
-        options.ignore,
-        across=axis is CONTENDERS and bool(names),
-        quantity=options.metric,
-    )
-    if options.fail_above is None or not comparison.lost or comparison.only_new:
-        _check_comparable(comparison, files)
-    sides = ColumnComparison(titles[0], titles[1], comparison)
-    write(comparison_report(sides, verbose=options.verbose), streams.out)
-    return status_of(judged(sides, options.fail_above), streams)
+    across = axis is CONTENDERS and bool(names)
+    comparison = compare(base, new, options.ignore, across=across, quantity=options.metric)
+    return ColumnComparison(titles[0], titles[1], comparison)
 
 
-def _compare_values(
-    name: str, results: Sequence[Sequence[CellResult]], options: CompareOptions,
-    write: Write, streams: Streams,
-) -> int:  # fmt: skip
-    """Compare the first value of *name* with each of the others; return the exit status."""
+def _values(
+    options: CompareOptions, results: Sequence[Sequence[CellResult]]
+) -> list[ColumnComparison]:
+    """Compare the first value of a name in ``--define`` with each of the others."""
     if len(results) > 1:
         raise UserError("compare: --define compares values within one file; give one file")
-    axes = {axis.key: axis for axis in axes_of(results[0])}
+    name, axes = options.define, {axis.key: axis for axis in axes_of(results[0])}
     by_value = axes[name].divided(results[0]) if name in axes else {}
     first, *others = by_value or [""]
     if not others:
         advice = suggestion(name, list(axes)) if axes else "the run was without --define"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
-    compared = [
+    return [
         ColumnComparison(
             f"{name}={first}",
             f"{name}={value}",
@@ -156,16 +163,6 @@ def _compare_values(
         )
         for value in others
     ]
-    if not any(sides.comparison.changes for sides in compared):
-        _check_comparable(compared[0].comparison, options.files)
-    reports = [
-        comparison_report(sides, f"{sides.new} and {sides.base}", verbose=options.verbose)
-        for sides in compared
-    ]
-    records = [record for report in reports for record in report.records]
-    write(Report(parts=reports, records=records), streams.out)
-    judgements = (one for sides in compared for one in judged(sides, options.fail_above))
-    return status_of(judgements, streams)
 
 
 def _read_times(path: Path) -> list[CellResult]:
@@ -225,10 +222,11 @@ def _chosen(axis: Axis, name: str, results: Sequence[CellResult], path: Path) ->
     return known[name]
 
 
-def _check_comparable(comparison: Comparison, files: Sequence[Path]) -> None:
-    """Check that the sides have a cell in common; the error says why they have none."""
-    if comparison.changes:
+def _check_comparable(comparisons: Sequence[Comparison], files: Sequence[Path]) -> None:
+    """Check that some sides have a cell in common; the error says why the first have none."""
+    if any(comparison.changes for comparison in comparisons):
         return
+    comparison = comparisons[0]
     if comparison.overloaded:
         raise UserError(
             f"compare: {long_name(comparison.overloaded[0].cell)} cannot keep up, so there are no "

@@ -207,24 +207,13 @@ def time_of(result: CellResult) -> Figure:
     return figure_of(result, TIME) or Figure(result, TIME)
 
 
-def figures_of(result: CellResult, *, all_shown: bool = False) -> list[Figure]:
-    """Return the figures of a cell that are compared or, with *all_shown*, all that tables show.
-
-    The list is empty if the cell was not measured, or does not keep up with its rate.
-    """
-    chosen = shown(result.cell.parameters, result.facts)
-    if not (result.measured and (result.keeps_up or all_shown)):
-        return []
-    figures = (figure_of(result, one) for one in chosen if one.watched or all_shown)
-    return [figure for figure in figures if figure is not None]
-
-
 def compared(result: CellResult, quantity: Quantity | None = None) -> list[Figure]:
-    """Return the figures to compare: a *quantity* or, by default, what :func:`figures_of` returns.
+    """Return the figures to compare: a *quantity* or, by default, those that tables show.
 
     The list is empty if the result does not keep up with its rate, or lacks the quantity.
     """
-    if quantity is None:
-        return figures_of(result)
-    figure = figure_of(result, quantity) if result.keeps_up else None
-    return [figure] if figure else []
+    if not (result.measured and result.keeps_up):
+        return []
+    shown_ones = (one for one in shown(result.cell.parameters, result.facts) if one.watched)
+    figures = (figure_of(result, one) for one in ([quantity] if quantity else shown_ones))
+    return [figure for figure in figures if figure is not None]

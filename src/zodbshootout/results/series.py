@@ -12,7 +12,7 @@ from zodbshootout.model.quantities import Quantity, Shown, quantities
 from zodbshootout.results.axes import Axis, along, families
 from zodbshootout.results.changes import Change, changes_of
 from zodbshootout.results.estimate import Estimate
-from zodbshootout.results.figures import Figure, compared, figures_of
+from zodbshootout.results.figures import Figure, compared
 from zodbshootout.results.result import CellResult
 
 Line = Mapping[float, Estimate]
@@ -95,7 +95,7 @@ def steps_of(results: Sequence[CellResult]) -> list[Step]:
     holds for all costs.  A change of costs that do not vary from run to run is exact.
     """
     costs = quantities(Shown.COSTS)
-    of_times = _steps(results, lambda result: [one.quantity for one in figures_of(result)])
+    of_times = _steps(results, lambda result: [one.quantity for one in compared(result)])
     return [*of_times, *_steps(results, lambda _: costs)]
 
 

@@ -17,7 +17,7 @@ from zodbshootout.results.axes import at_distances, families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change, changes_of
 from zodbshootout.results.estimate import MIN_RUNS, runs_needed
-from zodbshootout.results.figures import compared, figure_of, figures_of
+from zodbshootout.results.figures import compared, figure_of
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 
@@ -189,7 +189,7 @@ def rounds_needed(results: Iterable[CellResult], baseline: str | None, precision
     """
     there = at_distances(list(results))
     columns = grouped((result.cell.column, result) for result in there)
-    figures = (figure for result in there for figure in figures_of(result))
+    figures = (figure for result in there for figure in compared(result))
     rounds = [runs_needed(one.relative, len(one.runs), precision) for one in figures]
     for base, new in pairs_to_compare(originals_of(there), baseline):
         for change in compare(columns[base], columns[new], across=True).changes:

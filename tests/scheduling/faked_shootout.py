@@ -321,11 +321,12 @@ def shootout_of(
     def keep(results: Sequence[CellResult]) -> None:
         kept.append([len(result.runs) for result in results])
 
+    servers: Any = site
     shootout = Shootout(
         Tasks(plan, options, cluster),
         ResultStore(plan, observer, keep, options.fail_fast, begun=begun, now=lambda: 0.0),
-        fork_servers=ForkServers(site),
-        servers=site,
+        fork_servers=ForkServers(servers),
+        servers=servers,
         clock=site.clock,
         load=lambda: MachineLoad(all=site.now, busy=site.now, steal=0.0, ours=site.now),
     )

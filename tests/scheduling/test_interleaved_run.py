@@ -14,7 +14,6 @@ import pytest
 from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import Effort, RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
-from zodbshootout.scheduling.protocols import Worker
 from zodbshootout.workers.measuring import Slice
 
 Event = tuple[str, str, int]
@@ -138,7 +137,7 @@ def run(
         assert name not in failures
         failures[name] = failure.cause
 
-    taking: dict[str, Worker] = dict(workers)
+    taking: Any = dict(workers)
     turns = InterleavedRun[str](taking, failed, clock=machine.clock, **more)
     return Outcome(dict(turns.run(calibration, random.Random(seed))), failures)
 

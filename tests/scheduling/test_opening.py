@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ class Opening(Site):
 
 
 def opened(
-    site: Opening, *contenders: Contender, unavailable: Mapping[str, Failure] | None = None
+    site: Any, *contenders: Contender, unavailable: Mapping[str, Failure] | None = None
 ) -> tuple[Mapping[str, Failure], Mapping[str, Contender]]:
     """Return the failures of contenders that cannot be opened, and the others."""
     with ForkServers(site) as fork_servers:
@@ -61,7 +62,7 @@ def opened(
 
 
 def inspect_with(
-    site: Opening, *contenders: Contender, unavailable: Mapping[str, Failure] | None = None
+    site: Any, *contenders: Contender, unavailable: Mapping[str, Failure] | None = None
 ) -> tuple[dict[str, str], dict[str, StorageInfo]]:
     """Return the reasons of contenders that cannot be opened, and the infos of the others."""
     failures, others = opened(site, *contenders, unavailable=unavailable)

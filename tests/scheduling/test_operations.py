@@ -87,7 +87,7 @@ class Stalling:
         self.calls.append("abandon")
 
 
-def phases(worker: Stalling, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
+def phases(worker: Any, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
     """Return the metadata of the run of each phase."""
     specification = Specification(Storage(), "pack", parameters)
     taking = Phases(
@@ -178,7 +178,7 @@ class SlowServers:
         self.did.append(f"resume {contender}")
 
 
-def restart(servers: SlowServers) -> Restart:
+def restart(servers: Any) -> Restart:
     return Restart(servers, "a", Stalling(0.0, steady), by_force=True)
 
 

@@ -16,7 +16,6 @@ from zodbshootout.model.wording import counted
 from zodbshootout.reports.comparison import ColumnComparison
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import compare
-from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import Shootout
 
@@ -91,7 +90,7 @@ def _again(shootout: Shootout, options: Options) -> Shootout | None:
         return None
     again = {
         cell
-        for sides in _comparisons(store.results, plan).values()
+        for sides in _comparisons(store.results).values()
         for one in judged(sides, options.fail_above)
         if one.outcome in FAILURES
         for cell in one.cells
@@ -108,26 +107,26 @@ def _again(shootout: Shootout, options: Options) -> Shootout | None:
     return replace(shootout, tasks=replace(shootout.tasks, plan=smaller), store=repeated)
 
 
-def judgements(measured: Measured, plan: Plan, options: Options) -> list[Judgement]:
+def judgements(measured: Measured, options: Options) -> list[Judgement]:
     """Apply ``--require`` to the first of two runs, and ``--fail-above`` to both."""
     found = [one for limit in options.requirements for one in limit.judged(measured.results)]
     if options.fail_above is not None:
-        second = _comparisons(measured.second, plan) if measured.second else {}
-        for name, sides in _comparisons(measured.results, plan).items():
+        second = _comparisons(measured.second) if measured.second else {}
+        for name, sides in _comparisons(measured.results).items():
             again = second[name].comparison if second else None
             found += judged(sides, options.fail_above, again)
     return found
 
 
-def _comparisons(results: Sequence[CellResult], plan: Plan) -> dict[str, ColumnComparison]:
-    """Return the comparison of each variant of ``--against`` with its original, by its title."""
+def _comparisons(results: Sequence[CellResult]) -> dict[str, ColumnComparison]:
+    """Return the comparison of each variant of ``--against`` with its original, by its title.
+
+    A release that does not work here is no variant to judge.
+    """
     by_title = grouped((result.cell.title, result) for result in results)
-    comparisons = {}
-    for variant in plan.contenders:
-        is_release = variant.environment and variant.environment.one_of_several
-        if not variant.variant or (is_release and variant.title in plan.unavailable):
-            continue
-        base, new = by_title.get(variant.name, []), by_title.get(variant.title, [])
-        compared = compare(base, new, across=True)
-        comparisons[variant.title] = ColumnComparison(variant.name, variant.title, compared)
-    return comparisons
+    return {
+        title: ColumnComparison(name, title, compare(by_title.get(name, []), new, across=True))
+        for title, new in by_title.items()
+        for name in [new[0].cell.contender]
+        if new[0].cell.variant and any(one.state is not State.UNSUPPORTED for one in new)
+    }

@@ -77,8 +77,7 @@ def prepare(
     """
     variants = read_variants(_sources(options), options, places, guardian, streams.mask)
     contenders = variants.contenders(options.only)
-    names = [contender.title for contender in contenders]
-    _check_names(options, contenders, names)
+    baseline, may_write = _named(options, contenders)
     directory = variants.context.directory
     base = replace(
         options.sweep.base,
@@ -92,8 +91,8 @@ def prepare(
         sweep = on_hosts(sweep, cluster)
     plan = replace(
         make_plan(contenders, options.benchmarks, sweep, options.effort),
-        baseline=baseline_among(contenders, options.baseline),
-        may_write=named("--may-write", options.may_write, names),
+        baseline=baseline,
+        may_write=may_write,
     )
     return Prepared(options, variants, cluster, sweep, plan)
 
@@ -110,7 +109,9 @@ def _sources(options: Options) -> list[Source]:
     return sources
 
 
-def _check_names(options: Options, contenders: Sequence[Contender], names: Sequence[str]) -> None:
+def _named(options: Options, contenders: Sequence[Contender]) -> tuple[str | None, Collection[str]]:
+    """Return what ``--baseline`` and ``--may-write`` name; check the names in other options."""
+    names = [contender.title for contender in contenders]
     named("--zap", _to_be_zapped(options), names)
     required = [one.contender for one in options.requirements if one.contender]
     named("--require", required, [name.lower() for name in names])
@@ -121,6 +122,8 @@ def _check_names(options: Options, contenders: Sequence[Contender], names: Seque
                 f"{option} applies to this Python only, but {contender.title} uses another one; "
                 "choose others with --only"
             )
+    may_write = named("--may-write", options.may_write, names)
+    return baseline_among(contenders, options.baseline), may_write
 
 
 def _trace(options: Options, directory: Path, streams: Streams) -> ReplayedWorkload:

@@ -68,7 +68,7 @@ def show_results(
         if result.detail:
             streams.tell(f"{long_name(result.cell)}: {result.detail}")
     result_sets = [ResultSet(with_trends(results), path=to.files.combined)]
-    tables = tables_with_comparisons(result_sets, baseline=baseline)
+    tables = tables_with_comparisons(result_sets, None, baseline)
     text.write(tables, streams.out)
     if not any(result.measured for result in results):
         return ALL_MEASURED

@@ -55,7 +55,7 @@ def run(options: Options, streams: Streams) -> int:
         status = show_results(measured.results, to, plan.baseline, options, streams)
         status = status or measured.status
         if status != INTERRUPTED:
-            status = status_of(judgements(measured, plan, options), streams) or status
+            status = status_of(judgements(measured, options), streams) or status
     return streams.status_after(status, files.combined)
 
 

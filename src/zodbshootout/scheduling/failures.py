@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import PHASES
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import ResultStore
-
-
-class MortalServers(Protocol):
-    """Private servers that may end during the run."""
-
-    def how_ended(self, contender: str) -> str | None:
-        """Return which of a contender's servers has ended, and how; ``None`` if none has."""
+from zodbshootout.servers.running import RunningServers
 
 
 @dataclass
@@ -26,7 +19,7 @@ class Failures:
 
     plan: Plan
     store: ResultStore
-    servers: MortalServers
+    servers: RunningServers
     retries: int
     """The maximum number of repetitions of a run in which a process crashed."""
     again: list[Cell] = field(default_factory=list)

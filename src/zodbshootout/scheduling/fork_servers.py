@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from zodbshootout.model.specification import Interpreter
-from zodbshootout.scheduling.protocols import ForkServer, Launcher
+from zodbshootout.workers.coordinator import ForkServer, Launcher
 
 
 class ForkServers:

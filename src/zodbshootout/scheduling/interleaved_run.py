@@ -23,7 +23,7 @@ from zodbshootout.scheduling.calibration import (
     equal_loops,
     turn_strides,
 )
-from zodbshootout.scheduling.protocols import Worker
+from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
 

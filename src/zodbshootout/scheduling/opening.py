@@ -20,10 +20,9 @@ from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.plan import Plan
-from zodbshootout.scheduling.protocols import ForkServer
 from zodbshootout.scheduling.result_store import Observer
 from zodbshootout.servers.running import RunningServers
-from zodbshootout.workers.coordinator import TimeLimit
+from zodbshootout.workers.coordinator import ForkServer, TimeLimit
 
 PATIENCE = 5.0
 """Seconds until a message about a contender that is still opening; at most half the time limit."""

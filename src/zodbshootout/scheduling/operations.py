@@ -24,8 +24,9 @@ from zodbshootout.model.specification import (
     Specification,
 )
 from zodbshootout.model.storage_facts import Durability
-from zodbshootout.scheduling.protocols import Operator, Worker
 from zodbshootout.servers import ServerFailed
+from zodbshootout.servers.running import RunningServers
+from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
 SLICE = 2.0
@@ -107,16 +108,13 @@ def _restart_refusal(contender: Contender) -> str | None:
     return None
 
 
-class RestartableServers(Protocol):
-    """Servers that can be stopped and started again."""
+class Operator(Protocol):
+    """Carries out an operation: a worker, or a :class:`Restart`."""
 
-    def halt_for(self, contender: str, *, by_force: bool) -> None:
-        """Stop the servers of a contender; kill them if *by_force* is true."""
+    def call(self, name: str, *args: Any) -> Any:
+        """Call a method of :class:`~zodbshootout.client.operation.Operation`, by its name.
 
-    def resume_for(self, contender: str) -> None:
-        """Start the servers of a contender again.
-
-        :raises ServerFailed: if a server does not start again
+        :raises Failed: if the operation fails
         """
 
 
@@ -127,7 +125,7 @@ class Restart:
     """
 
     def __init__(
-        self, servers: RestartableServers, contender: str, worker: Operator, *, by_force: bool
+        self, servers: RunningServers, contender: str, worker: Operator, *, by_force: bool
     ) -> None:
         """Prepare to restart the servers of *contender*, whose clients are in *worker*."""
         self._servers, self._contender, self._by_force = servers, contender, by_force

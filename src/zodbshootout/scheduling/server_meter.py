@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from zodbshootout.results.cell import Cell
+from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.usage import ServerUsage
 from zodbshootout.workers.measuring import Slice
-
-
-class MeteredServers(Protocol):
-    """Servers whose use of resources can be read."""
-
-    @property
-    def served(self) -> AbstractSet[str]:
-        """The names of the contenders that need a server."""
-
-    def usage(self, contender: str) -> dict[str, ServerUsage]:
-        """Return what each server of a contender has used so far, by server name."""
-
-    def memory(self, contender: str) -> dict[str, int]:
-        """Return the bytes of memory of each server of a contender, by server name."""
 
 
 @dataclass
@@ -33,7 +18,7 @@ class ServerMeter:
     Only one slice is taken at a time, so all that a server uses meanwhile is for this slice.
     """
 
-    servers: MeteredServers
+    servers: RunningServers
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
     """For each value of a cell: the usage of each server, by server name, and the number of
     iterations."""

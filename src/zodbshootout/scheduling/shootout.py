@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.grouping import grouped
@@ -27,25 +27,25 @@ from zodbshootout.results.sides import rounds_needed
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
-from zodbshootout.scheduling.failures import Failures, MortalServers
+from zodbshootout.scheduling.failures import Failures
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 from zodbshootout.scheduling.operations import (
     SLICE_NUMBERS,
+    Operator,
     Phases,
     Restart,
-    RestartableServers,
     is_elsewhere,
 )
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Row
-from zodbshootout.scheduling.protocols import ForkServer, Operator, Worker
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
-from zodbshootout.scheduling.server_meter import MeteredServers, ServerMeter
+from zodbshootout.scheduling.server_meter import ServerMeter
 from zodbshootout.scheduling.traffic_counts import TrafficCounts
 from zodbshootout.servers.running import RunningServers
+from zodbshootout.workers.coordinator import ForkServer, Worker
 from zodbshootout.workers.measuring import Slice
 
 MAX_CLIENTS = 128
@@ -90,10 +90,6 @@ class Stop:
         return self.has_come
 
 
-class Servers(MeteredServers, RestartableServers, MortalServers, Protocol):
-    """The private servers of a run."""
-
-
 @dataclass
 class Shootout:
     """The measurement of a plan."""
@@ -101,7 +97,7 @@ class Shootout:
     tasks: Tasks
     store: ResultStore
     fork_servers: ForkServers
-    servers: Servers
+    servers: RunningServers
     clock: Callable[[], float] = time.monotonic
     load: Callable[[], MachineLoad] = load_now
 

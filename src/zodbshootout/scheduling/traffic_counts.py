@@ -11,8 +11,8 @@ from zodbshootout.model.outcome import Failed
 from zodbshootout.model.specification import Address, Interpreter
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.orders import Tasks
-from zodbshootout.scheduling.protocols import ForkServer
 from zodbshootout.scheduling.result_store import Observer
+from zodbshootout.workers.coordinator import ForkServer
 from zodbshootout.workers.summary import storable, traffic_metadata
 
 

@@ -115,7 +115,7 @@ def contender(
     """Return a contender; the one called ``memory`` keeps its data in memory."""
     if name == "memory":
         info = {"sharing": Sharing.VOLATILE, **info}
-    settings = {"storage.path": place or f"/var/{name}.fs"}
+    settings: dict[tuple[str, ...], str] = {("storage", "path"): place or f"/var/{name}.fs"}
     storage = Storage(section=name, interpreter=interpreter)
     return Contender(name, storage, settings, StorageInfo(**info))
 

@@ -90,8 +90,8 @@ def test_a_secret_leaves_nowhere(
     assert [contender.title for contender in contenders] == list(PLACES)
     assert leaks(password, left) == []
     settings = [result.settings for result in results]
-    assert settings[0]["storage.server"] == "localhost:1"  # what is beside a secret is kept
-    assert settings[3]["storage.adapter.dsn"] == "host='h' password='***' dbname='x'"
+    assert settings[0]["storage", "server"] == "localhost:1"  # what is beside a secret is kept
+    assert settings[3]["storage", "adapter", "dsn"] == "host='h' password='***' dbname='x'"
 
 
 @pytest.mark.slow

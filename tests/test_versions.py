@@ -74,18 +74,18 @@ def test_a_package_from_a_repository_has_its_commit(monkeypatch: pytest.MonkeyPa
         "url": "https://example.org/x",
         "vcs_info": {"vcs": "git", "commit_id": "0123456789" * 4},
     }
-    assert version(monkeypatch, origin) == "4.3.0 (git 012345678901)"
+    assert version(monkeypatch, origin) == "4.3.0+git.012345678901"
 
 
 def test_the_version_of_a_checkout_has_its_commit_and_marks_changes(
     monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
     commit = git(checkout, "rev-parse", "--short=12", "HEAD")
-    assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit})"
+    assert version(monkeypatch, editable(checkout)) == f"4.3.0+git.{commit}"
     (checkout / "note.txt").write_text("not a part of it")
-    assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit})"
+    assert version(monkeypatch, editable(checkout)) == f"4.3.0+git.{commit}"
     (checkout / "module.py").write_text("a = 2\n")
-    assert version(monkeypatch, editable(checkout)) == f"4.3.0 (git {commit}, modified)"
+    assert version(monkeypatch, editable(checkout)) == f"4.3.0+git.{commit}.modified"
 
 
 def test_a_git_that_does_not_answer_is_not_waited_for(

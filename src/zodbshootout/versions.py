@@ -19,7 +19,7 @@ def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of distributions by name, leaving out those that are not installed.
 
     The version of a distribution that was installed from a repository or a checkout includes the
-    commit, and ``modified`` if files were changed: ``4.3.0 (git 1a2b3c4d5e6f, modified)``.
+    commit, and ``modified`` if files were changed: ``4.3.0+git.1a2b3c4d5e6f.modified``.
     """
     versions = ((name, _version(name)) for name in names)
     return {name: version for name, version in versions if version is not None}
@@ -32,7 +32,9 @@ def _version(name: str) -> str | None:
     except PackageNotFoundError:
         return None
     commit = _commit(installed)
-    return f"{installed.version} ({commit})" if commit else installed.version
+    # PEP 440 lets a version have one local part, which begins with a plus sign.
+    sign = "." if "+" in installed.version else "+"
+    return f"{installed.version}{sign}{commit}" if commit else installed.version
 
 
 def _commit(installed: Distribution) -> str | None:
@@ -42,7 +44,7 @@ def _commit(installed: Distribution) -> str | None:
     except ValueError:
         return None
     if commit := origin.get("vcs_info", {}).get("commit_id"):
-        return f"git {commit[:12]}"
+        return f"git.{commit[:12]}"
     if not origin.get("dir_info", {}).get("editable"):
         return None  # the directory may have changed since the installation
     directory = unquote(urlparse(origin["url"]).path)
@@ -50,7 +52,7 @@ def _commit(installed: Distribution) -> str | None:
     changes = git(directory, "status", "--porcelain", "--untracked-files=no")
     if not commit or changes is None:
         return None
-    return f"git {commit}, modified" if changes else f"git {commit}"
+    return f"git.{commit}.modified" if changes else f"git.{commit}"
 
 
 def repository_of(directory: str | os.PathLike[str]) -> tuple[str, str] | None:

@@ -121,10 +121,10 @@ def test_the_databases_of_a_zope_configuration_are_contenders(
         (tmp_path / "databases.conf").write_text(ZOPE)
         text = f"%define parts {tmp_path}\nhttp-port 80\n%include $parts/databases.conf\n"
     main, temporary = contenders_of(parsed(text, tmp_path))
-    assert (main.name, main.settings["cache_size"]) == ("main", "30000")
-    assert main.settings["storage.base.path"] == "$scratch/Data.fs"
+    assert (main.name, main.settings[("cache_size",)]) == ("main", "30000")
+    assert main.settings["storage", "base", "path"] == "$scratch/Data.fs"
     assert temporary.name == "temporary"
-    assert temporary.settings["storage.section"] == "MappingStorage"
+    assert temporary.settings["storage", "section"] == "MappingStorage"
     assert "mount" not in main.text
 
 
@@ -135,8 +135,8 @@ def test_the_storages_of_a_zodbconvert_configuration_are_contenders(tmp_path: Pa
     )
     source, destination = contenders_of(parsed(text, tmp_path))
     assert [source.name, destination.name] == ["source", "destination"]
-    assert source.settings["storage.section"] == "FileStorage"
-    assert destination.settings["storage.adapter.data_dir"] == "$scratch/b"
+    assert source.settings["storage", "section"] == "FileStorage"
+    assert destination.settings["storage", "adapter", "data_dir"] == "$scratch/b"
     assert destination.section.whole.startswith("%import relstorage\n<zodb destination>\n")
 
 
@@ -157,7 +157,7 @@ def test_a_section_without_a_name_is_called_after_its_type(
 def test_a_definition_that_nothing_uses_may_refer_to_nothing(tmp_path: Path) -> None:
     unused = "%define a $nothing\n%define b $a\n%define c $(NOWHERE_9)\n%define d 1\n%define e $d\n"
     (contender,) = contenders(f"{unused}<zodb a>\ncache-size $e\n{STORAGE}</zodb>", tmp_path)
-    assert contender.settings["cache_size"] == "1"
+    assert contender.settings[("cache_size",)] == "1"
 
 
 def test_relstorage_outside_of_a_database_needs_no_import(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_dollar_in_the_scratch_path_is_literal(tmp_path: Path) -> None:
     (contender,) = contenders(f"<zodb a>\n{FILESTORAGE}</zodb>", odd)
     with closing(open_db(contender.storage)) as db:
         assert db.storage.getName() == str(odd / "a.fs")
-    assert contender.settings["storage.path"] == "$scratch/a.fs"
+    assert contender.settings["storage", "path"] == "$scratch/a.fs"
 
 
 def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:

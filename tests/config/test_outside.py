@@ -90,9 +90,9 @@ def test_contenders_keep_the_order_and_the_settings_of_the_file() -> None:
     assert (far.name, near.name, last.name) == ("far", "near", "last")
     assert (far.environment, near.environment) == (configuration.environments["old"], None)
     assert far.settings == {
-        "section": "newtdb",
-        "zodb.relstorage.dsn": "$scratch/x",
-        "zodb.relstorage.password": "$main_password",
+        ("section",): "newtdb",
+        ("zodb", "relstorage", "dsn"): "$scratch/x",
+        ("zodb", "relstorage", "password"): "$main_password",
     }
     assert far.storage.names == {"scratch": "/tmp/x", "main_password": "top"}
     assert far.place == ("$scratch/x",)
@@ -141,7 +141,7 @@ def test_a_section_can_define_names_and_refer_to_its_environment_by_a_name() -> 
     (outside,) = outside_of(configuration)
     assert (outside.environment, set(outside.names)) == ("old", {"scratch"})
     (contender,) = contenders_of(configuration)
-    assert contender.settings["filestorage.path"] == "$scratch/x/y"
+    assert contender.settings["filestorage", "path"] == "$scratch/x/y"
 
 
 def test_an_environment_can_have_the_name_of_a_contender() -> None:

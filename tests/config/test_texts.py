@@ -45,7 +45,7 @@ def test_environment_variables_and_literal_dollars_are_kept(
     ((_, section),) = configuration.contenders
     assert configuration.text_of(section.config.storage).names == {"main_port"}
     (contender,) = contenders_of(configuration)
-    assert contender.settings["storage.name"] == "not here $main $$main_port"
+    assert contender.settings["storage", "name"] == "not here $main $$main_port"
 
 
 def test_a_section_keeps_only_the_imports_that_it_needs() -> None:
@@ -83,10 +83,10 @@ def test_values_are_identified_by_number_and_by_key() -> None:
         "<mappingstorage/>\n</zeoserver>\n"
     )
     settings = contenders_of(configuration)[0].settings
-    assert settings["storage.server"] == "localhost:1"
-    assert settings["storage.server1"] == "$main"
-    assert settings["server.main.settings.values.cache-size"] == "7"
-    assert settings["server.main.settings.values.port"] == "$main_port"
+    assert settings["storage", "server"] == "localhost:1"
+    assert settings["storage", "server1"] == "$main"
+    assert settings["server", "main", "settings", "values", "cache-size"] == "7"
+    assert settings["server", "main", "settings", "values", "port"] == "$main_port"
 
 
 def test_the_text_after_its_prelude_is_read_like_the_original_section() -> None:

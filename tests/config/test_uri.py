@@ -126,7 +126,7 @@ def test_the_database_of_a_uri_is_recognized_by_its_file_or_the_uri(uri: str, pl
 def test_a_uri_with_a_name_of_the_run_is_another_database_in_each_variant() -> None:
     uris = ["zeo://$main", "file://$scratch/x.fs"]
     places = {
-        Contender("x", Storage(), {"uri": uri}, reading=variant).place
+        Contender("x", Storage(), {("uri",): uri}, reading=variant).place
         for uri in uris
         for variant in "ab"
     }
@@ -138,7 +138,7 @@ def test_trap_9_the_database_parameters_of_a_uri_are_honoured() -> None:
     db = open_db(memory.storage)
     assert (db.getCacheSize(), db.getPoolSize(), db.database_name) == (77, 3, "d")
     db.close()
-    assert memory.settings["cache_size"] == "77"
+    assert memory.settings[("cache_size",)] == "77"
 
 
 def test_a_path_in_a_uri_is_taken_literally(tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def test_a_uri_in_a_section_uses_the_names_that_the_run_defines(tmp_path: Path) 
         "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n",
         scratch=str(tmp_path), main="127.0.0.1:1234",
     )  # fmt: skip
-    assert fs.settings["uri"] == "file://$scratch/x.fs"
-    assert not [key for key in fs.settings if key.startswith("storage")]
+    assert fs.settings[("uri",)] == "file://$scratch/x.fs"
+    assert not [path for path in fs.settings if path[0] == "storage"]
     assert fs.storage.names == {"scratch": str(tmp_path)}
     assert set(zeo.servers) == {"main"}
-    assert zeo.settings["uri"] == "zeo://$main?wait=1"
+    assert zeo.settings[("uri",)] == "zeo://$main?wait=1"
     assert fs.servers == {}
 
 
@@ -165,7 +165,7 @@ def test_the_settings_in_the_file_of_a_zconfig_uri_are_recorded(tmp_path: Path) 
     path = tmp_path / "zodb.conf"
     path.write_text(f"<zodb>\n<filestorage>\npath {tmp_path}/z.fs\n</filestorage>\n</zodb>\n")
     described = contender(f"zconfig://{path}")
-    assert described.settings["storage.path"] == f"{tmp_path}/z.fs"
+    assert described.settings["storage", "path"] == f"{tmp_path}/z.fs"
     assert described.place == (f"{tmp_path}/z.fs",)
 
 
@@ -265,7 +265,7 @@ def test_a_bad_uri_in_a_file_is_reported_with_its_line() -> None:
 @pytest.mark.usefixtures("other")
 def test_a_uri_of_an_unknown_scheme_is_opened_too() -> None:
     unknown = contender("other:anything")
-    assert unknown.settings["uri"] == "other:anything"
+    assert unknown.settings[("uri",)] == "other:anything"
     with Database(unknown.storage) as database:
         assert database.sharing is Sharing.VOLATILE
 

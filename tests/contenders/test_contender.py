@@ -64,7 +64,7 @@ def test_settings_include_those_of_exactly_the_servers_a_contender_needs(
     contenders_by_name: dict[str, Contender],
 ) -> None:
     servers = {
-        name: {key.split(".")[1] for key in contender.settings if key.startswith("server.")}
+        name: {path[1] for path in contender.settings if path[0] == "server" and path[1:]}
         for name, contender in contenders_by_name.items()
     }
     assert servers == {
@@ -72,20 +72,20 @@ def test_settings_include_those_of_exactly_the_servers_a_contender_needs(
     }  # fmt: skip
     for name in ("with_cache", "through_zeo"):
         settings = contenders_by_name[name].settings
-        assert settings["server.pg.settings.values.shared_buffers"] == "64MB"
-        assert settings["server.pg.user"] == "we'ird"
-        assert settings["server.pg.section"] == "ServerSection"
+        assert settings["server", "pg", "settings", "values", "shared_buffers"] == "64MB"
+        assert settings["server", "pg", "user"] == "we'ird"
+        assert settings["server", "pg", "section"] == "ServerSection"
 
 
 def test_settings_have_names_in_place_of_the_values_that_a_run_assigns(
     contenders_by_name: dict[str, Contender],
 ) -> None:
-    assert contenders_by_name["with_cache"].settings["storage.cache_servers"] == "$cache"
-    dsn = contenders_by_name["with_cache"].settings["storage.adapter.dsn"]
+    assert contenders_by_name["with_cache"].settings["storage", "cache_servers"] == "$cache"
+    dsn = contenders_by_name["with_cache"].settings["storage", "adapter", "dsn"]
     assert "host='$pg_host' port='$pg_port'" in dsn
     assert "password='$pg_password'" in dsn
-    assert contenders_by_name["through_zeo"].settings["storage.server"] == "$between"
-    assert contenders_by_name["alone"].settings["storage.path"] == "$scratch/x.fs"
+    assert contenders_by_name["through_zeo"].settings["storage", "server"] == "$between"
+    assert contenders_by_name["alone"].settings["storage", "path"] == "$scratch/x.fs"
 
 
 def test_settings_contain_no_password_and_no_port_of_the_run(tmp_path: Path) -> None:
@@ -174,14 +174,14 @@ def test_a_number_that_equals_a_port_does_not_refer_to_a_server(tmp_path: Path) 
     configuration = parse(Source(Path("x.conf"), NUMBERS), names)
     same, by_name, by_definition, in_a_comment = contenders_of(configuration)
     for user in (by_name, by_definition):
-        assert user.settings["cache_size"] == "$main_port"
+        assert user.settings[("cache_size",)] == "$main_port"
         assert set(user.servers) == {"main"}
         assert user.storage.names == {"main_port": "4321"}
     for other in (same, in_a_comment):
         assert other.servers == {}
         assert other.storage.names == {}
-    assert same.settings["cache_size"] == "4321"
-    assert in_a_comment.settings["storage.name"] == "$main_port"
+    assert same.settings[("cache_size",)] == "4321"
+    assert in_a_comment.settings["storage", "name"] == "$main_port"
 
 
 def test_names_of_servers_with_a_common_prefix_are_not_confused(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_names_of_servers_with_a_common_prefix_are_not_confused(tmp_path: Path) 
     a, b = contenders_of(parse(Source(Path("x.conf"), text), names))
     assert set(a.servers) == {"main2"}
     assert set(b.servers) == {"main"}
-    assert b.settings["storage.server"] == "$main_host:1$main_port"
+    assert b.settings["storage", "server"] == "$main_host:1$main_port"
     assert b.requirements[0].addresses == (("127.0.0.1", 111),)
 
 

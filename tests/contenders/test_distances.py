@@ -89,7 +89,7 @@ def test_the_key_holds_without_the_option(places: ExitStack) -> None:
     assert distance.holds_for(("localhost", distance.port))
     assert not distance.holds_for(("localhost", distance.port + 1))
     assert not distance.holds_for("/var/run/socket")
-    assert contender.settings["server.main.rtt"] == "0.0002"
+    assert contender.settings["server", "main", "rtt"] == "0.0002"
 
 
 def test_a_server_of_a_server_cannot_be_put_at_a_distance(places: ExitStack) -> None:

@@ -364,7 +364,7 @@ def test_a_contender_for_another_python_has_private_data_too(tmp_path: Path) -> 
     )
     (contender,) = contenders_of(read(text, tmp_path))
     assert "/srv" not in contender.storage.section
-    assert contender.settings["filestorage.path"] == "$scratch/private-1-x.fs"
+    assert contender.settings["filestorage", "path"] == "$scratch/private-1-x.fs"
 
 
 def test_what_zope_alone_reads_is_left_out() -> None:

@@ -290,8 +290,8 @@ def test_contenders_with_storages_of_one_server_are_two_databases(
 ) -> None:
     kept, fixed = several["kept"], several["fixed"]
     assert (
-        kept.settings["server.main.storage.path"],
-        fixed.settings["server.main.storage.path"],
+        kept.settings["server", "main", "storage", "path"],
+        fixed.settings["server", "main", "storage", "path"],
     ) == (str(tmp_path / "kept.fs"), str(tmp_path / "fixed.fs"))
     assert shared_databases([kept, fixed]) == []
 

@@ -100,7 +100,7 @@ def test_a_server_stays_in_the_environment_that_its_section_names(read: Read) ->
     old = Environment("old", "", ("ZEO<6",))
     (zeo,) = read(OLD + OLD_SERVER + ZEO).contenders()
     assert (zeo.environment, zeo.server_environments) == (None, {"main": old})
-    assert zeo.settings["server.main.environment"] == "Old"
+    assert zeo.settings["server", "main", "environment"] == "Old"
     contenders = read(OLD + OLD_SERVER + ZEO, NEW).contenders()
     assert [contender.server_environments["main"] for contender in contenders] == [old, old]
     assert only_clients_in_environments(contenders) == [
@@ -321,7 +321,7 @@ def test_a_contender_that_uses_a_name_is_measured_with_each_of_its_values(read: 
     assert [contender.variant for contender in contenders] == [
         {"cache": "1MB"}, {"cache": "10MB"}, {"cache": "20MB"}, {},
     ]  # fmt: skip
-    assert [contender.settings["storage.cache_size"] for contender in (first, second, third)] == [
+    assert [one.settings["storage", "cache_size"] for one in (first, second, third)] == [
         str(2**20), str(10 * 2**20), str(20 * 2**20),
     ]  # fmt: skip
     assert len({contender.storage.names["main"] for contender in (first, second, third)}) == 3
@@ -381,26 +381,27 @@ def test_values_of_a_name_like_a_password_are_numbered_even_in_another_place(rea
     contenders = read(text, cache_secret=["1MB", "2MB"]).contenders()
     assert names(contenders) == ["zeo [cache_secret=#1]", "zeo [cache_secret=#2]"]
     assert (
-        contenders[0].settings["storage.cache_size"] != contenders[1].settings["storage.cache_size"]
+        contenders[0].settings["storage", "cache_size"]
+        != contenders[1].settings["storage", "cache_size"]
     )
 
 
 def test_a_single_value_replaces_that_of_the_file_and_makes_no_variant(read: Read) -> None:
     (zeo,) = read(SERVER + CACHED, cache=["3MB"]).contenders()
-    assert (zeo.name, zeo.settings["storage.cache_size"]) == ("zeo", str(3 * 2**20))
+    assert (zeo.name, zeo.settings["storage", "cache_size"]) == ("zeo", str(3 * 2**20))
 
 
 def test_a_value_may_be_given_to_a_name_that_the_file_does_not_define(read: Read) -> None:
     undefined = OTHER.replace("%define objects 100\n", "")
     (other,) = read(undefined, objects=["7"]).contenders()
-    assert other.settings["cache_size"] == "7"
+    assert other.settings[("cache_size",)] == "7"
 
 
 def test_a_definition_in_an_included_file_is_replaced(read: Read, tmp_path: Path) -> None:
     (tmp_path / "names.conf").write_text("%define objects 100\n")
     included = OTHER.replace("%define objects 100", "%include names.conf")
     (other,) = read(included, objects=["7"]).contenders()
-    assert other.settings["cache_size"] == "7"
+    assert other.settings[("cache_size",)] == "7"
 
 
 @pytest.mark.parametrize(
@@ -438,4 +439,4 @@ def test_a_definition_of_an_environment_variable_is_refused_with_what_to_write(
     monkeypatch.delenv("MY_OBJECTS")  # as written there
     text = "%define my_objects $(MY_OBJECTS)\n" + text.replace("$(MY_OBJECTS)", "$my_objects")
     (other,) = read(text, my_objects=["7"]).contenders()
-    assert other.settings["cache_size"] == "7"
+    assert other.settings[("cache_size",)] == "7"

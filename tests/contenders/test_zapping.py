@@ -7,12 +7,13 @@ import pytest
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.contenders.selection import to_be_zapped
 from zodbshootout.errors import UserError
+from zodbshootout.model.settings import Path
 from zodbshootout.model.specification import Storage
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
 
 
 def contender(name: str, obstacle: str | None = None, **settings: str) -> Contender:
-    storage_settings = {f"storage.{key}": value for key, value in settings.items()}
+    storage_settings: dict[Path, str] = {("storage", key): value for key, value in settings.items()}
     return Contender(name, Storage(), storage_settings, StorageInfo(zap_obstacle=obstacle))
 
 
@@ -98,8 +99,8 @@ def test_a_uri_identifies_a_database_if_no_other_setting_does() -> None:
         asked.append(question)
         return False
 
-    unknown = Contender("other", Storage(), {"uri": "other://x"})
-    known = Contender("file", Storage(), {"uri": "file:///var/a.fs"})
+    unknown = Contender("other", Storage(), {("uri",): "other://x"})
+    known = Contender("file", Storage(), {("uri",): "file:///var/a.fs"})
     to_be_zapped([unknown, known, A], [], no)
     assert asked == [
         "Destroy all data of other, this storage (other://x)?",

@@ -358,7 +358,7 @@ def test_zodb_pgjsonb_is_measured_next_to_relstorage(place: Path) -> None:
         assert all(int(trips) > 5 for trips in str(metadata["trips"]).split())
         assert metadata["durability"] == "synced"
         assert metadata["cleared_caches"] == "pickle cache, zodb-pgjsonb cache"
-        assert metadata["uncleared_caches"] == "PostgreSQL server, operating system"
+        assert metadata["uncleared_caches"] == '["PostgreSQL server", "operating system"]'
         assert metadata["storage_cache_hits"] == 0
         assert {"version_zodb-pgjsonb", "version_PostgreSQL"} <= metadata.keys()
     assert left_behind(place) == []

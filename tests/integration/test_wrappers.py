@@ -179,7 +179,7 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
     ):
         cold, hot = (metadata(tmp_path, contender, benchmark) for benchmark in ("cold", "hot"))
         assert cold["cleared_caches"] == f"pickle cache, {cache}"
-        assert cold["uncleared_caches"] == f"{server}, operating system"
+        assert cold["uncleared_caches"] == f'["{server}", "operating system"]'
         assert cold["storage_cache_hits"] == 0
         assert int(str(hot["storage_cache_hits"])) >= OBJECTS
         assert "uncleared_caches" not in hot
@@ -188,11 +188,11 @@ def test_wrapped_storages_are_measured_by_one_client(tmp_path: Path) -> None:
         for contender in ("zlib_fs", "demo", "demo_changes", "foreign", "foreign_memory")
     }
     assert left == {
-        "zlib_fs": "operating system",
-        "demo": "none",
-        "demo_changes": "operating system",
-        "foreign": "unknown: foreign.ForeignStorage, operating system",
-        "foreign_memory": "unknown: foreign.MemoryStorage",
+        "zlib_fs": '["operating system"]',
+        "demo": "[]",
+        "demo_changes": '["operating system"]',
+        "foreign": '["unknown: foreign.ForeignStorage", "operating system"]',
+        "foreign_memory": '["unknown: foreign.MemoryStorage"]',
     }
     demo = metadata(tmp_path, "demo_zeo", "cold")
     assert demo["cleared_caches"] == "pickle cache, ZEO client cache"

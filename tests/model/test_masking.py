@@ -74,9 +74,8 @@ def test_secrets_can_be_added_later() -> None:
 
 def test_settings_whose_names_say_that_they_are_secret_are_left_out() -> None:
     settings = {
-        "server.main.settings.auth_token": "abc",
-        "server.token.port": "7",
+        "server": {"main": {"settings": {"auth_token": "abc"}}, "token": {"port": "7"}},
         "dsn": "a=geheim",
     }
     shown = Mask(["geheim"]).settings(settings)
-    assert shown == {"server.token.port": "7", "dsn": "a=***"}
+    assert shown == {"server": {"main": {"settings": {}}, "token": {"port": "7"}}, "dsn": "a=***"}

@@ -49,8 +49,8 @@ def test_there_is_no_note_on_a_large_share_or_one_that_is_unknown() -> None:
     ) == []  # fmt: skip
 
 
-def warm(contender: str, hits: int, without_hits: int, setting: str) -> CellResult:
-    setting_of: dict[str, Any] = {"persistent_cache": setting} if setting else {}
+def warm(contender: str, hits: int, without_hits: int, setting: str, **more: str) -> CellResult:
+    setting_of: dict[str, Any] = {"persistent_cache": setting, **more} if setting else {}
     return served("warm", contender, hits, 100, openings_without_hits=without_hits, **setting_of)
 
 
@@ -66,7 +66,7 @@ def test_a_persistent_cache_that_served_nothing_may_be_unusable_or_ignored() -> 
     head = f"warm: the persistent cache ({setting}) served"
     assert notes(
         warm("pg", 0, 50, setting), warm("my", 100, 0, setting),
-        warm("sqlite", 0, 50, f"{setting}: {flaw}"),
+        warm("sqlite", 0, 50, setting, persistent_cache_flaw=flaw),
     ) == [
         f"{head} 0% of the loads of pg; 100% of my{UNUSABLE}",
         f"{head} 0% of the loads of sqlite: {flaw}",

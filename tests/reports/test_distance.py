@@ -220,6 +220,6 @@ def test_a_round_trip_time_that_was_not_delivered_is_told_with_its_cells() -> No
 
 
 def test_a_distance_to_one_server_that_was_not_delivered_is_told() -> None:
-    result = timed("pg", NEAR, rtt_of_main_s=0.002, rtt_delivered_of_main_s=0.003)
+    result = timed("pg", NEAR, server_rtts_s='{"main": [0.002, 0.003]}')
     (note,) = [note for note in map(str, make_report([ResultSet([result])]).notes) if "ms" in note]
     assert note.startswith("pg: round trips of 2 ms took 3 ms: ")

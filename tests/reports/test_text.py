@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -156,10 +157,10 @@ def test_a_note_says_what_the_benchmarks_in_the_table_read_from_or_do() -> None:
 
 
 def test_a_note_says_that_cold_is_not_from_disk_and_which_caches_were_in_memory() -> None:
-    def cold(benchmark: str, contender: str, caches: str) -> CellResult:
-        return measured(cell(benchmark, contender), [1.0], uncleared_caches=caches)
+    def cold(benchmark: str, contender: str, caches: list[str]) -> CellResult:
+        return measured(cell(benchmark, contender), [1.0], uncleared_caches=json.dumps(caches))
 
-    fs, pg, memory = "operating system", "PostgreSQL server, operating system", "none"
+    fs, pg, memory = ["operating system"], ["PostgreSQL server", "operating system"], list[str]()
     start = "not from disk: these caches were still in memory: "
     one = printed([cold("cold", "fs", fs), cold("cold", "pg", pg), cold("cold", "memory", memory)])
     assert f"cold is {start}operating system (fs, pg); PostgreSQL server (pg)\n" in one

@@ -285,7 +285,7 @@ def test_runs_whose_passwords_differ_are_recorded_alike(files: ResultFiles) -> N
 
     def metadata(password: str) -> dict[str, Any]:
         dsn = f"dbname=x password='{password}'"
-        settings = {"storage.dsn": dsn, "storage.passwd": password}
+        settings = {"storage": {"dsn": dsn, "passwd": password}}
         return {
             "settings": json.dumps(settings), "configuration_text": json.dumps(f"<zodb>\n{dsn}"),
             "command_line": f"zodbshootout '{dsn}'",
@@ -297,7 +297,7 @@ def test_runs_whose_passwords_differ_are_recorded_alike(files: ResultFiles) -> N
     assert appending.conflict({add: {**add.metadata(), **metadata("anders")}}, "second") is None
     (result,) = appending.existing
     assert (result.reason, result.crashes) == ("*** is wrong", ("***?",))
-    assert result.settings == {"storage.dsn": "dbname=x password='***'"}
+    assert result.settings == {("storage", "dsn"): "dbname=x password='***'"}
     assert "geheim" not in str([*result.facts, files.combined.read_text(), files.cells.read_text()])
 
 

@@ -67,7 +67,7 @@ class Site:
     served: set[str] = field(default_factory=set)
     used: ServerUsage = field(default_factory=ServerUsage)
     counts: Counts = field(default_factory=lambda: Counts({False: [Traffic(2, 30, 4)] * 3}))
-    ended: Callable[[str], str | None] = lambda contender: None
+    ended: Callable[[str], Failure | None] = lambda contender: None
     """Returns how a server of a contender has ended."""
     costs: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each call besides those of its iterations."""
@@ -177,7 +177,7 @@ class Site:
         if self.fails(self.events[-1], len(self.did("resume")) - 1):
             raise ServerFailed("server main did not come up")
 
-    def how_ended(self, contender: str) -> str | None:
+    def how_ended(self, contender: str) -> Failure | None:
         return self.ended(contender)
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:

@@ -60,13 +60,13 @@ def test_a_crew_larger_than_the_maximum_is_measured_by_itself() -> None:
     assert outcome.site.together == [["a"], ["b"]]
 
 
-ENDED = "server pg was killed by SIGKILL: out  of memory"
+ENDED = Failure("server pg was killed by SIGKILL: out  of memory", "out  of memory")
 
 
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
-        (Failure("connection lost"), f"connection lost; {ENDED}"),
+        (Failure("connection lost"), f"connection lost; {ENDED.cause}"),
         (
             Failure("server pg ended at once: out of memory"),
             "server pg ended at once: out of memory",
@@ -83,7 +83,7 @@ def test_a_failure_reports_at_most_once_how_a_server_ended(failure: Failure, rea
 
 def test_a_contender_whose_server_ends_fails_and_its_later_cells_are_not_begun() -> None:
     site = Site()
-    gone = "server mc was killed by SIGKILL: it logged nothing"
+    gone = Failure("server mc was killed by SIGKILL: it logged nothing", "it logged nothing")
     site.ended = lambda name: gone if name == "a" and "add a" in site.measured()[1:] else None
     outcome = run_shootout(plan_of("ab", ["add", "warm"]), site)
     assert outcome.states() == {
@@ -92,7 +92,9 @@ def test_a_contender_whose_server_ends_fails_and_its_later_cells_are_not_begun()
         "warm a": "failed",
         "warm b": "measured",
     }
-    assert {result.reason for result in outcome.results if result.state is State.FAILED} == {gone}
+    assert {result.reason for result in outcome.results if result.state is State.FAILED} == {
+        gone.cause
+    }
     assert site.measured().count("add a") == 2
     assert {event.benchmark for event in site.events if event.contender == "a"} == {"add"}
 
@@ -104,12 +106,12 @@ def test_the_reason_of_a_failure_ends_with_the_matching_advice() -> None:
 
 
 def test_nothing_is_advised_if_a_server_has_ended() -> None:
-    gone = "server mc was killed by SIGKILL: it logged nothing"
+    gone = Failure("server mc was killed by SIGKILL: it logged nothing", "it logged nothing")
     advised = replace(contender("a"), advice=(Advice("broke", "write something else"),))
     site = Site(fails=failing("begin", "a"))
     site.ended = lambda _: gone if site.did("begin") else None
     outcome = run_shootout(plan_of([advised], ["add"]), site)
-    assert outcome.failure().reason == f"it broke; {gone}"
+    assert outcome.failure().reason == f"it broke; {gone.cause}"
 
 
 def test_every_run_is_profiled_under_the_name_of_its_cell(tmp_path: Path) -> None:

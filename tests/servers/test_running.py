@@ -13,6 +13,7 @@ from zodbshootout.config.configuration import Configuration, parse
 from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
+from zodbshootout.model.outcome import Failure
 from zodbshootout.servers import ServerFailed, running
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
@@ -70,8 +71,8 @@ class FakeServer:
     servers: FakeServers
     section: Any
 
-    def how_ended(self) -> str | None:
-        return "was killed" if self.name in self.servers.failing else None
+    def how_ended(self) -> Failure | None:
+        return Failure("was killed") if self.name in self.servers.failing else None
 
     @property
     def versions(self) -> dict[str, str]:
@@ -219,7 +220,7 @@ def test_the_end_of_a_server_is_reported_for_the_contenders_that_need_it(
     result = start()
     assert result.how_ended("through_one") is None
     servers.failing.add("base")
-    assert result.how_ended("through_one") == "server base was killed"
+    assert result.how_ended("through_one") == Failure("server base was killed")
     assert result.how_ended("elsewhere") is None
 
 

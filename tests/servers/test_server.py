@@ -337,7 +337,8 @@ def test_the_end_of_a_server_is_reported_with_its_last_log_lines(make_server: Ma
     wait_for_end(server)
     ended = server.how_ended()
     assert ended is not None
-    assert re.fullmatch(r"was killed by SIGKILL: I am \d+ at \d+", ended)
+    assert re.fullmatch(r"I am \d+ at \d+", ended.detail)
+    assert ended.cause == f"was killed by SIGKILL: {ended.detail}"
 
 
 def wait_for_end(server: Scripted) -> None:

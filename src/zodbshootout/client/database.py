@@ -190,6 +190,9 @@ class Database:
             promise=self._outermost.promise(),
             limits=tuple(limit for layer in self._stack for limit in layer.limits()),
             persistent_cache=_first(layer.persistent_cache() for layer in self._stack) or "",
+            persistent_cache_flaw=(
+                _first(layer.persistent_cache_flaw() for layer in self._stack) or ""
+            ),
             zap_obstacle=self.zap_obstacle,
             prefetches=self._prefetches(),
             stores_blobs=self.stores_blobs,

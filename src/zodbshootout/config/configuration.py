@@ -183,7 +183,7 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         is_known = section.type in {ZOPE_DATABASE, *self.schema.gettypenames()}
         if self.of_zope and (section.type, section.name) == ("environment", ""):
             return
-        if not (section.type.endswith("server") or section.type == "environment"):
+        if not (section.is_server or section.type == "environment"):
             section = self._without_our_keys(section)
         if section.environment:
             self._keep_for_other_python(section)

@@ -48,11 +48,7 @@ class Source:
     @property
     def servers(self) -> Sequence[Section]:
         """The server sections that have a name."""
-        return [
-            section
-            for section in self.tree.root.sections
-            if section.type.endswith("server") and section.name
-        ]
+        return [one for one in self.tree.root.sections if one.is_server and one.name]
 
     @property
     def is_of_zope(self) -> bool:

@@ -102,6 +102,11 @@ class Section:
     """The SQL statements to execute after the storage has created its tables."""
 
     @property
+    def is_server(self) -> bool:
+        """Whether the section describes a server: the types of all servers end in this word."""
+        return self.type.endswith("server")
+
+    @property
     def keys(self) -> Iterator[Key]:
         """The section's own keys, without those of inner sections."""
         return (item for item in self.items if isinstance(item, Key))

@@ -30,6 +30,8 @@ from zodbshootout.contenders.served import (
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.errors import suggestion
 from zodbshootout.model.grouping import grouped
+from zodbshootout.model.settings import SECTION, Settings
+from zodbshootout.model.settings import Path as SettingPath
 from zodbshootout.model.specification import Address, Distance, Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
@@ -43,8 +45,8 @@ from zodbshootout.model.storage_facts import (
 from zodbshootout.model.titles import Value, title_of
 from zodbshootout.servers.address import HOST, is_loopback, servers_of
 
-_OF_SERVER = "server."
-"""The prefix of the names of settings that belong to private servers."""
+_OF_SERVER = "server"
+"""The beginning of the paths of settings that belong to private servers."""
 
 _SHARING_LIMITS = {
     Sharing.EXCLUSIVE: "only one DB at a time can open it",
@@ -68,7 +70,7 @@ class Contender:
     """The section's name; ``FILE:NAME`` if several files have a section of this name."""
     storage: Storage
     """The description by which a client opens the storage."""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     """The settings; names of the run, such as ``$scratch``, are not replaced."""
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
@@ -214,16 +216,15 @@ class Contender:
     @property
     def place(self) -> tuple[str, ...]:
         """The settings, or the URI, by which a user recognizes the database."""
-        uri = self.settings.get("uri")
-        if uri is not None and "storage.section" not in self.settings:
+        uri = self.settings.get(("uri",))
+        if uri is not None and ("storage", SECTION) not in self.settings:
             file = _FILE_URI.match(uri)
             return (str(Path(file["path"]).absolute()) if file else f"{uri}{self._own_name(uri)}",)
         places = []
         by_port = {f"${name}_port": f"${name}" for name in self.servers}
-        for key, value in self.settings.items():
-            section, _, last = key.rpartition(".")
+        for (*section, last), value in self.settings.items():
             name = last.rstrip("0123456789")
-            if name == "user" and f"{section}.dsn" in self.settings:
+            if name == "user" and (*section, "dsn") in self.settings:
                 places.append(value)  # in Oracle, each user has a schema
             elif name in _FILES and not value.startswith("$"):
                 places.append(str(Path(value).absolute()))
@@ -238,16 +239,15 @@ class Contender:
         return f" of {self.reading}" if self.reading and "$" in value else ""
 
 
-def _files_in(settings: Mapping[str, str]) -> list[str]:
+def _files_in(settings: Settings) -> list[str]:
     """Return the files and directories that clients open, according to settings or URIs."""
     files = []
-    for key, value in settings.items():
-        if key == "uri" and _URI_OF_FILES.search(value):
+    for (*section, name), value in settings.items():
+        if (*section, name) == ("uri",) and _URI_OF_FILES.search(value):
             files.append(value)
-        section, _, name = key.rpartition(".")
-        if key.startswith((_OF_SERVER, "parameters.")):
+        if section and section[0] in {_OF_SERVER, "parameters"}:
             continue
-        shared = settings.get(f"{section}.shared_blob_dir".lstrip("."), "")
+        shared = settings.get((*section, "shared_blob_dir"), "")
         if name in _FILES or (name == "blob_dir" and shared.lower() == "true"):
             files.append(value)
     return files
@@ -275,11 +275,11 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     served = served_storages(text, servers)
     settings = _settings(text, section, configuration)
     for number, statement in enumerate(text.sql):
-        settings[f"sql{number or ''}"] = statement
+        settings[(f"sql{number or ''}",)] = statement
     used = [storage.section for storage in served]
     for server in servers:
         unused = [storage for storage in storages_of(server).values() if storage not in used]
-        own = _settings_of_parsed(server, configuration, f"{_OF_SERVER}{server.name}.", unused)
+        own = _settings_of_parsed(server, configuration, (_OF_SERVER, server.name), unused)
         settings.update(own)
     for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
         wrong, flaw = mistake
@@ -383,7 +383,7 @@ def _shown(text: Section, servers: Sequence[ServerSection]) -> str:
     return "\n".join(shown)
 
 
-def _settings(text: Section, section: Any, configuration: Configuration) -> dict[str, str]:
+def _settings(text: Section, section: Any, configuration: Configuration) -> dict[SettingPath, str]:
     """Return a section's settings, as the metadata of runs record them.
 
     A value with a name of the run, such as ``$scratch``, is recorded as in the file, so that the
@@ -392,26 +392,26 @@ def _settings(text: Section, section: Any, configuration: Configuration) -> dict
     """
     if section is not None:
         return dict(_settings_of_parsed(section, configuration))
-    settings = {"section": text.type}
-    for name, values in grouped(_keys_by_types(text)).items():
+    settings: dict[SettingPath, str] = {(SECTION,): text.type}
+    for (*types, name), values in grouped(_keys_by_types(text)).items():
         for number, value in enumerate(values):
-            settings[f"{name}{number or ''}"] = with_names(value)
+            settings[(*types, f"{name}{number or ''}")] = with_names(value)
     return settings
 
 
-def _keys_by_types(text: Section, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of a section; keys of inner sections are ``type.key``."""
+def _keys_by_types(text: Section, types: SettingPath = ()) -> Iterator[tuple[SettingPath, str]]:
+    """Yield the keys and values of a section; keys of inner sections follow the types of these."""
     for item in text.items:
         if isinstance(item, Key):
-            yield f"{prefix}{item.name.replace('-', '_')}", item.value
+            yield (*types, item.name.replace("-", "_")), item.value
         elif isinstance(item, Section):
-            yield from _keys_by_types(item, f"{prefix}{item.type}.")
+            yield from _keys_by_types(item, (*types, item.type))
 
 
 def _settings_of_parsed(
-    section: Any, configuration: Configuration, prefix: str = "", unused: Sequence[Any] = ()
-) -> Iterator[tuple[str, str]]:
-    yield f"{prefix}section", type(section).__name__
+    section: Any, configuration: Configuration, path: SettingPath = (), unused: Sequence[Any] = ()
+) -> Iterator[tuple[SettingPath, str]]:
+    yield (*path, SECTION), type(section).__name__
     if not hasattr(section.config, "getSectionAttributes"):
         return
     kind = section.config.getSectionMatcher().type
@@ -426,12 +426,12 @@ def _settings_of_parsed(
             continue
         parts = value if isinstance(value, list) else [value]
         for number, part in enumerate(part for part in parts if part not in unused):
-            key = f"{prefix}{attribute}{number or ''}"
+            inner = (*path, f"{attribute}{number or ''}")
             if not hasattr(part, "config"):
-                for name, shown in _values(attribute, number, part, written):
-                    yield f"{key}{name}", shown
+                for names, shown in _values(attribute, number, part, written):
+                    yield (*inner, *names), shown
             else:
-                yield from _settings_of_parsed(part, configuration, f"{key}.")
+                yield from _settings_of_parsed(part, configuration, inner)
 
 
 def _attribute(section_type: Any, key: str) -> str:
@@ -458,13 +458,13 @@ def _by_name(written: Mapping[str, Sequence[str]], attribute: str, number: int =
 
 def _values(
     attribute: str, number: int, value: Any, written: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[str, str]]:
-    """Yield a suffix for the setting's name, and the value as text; of a mapping, for each item."""
+) -> Iterator[tuple[SettingPath, str]]:
+    """Yield the value as text or, of a mapping, the path and the text of each item."""
     if not isinstance(value, Mapping):
-        yield "", _by_name(written, attribute, number) or _printable(value)
+        yield (), _by_name(written, attribute, number) or _printable(value)
         return
     for name, part in value.items():
-        yield f".{name}", _by_name(written, f"{attribute}.{name}") or str(part)
+        yield (str(name),), _by_name(written, f"{attribute}.{name}") or str(part)
 
 
 def _printable(value: Any) -> str:

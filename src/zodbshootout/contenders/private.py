@@ -55,7 +55,7 @@ def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
     :raises UserError: if a storage that is to be measured cannot have new data
     """
     chosen = {name for word in only for name in (word, *word.split(","))}
-    servers = {section.name for section in tree.root.sections if section.type.endswith("server")}
+    servers = {section.name for section in tree.root.sections if section.is_server}
     change = _Change(servers)
     items: list[Item] = []
     for item in tree.root.items:
@@ -107,7 +107,7 @@ class _Change:
         """Yield the private form of an outermost *section*, or nothing if only Zope reads it."""
         if section.type in {*_DATABASES, *_rules()}:
             yield self._changed(section)
-        elif section.type.endswith("server"):
+        elif section.is_server:
             yield replace(section, items=list(self._items_of_server(section)))
         elif section.type == "environment":
             yield section

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 SECRET_KEY = re.compile(
@@ -50,12 +51,12 @@ class Mask:
         """Return *text* with ``***`` in place of each secret."""
         return text if self._pattern is None else self._pattern.sub(STARS, text)
 
-    def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """Return *settings* by name, without those whose names say that they are secret."""
+    def settings(self, section: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a section, without those whose names say that they are secret."""
         return {
-            name: self(value)
-            for name, value in settings.items()
-            if not SECRET_KEY.search(name.rpartition(".")[2])
+            name: self(content) if isinstance(content, str) else self.settings(content)
+            for name, content in section.items()
+            if not (isinstance(content, str) and SECRET_KEY.search(name))
         }
 
 

@@ -227,6 +227,8 @@ class StorageInfo:
     """The workarounds for flaws of the storage's package, each in a few words."""
     persistent_cache: str = ""
     """The setting that makes a cache outlive the process; see ``StorageType.persistent_cache``."""
+    persistent_cache_flaw: str = ""
+    """The reason why this cache serves less than it could."""
     new_root: str = ""
     """The hexadecimal serial of an empty root object, if the storage's type is unknown; otherwise
     empty.  Two processes that find different serials do not see each other's data."""

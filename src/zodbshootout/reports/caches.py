@@ -25,16 +25,15 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
     known = [cell for cell in cells if figure_of(cell[1], CACHEABLE_HITS) is not None]
     lasting = [cell for cell in known if "openings_without_hits" in cell[1].metadata]
     persistent = grouped(
-        ((cell[1].cell.benchmark, str(setting)), cell)
+        ((cell[1].cell.benchmark, setting, cell[1].metadata.get("persistent_cache_flaw")), cell)
         for cell in lasting
         if (setting := cell[1].metadata.get("persistent_cache"))
     )
-    for (benchmark, setting), own in persistent.items():
+    for (benchmark, setting, flaw), own in persistent.items():
         columns = grouped(own)
-        name, _, flaw = setting.partition(": ")
         reason = flaw or _reason(columns)
         few = any(map(_is_small, columns.values()))
-        served = f"{benchmark}: the persistent cache ({name}) served {_listed(columns)}"
+        served = f"{benchmark}: the persistent cache ({setting}) served {_listed(columns)}"
         yield f"{served}: {reason}" if few else served
     others = grouped((cell[1].cell.benchmark, cell) for cell in known if cell not in lasting)
     for benchmark, own in others.items():
@@ -50,9 +49,7 @@ def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a line that names the caches that may have served cold reads."""
     uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
     caches = grouped(
-        (cache, column)
-        for column, result in uncleared
-        for cache in result.uncleared_caches.split(", ")
+        (cache, column) for column, result in uncleared for cache in result.uncleared_caches
     )
     if caches:
         names = benchmarks_of(uncleared)

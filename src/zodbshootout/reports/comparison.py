@@ -9,6 +9,7 @@ from typing import Any
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Sense
+from zodbshootout.model.settings import SECTION
 from zodbshootout.model.wording import counted
 from zodbshootout.reports.elements import Entry, Listing, Note, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
@@ -28,7 +29,6 @@ from zodbshootout.results.names import long_name
 from zodbshootout.results.ratios import FALSE_CALLS, Verdict, multiple
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import (
-    MISSING,
     Comparison,
     Difference,
     compare,
@@ -294,11 +294,12 @@ def _by_importance(differences: Sequence[Difference]) -> list[Difference]:
     Paths that the harness chose are minor.  If the storages differ in kind, section types are
     minor, too, and so is everything that only one side has.
     """
-    differ_in_kind = any(one.name == "storage_classes" for one in differences)
+    differ_in_kind = any(one.path == ("storage_classes",) for one in differences)
 
     def is_minor(one: Difference) -> bool:
-        follows = one.name.endswith("section") or MISSING in {one.base, one.new}
-        return SCRATCH in one.base + one.new or (differ_in_kind and follows)
+        follows = one.is_one_sided or one.path[-1] == SECTION
+        is_chosen = any(SCRATCH in text for text in (*one.base, *one.new) if text)
+        return is_chosen or (differ_in_kind and follows)
 
     return sorted(differences, key=is_minor)
 

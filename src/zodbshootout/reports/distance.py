@@ -5,13 +5,15 @@ If requests do not overlap, each round trip makes an iteration longer by the rou
 
 from __future__ import annotations
 
+import json
 import math
-import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TIME, TRIPS
 from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
@@ -54,10 +56,6 @@ IN_PARENTHESES = (
     "in parentheses: the estimate, which is the time at 0 and, for each round trip, the round-trip "
     "time; up to: requests overlap, and it may be less"
 )
-
-
-_RTT_KEY = re.compile(r"rtt(|_of_.+)_s")
-"""The metadata keys of requested round-trip times, with or without a server's name."""
 
 
 def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
@@ -120,13 +118,20 @@ def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _delivered(result: CellResult) -> Iterator[tuple[float, float]]:
     """Yield each requested round-trip time, with the mean time that the machine delivered."""
-    metadata = [run.get_metadata() for run in result.runs]
-    for key, rtt in result.metadata.items():
-        if match := _RTT_KEY.fullmatch(key):
-            delivered = f"rtt_delivered{match[1]}_s"
-            known = [float(facts[delivered]) for facts in metadata if delivered in facts]
-            if known:
-                yield float(rtt), statistics.fmean(known)
+    times = grouped(
+        ((server, rtt), mean)
+        for facts in result.facts
+        for server, (rtt, mean) in _distances(facts).items()
+    )
+    for (_, rtt), means in times.items():
+        yield rtt, statistics.fmean(means)
+
+
+def _distances(facts: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return the requested and the delivered time of ``--rtt``, and of servers by their names."""
+    times: dict[str, tuple[float, float]] = json.loads(facts.get("server_rtts_s", "{}"))
+    has_both = "rtt_s" in facts and "rtt_delivered_s" in facts
+    return {**({"": (facts["rtt_s"], facts["rtt_delivered_s"])} if has_both else {}), **times}
 
 
 def crossing_lines(cells: Sequence[Columned]) -> Iterator[str]:
@@ -220,7 +225,7 @@ def _has_time(result: CellResult) -> bool:
 
 
 def _is_near(result: CellResult) -> bool:
-    is_far = any(name.startswith("rtt_") for name in result.metadata)
+    is_far = "server_rtts_s" in result.metadata
     return _has_time(result) and not _rtt(result) and not is_far
 
 

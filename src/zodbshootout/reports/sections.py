@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
@@ -40,7 +41,7 @@ from zodbshootout.reports.sentences import speed
 from zodbshootout.reports.tables import other_load, tables_and_notes
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import mean_ratio
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import CellResult, versions_in
 
 MAX_VERDICTS = 3
 """The maximum number of verdicts at the top of a report; the table of ratios has them all."""
@@ -202,10 +203,7 @@ def _facts_of_run(result_sets: Sequence[ResultSet], results: Sequence[CellResult
     yield f"{', '.join(benchmarks)}: {'; '.join(kinds)}"
     yield "; ".join(dict.fromkeys(filter(None, map(_where_and_when, metadata))))
     versions = {
-        f"{key.removeprefix('version_')} {keys[key]}"
-        for keys in (result.metadata for result in results)
-        for key in keys
-        if key.startswith("version_")
+        f"{name} {version}" for result in results for name, version in result.versions.items()
     }
     pythons = {f"Python {keys['python_version']}" for keys in metadata if "python_version" in keys}
     yield ", ".join([*sorted(pythons), *sorted(versions)])
@@ -218,7 +216,7 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
     if "cpu_count" in words:
         words["cpu_count"] += " CPUs"
     if "date" in words:
-        words["date"], _, _ = words["date"].partition(".")  # without microseconds
+        words["date"] = str(datetime.fromisoformat(words["date"]).replace(microsecond=0))
     return ", ".join(words.values())
 
 
@@ -305,9 +303,9 @@ def _tables(result_sets: Sequence[ResultSet], where: Shown, footnotes: Footnotes
 def _contenders(cells: Sequence[Columned]) -> Report:
     first = {column: result.metadata for column, result in reversed(cells) if result.measured}
     metadata = {column: first[column] for column, _ in cells if column in first}
-    keys = {key for keys in metadata.values() for key in keys if key not in _MACHINE}
-    versions = sorted(key for key in keys if key.startswith("version_"))
-    titles = {**_CONTENDER, **{key: key.removeprefix("version_") for key in versions}}
+    versions = sorted({name for keys in metadata.values() for name in versions_in(keys)})
+    versions = [name for name in versions if f"version_{name}" not in _MACHINE]
+    titles = {**_CONTENDER, **{f"version_{name}": name for name in versions}}
     table = _facts("Contender", metadata, titles)
     return Report(
         [table] if metadata else [],

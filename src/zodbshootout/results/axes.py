@@ -20,13 +20,11 @@ from zodbshootout.model.parameters import DISTANCE, SWEPT, Parameter, with_value
 from zodbshootout.model.specification import INSTALLED, duration
 from zodbshootout.model.titles import ENVIRONMENT, RELEASE, Release, environment_of
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import CellResult, versions_in
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
 FEWEST = 3
 """The minimum number of releases in a family; two releases are compared like other variants."""
-_FROM_COMMIT = " ("
-"""The beginning of what follows a version if the package was installed from a repository."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +154,8 @@ class ReleaseAxis(Axis):
 
     def _installed(self, metadata: Mapping[str, Any]) -> Release | None:
         name = canonicalize_name(self.package)
-        for key, version in metadata.items():
-            if key.startswith("version_") and canonicalize_name(key[len("version_") :]) == name:
-                return Release(self.package, str(version))
-        return None
+        versions = {canonicalize_name(key): one for key, one in versions_in(metadata).items()}
+        return Release(self.package, versions[name]) if name in versions else None
 
     def text(self, value: Release) -> str:
         return value.commit or value.version
@@ -174,7 +170,7 @@ class ReleaseAxis(Axis):
 def _place(release: Release) -> tuple[bool, Version]:
     """Return a key that sorts releases by version, and commits last."""
     try:
-        return False, Version(release.version.partition(_FROM_COMMIT)[0])
+        return False, Version(release.version)
     except InvalidVersion:
         return True, Version("0")
 

@@ -27,6 +27,7 @@ import pyperf
 from zodbshootout.errors import SOME_FAILED, UserError
 from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import State, describe
+from zodbshootout.model.settings import settings_in
 from zodbshootout.plugins import BrokenPlugin
 from zodbshootout.results.cell import WORDS, Cell, cell_of
 from zodbshootout.results.names import long_name, short_name, varied_parameters
@@ -195,7 +196,8 @@ def _recorded(metadata: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
         known[_TEXT] = json.dumps(mask(json.loads(metadata[_TEXT])))
     if "settings" in metadata:
         settings = mask.settings(json.loads(metadata["settings"]))
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        named = {".".join(path): text for path, text in settings_in(settings).items()}
+        digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
         known |= {"settings": json.dumps(settings), "configuration_hash": digest[:16]}
     return known
 

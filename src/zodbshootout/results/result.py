@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, count, takewhile
 from typing import Any
 
 import pyperf
@@ -20,6 +20,7 @@ from zodbshootout.model.arrivals import KEPT_UP
 from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import metadata_of
+from zodbshootout.model.settings import Settings, settings_in
 from zodbshootout.model.wording import counted
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, mean_of
@@ -190,16 +191,20 @@ class CellResult:
         return [list(map(float, str(one.get(key, "")).split())) for one in self.facts]
 
     @property
-    def uncleared_caches(self) -> str:
-        """The caches that workers could not empty before cold reads, or an empty text."""
-        caches = str(self.metadata.get("uncleared_caches", "none"))
-        return "" if caches == "none" else caches
+    def uncleared_caches(self) -> list[str]:
+        """The caches that workers could not empty before cold reads."""
+        caches: list[str] = json.loads(self.metadata.get("uncleared_caches", "[]"))
+        return caches
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of packages and servers, by name."""
+        return versions_in(self.metadata)
 
     @cached_property
-    def settings(self) -> Mapping[str, str]:
+    def settings(self) -> Settings:
         """The settings of the contender and of its private servers, without secrets."""
-        values: dict[str, str] = json.loads(self.metadata.get("settings", "{}"))
-        return values
+        return settings_in(json.loads(self.metadata.get("settings", "{}")))
 
     @property
     def first_value(self) -> float | None:
@@ -224,7 +229,7 @@ class CellResult:
         """
         ratios: dict[str, list[float]] = {}
         for metadata in self.facts:
-            hosts = [key for key in metadata if {f"{key}_s", f"{key}_clients"} <= metadata.keys()]
+            hosts = list(takewhile(metadata.__contains__, map("host_{}".format, count(1))))
             clients = sum(metadata[f"{key}_clients"] for key in hosts)
             seconds = sum(metadata[f"{key}_s"] * metadata[f"{key}_clients"] for key in hosts)
             mean = seconds / clients if len(hosts) > 1 and clients else 0.0
@@ -293,6 +298,13 @@ class CellResult:
     def work_per_iteration(self) -> float:
         """The objects or transactions in one iteration of one client."""
         return float(self.metadata.get("work_per_iteration", self.cell.parameters.objects or 1))
+
+
+def versions_in(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the versions of packages and servers that a run recorded, by name."""
+    prefix = "version_"
+    keys = (key for key in metadata if key.startswith(prefix))
+    return {key[len(prefix) :]: str(metadata[key]) for key in keys}
 
 
 def _histogram(metadata: Mapping[str, Any], kind: str) -> Any:

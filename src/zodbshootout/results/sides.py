@@ -12,6 +12,7 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.parameters import PARAMETERS
 from zodbshootout.model.quantities import Quantity
+from zodbshootout.model.settings import Path, Settings
 from zodbshootout.model.titles import environment_of
 from zodbshootout.results.axes import at_distances, families
 from zodbshootout.results.cell import Cell
@@ -19,23 +20,33 @@ from zodbshootout.results.changes import Change, changes_of
 from zodbshootout.results.estimate import MIN_RUNS, runs_needed
 from zodbshootout.results.figures import compared, figure_of
 from zodbshootout.results.names import long_name
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import CellResult, versions_in
 
 MISSING = "-"
-"""The value of a fact or a setting on a side that lacks it."""
+"""What is printed for a fact or a setting on a side that lacks it."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """A fact or a setting that differs between two sides."""
 
-    name: str
-    base: str
-    """The values on the side of the base; :data:`MISSING` if the side lacks it."""
-    new: str
+    path: Path
+    """The name of the fact, or the path of the setting."""
+    base: Sequence[str | None]
+    """The values on the side of the base; ``None`` for a cell that lacks it."""
+    new: Sequence[str | None]
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether a side lacks it in all cells."""
+        return [None] in (self.base, self.new)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.base} against {self.new}"
+        base, new = (
+            ", ".join(MISSING if one is None else one for one in side)
+            for side in (self.base, self.new)
+        )
+        return f"{'.'.join(self.path)}: {base} against {new}"
 
 
 @dataclass(frozen=True)
@@ -208,27 +219,28 @@ _FACTS = (
 """The metadata that may explain a difference, besides versions and settings."""
 
 
-def _differing(pairs: Sequence[tuple[Mapping[str, str], Mapping[str, str]]]) -> list[Difference]:
-    """Return a difference for each name whose values differ."""
-    names = dict.fromkeys(name for pair in pairs for side in pair for name in side)
+def _differing(pairs: Sequence[tuple[Settings, Settings]]) -> list[Difference]:
+    """Return a difference for each path whose values differ."""
+    paths = dict.fromkeys(path for pair in pairs for side in pair for path in side)
     differing = []
-    for name in names:
+    for path in paths:
         values = [
-            (base.get(name, MISSING), new.get(name, MISSING))
+            (base.get(path), new.get(path))
             for base, new in pairs
-            if base.get(name) != new.get(name)
+            if base.get(path) != new.get(path)
         ]
         if values:
-            base, new = (", ".join(dict.fromkeys(side)) for side in zip(*values, strict=True))
-            differing.append(Difference(name, base, new))
+            base, new = (list(dict.fromkeys(side)) for side in zip(*values, strict=True))
+            differing.append(Difference(path, base, new))
     return differing
 
 
-def _facts(result: CellResult) -> dict[str, str]:
+def _facts(result: CellResult) -> dict[Path, str]:
     runs = result.facts
-    versions = sorted({key for keys in runs for key in keys if key.startswith("version_")})
+    versions = sorted({name for keys in runs for name in versions_in(keys)})
     facts = {
         name: dict.fromkeys(str(keys[name]) for keys in runs if name in keys)
-        for name in [*_FACTS, *versions]
+        for name in [*_FACTS, *(f"version_{name}" for name in versions)]
     }
-    return {name: ", ".join(values) for name, values in facts.items() if values}
+    uncleared = {"uncleared_caches": result.uncleared_caches}
+    return {(name,): ", ".join(one) for name, one in {**facts, **uncleared}.items() if one}

@@ -56,7 +56,7 @@ class Failures:
         """
         ended = self.servers.how_ended(cell.title)
         if ended is not None:
-            self.store.fail_cells([(one, Failure(ended)) for one in self._phases_of(cell)])
+            self.store.fail_cells([(one, Failure(ended.cause)) for one in self._phases_of(cell)])
         return ended is not None
 
     def _phases_of(self, cell: Cell) -> list[Cell]:
@@ -73,6 +73,5 @@ class Failures:
         ended = self.servers.how_ended(contender)
         if ended is None:
             return cause
-        _, _, logged = ended.partition(": ")
-        repeats = " ".join(logged.split()) in " ".join(cause.split())
-        return cause if logged and repeats else f"{cause}; {ended}"
+        repeats = " ".join(ended.detail.split()) in " ".join(cause.split())
+        return cause if ended.detail and repeats else f"{cause}; {ended.cause}"

@@ -14,6 +14,7 @@ from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import Item, content_size, record_size
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.crews.cluster import Cluster
+from zodbshootout.model.settings import nested
 from zodbshootout.model.specification import Interpreter, Parameters, Specification
 from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.results.cell import Cell
@@ -134,9 +135,9 @@ class Tasks:
         environment = contender.environment
         versions = {**installed_versions(["zodbshootout"]), **info.versions}
         durability, durability_detail = info.promise
-        uncleared = ", ".join(info.caches_left)
+        uncleared = json.dumps(info.caches_left)
         duration = self.plan.effort.duration
-        documents = {"settings": json.dumps(contender.settings)}
+        documents = {"settings": json.dumps(nested(contender.settings))}
         if contender.text:  # pyperf's metadata cannot have several lines
             documents["configuration_text"] = json.dumps(contender.text)
         return (
@@ -148,7 +149,7 @@ class Tasks:
                     **({"for_s": duration} if duration else {}),
                     "record_size_bytes": _record_size(cell, benchmark),
                     "profiler": "cprofile" if options.profiles else "none",
-                    **({"uncleared_caches": uncleared or "none"} if benchmark.cold else {}),
+                    **({"uncleared_caches": uncleared} if benchmark.cold else {}),
                     **{f"version_{name}": version for name, version in versions.items()},
                     "driver": info.driver,
                     "durability": durability.value,
@@ -159,6 +160,7 @@ class Tasks:
                     "storage_classes": " over ".join(info.storage_classes),
                     "corrections": "; ".join(info.corrections),
                     "persistent_cache": info.persistent_cache,
+                    "persistent_cache_flaw": info.persistent_cache_flaw,
                     **(info.python if environment else {}),
                     "environment": environment.description if environment else "",
                     "packed": options.pack,

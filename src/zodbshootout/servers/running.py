@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from zodbshootout.config.configuration import Configuration, ServerSection
+from zodbshootout.model.outcome import Failure
 from zodbshootout.plugins import entries, load_plugin
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.address import servers_of
@@ -120,11 +121,11 @@ class RunningServers:
         if failures:
             raise failures[0]
 
-    def how_ended(self, contender: str) -> str | None:
+    def how_ended(self, contender: str) -> Failure | None:
         """Return which of a contender's servers has ended, and how; ``None`` if none has."""
         for server in self._needed_by(contender):
             if ended := server.how_ended():
-                return f"server {server.name} {ended}"
+                return replace(ended, cause=f"server {server.name} {ended.cause}")
         return None
 
     def usage(self, contender: str) -> dict[str, ServerUsage]:

@@ -23,6 +23,7 @@ from zodbshootout.config.configuration import ServerSection
 from zodbshootout.config.source import Source
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import GENTLE, Child, Ending, Guardian, GuardianLost, last_lines
+from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import Interpreter
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.installation import ServerDirectory, account_for
@@ -205,11 +206,15 @@ class Server(ABC):
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    def how_ended(self) -> str | None:
-        """Return how the server ended, with its last log lines; ``None`` if it is running."""
+    def how_ended(self) -> Failure | None:
+        """Return how the server ended; ``None`` if it is running.
+
+        The detail of the failure is the end of the log, with which its cause ends.
+        """
         if self._process is None or self._process.poll() is None:
             return None
-        return f"{self._process.describe_exit()}: {self.last_log_lines()}"
+        logged = self.last_log_lines()
+        return Failure(f"{self._process.describe_exit()}: {logged}", logged)
 
     def run(self, command: Sequence[str], standard_input: str = "") -> str:
         """Run a program that prepares the server; return its output."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -152,15 +153,17 @@ def traffic_metadata(counts: Counts) -> Metadata:
 def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
     """Return requested and delivered round-trip times of a run, in seconds.
 
-    The keys are ``rtt_s`` and ``rtt_delivered_s``.  For a server whose section sets ``rtt``, the
-    keys are ``rtt_of_NAME_s`` and ``rtt_delivered_of_NAME_s``.
+    The keys are ``rtt_s`` and ``rtt_delivered_s``.  For servers whose sections set ``rtt``, the key
+    is ``server_rtts_s``: JSON that maps each server's name to both times.
     """
-    metadata = {}
+    metadata: dict[str, str | int | float] = {}
+    of_servers = {}
     for distance, delivered in distances.items():
-        of_server = f"_of_{distance.server}" if distance.server else ""
-        metadata[f"rtt{of_server}_s"] = distance.rtt
-        metadata[f"rtt_delivered{of_server}_s"] = delivered
-    return metadata
+        if distance.server:
+            of_servers[distance.server] = [distance.rtt, delivered]
+        else:
+            metadata |= {"rtt_s": distance.rtt, "rtt_delivered_s": delivered}
+    return metadata | ({"server_rtts_s": json.dumps(of_servers)} if of_servers else {})
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:

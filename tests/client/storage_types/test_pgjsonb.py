@@ -132,16 +132,17 @@ def test_threads_need_two_connections_each(threads: int, refused: bool, database
 @pytest.mark.parametrize(
     ("warmer", "setting"),
     [
-        (None, ""),
-        (SimpleNamespace(_delay=0.0, _jitter=0.0), "cache-warm-pct"),
+        (None, ("", "")),
+        (SimpleNamespace(_delay=0.0, _jitter=0.0), ("cache-warm-pct", "")),
         (
             SimpleNamespace(_delay=15.0, _jitter=30.0),
-            "cache-warm-pct: it is loaded 15 to 45 s after opening",
+            ("cache-warm-pct", "it is loaded 15 to 45 s after opening"),
         ),
     ],
 )
 def test_a_cache_that_is_warmed_is_persistent(
-    warmer: Any, setting: str, database: Database
+    warmer: Any, setting: tuple[str, str], database: Database
 ) -> None:
     database.db.storage._warmer = warmer
-    assert database.info().persistent_cache == setting
+    info = database.info()
+    assert (info.persistent_cache, info.persistent_cache_flaw) == setting

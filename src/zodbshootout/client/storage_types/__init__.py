@@ -231,11 +231,11 @@ class StorageType:
         return ()
 
     def persistent_cache(self) -> str:
-        """Return the setting that makes the cache outlive the process, or ``""``.
+        """Return the setting that makes the cache outlive the process, or ``""``."""
+        return ""
 
-        If the setting takes effect only later, return the name of the setting, then a colon, a
-        space and the reason.
-        """
+    def persistent_cache_flaw(self) -> str:
+        """Return the reason why the persistent cache serves less than it could, or ``""``."""
         return ""
 
     def start_files(self) -> Sequence[Path]:

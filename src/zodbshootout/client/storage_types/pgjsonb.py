@@ -76,13 +76,13 @@ class PGJsonbStorageType(StorageType):
         return [Limit(reason, sharers=most // 2 + 1)]
 
     def persistent_cache(self) -> str:
+        return "" if self.storage._warmer is None else "cache-warm-pct"
+
+    def persistent_cache_flaw(self) -> str:
         warmer = self.storage._warmer
-        if warmer is None:
-            return ""
-        earliest, latest = warmer._delay, warmer._jitter
-        if not earliest + latest:
-            return "cache-warm-pct"
-        return f"cache-warm-pct: it is loaded {earliest:g} to {earliest + latest:g} s after opening"
+        earliest, latest = (warmer._delay, warmer._jitter) if warmer is not None else (0.0, 0.0)
+        spread = f"{earliest:g} to {earliest + latest:g}"
+        return f"it is loaded {spread} s after opening" if earliest + latest else ""
 
     @classmethod
     def reroute(cls, section: Any, route: Route) -> None:

@@ -39,9 +39,10 @@ def measure(shootout: Shootout, options: Options) -> Measured:
     again = _again(shootout, options) if measured.status != INTERRUPTED else None
     if again is not None:
         second = _measured(again)
-        is_over = second.status == INTERRUPTED
-        measured = replace(second if is_over else measured, results=measured.results)
-        measured = replace(measured, second=() if is_over else second.results)
+        if second.status == INTERRUPTED:
+            measured = replace(second, results=measured.results)
+        else:
+            measured = replace(measured, second=second.results)
     if options.log and shootout.tasks.cluster is not None:
         for line in shootout.tasks.cluster.logged():
             shootout.store.observer.relay(line)
@@ -50,26 +51,21 @@ def measure(shootout: Shootout, options: Options) -> Measured:
 
 def _measured(shootout: Shootout) -> Measured:
     """Measure until the plan is done or an error occurs."""
-    status, message = _outcome(shootout)
-    return Measured(status, message, shootout.store.results)
-
-
-def _outcome(shootout: Shootout) -> tuple[int, str]:
-    """Measure; return the status and the reason."""
     store = shootout.store
     try:
         shootout.run()
+        status, message = _status_and_reason(store.results)
     except UserError as error:
-        return error.status, str(error)
+        status, message = error.status, str(error)
     except (KeyboardInterrupt, GuardianLost) as error:
         with suppress(UserError):
             store.save()
-        if isinstance(error, GuardianLost):
-            return SOME_FAILED, f"stopped: {error}"
         kept = any(result.measured for result in store.results)
         outcome = "results so far were saved" if kept else "nothing was measured"
-        return INTERRUPTED, f"interrupted; {outcome}"
-    return _status_and_reason(store.results)
+        status, message = INTERRUPTED, f"interrupted; {outcome}"
+        if isinstance(error, GuardianLost):
+            status, message = SOME_FAILED, f"stopped: {error}"
+    return Measured(status, message, store.results)
 
 
 def _status_and_reason(results: Sequence[CellResult]) -> tuple[int, str]:

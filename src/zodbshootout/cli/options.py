@@ -511,7 +511,7 @@ class Options(RunOptions, VariantOptions):
         runs = self.processes or PROCESSES
         effort = Effort(runs, self.number_of_values, self.warmups, loops, self.min_time)
         if self.duration:
-            return replace(effort, processes=1, duration=60 * self.duration)
+            return replace(effort, processes=1, duration=self.duration)
         if self.debug_single_value:
             return replace(effort, processes=1, values=1, warmups=0, loops=1, min_time=1e-9)
         if self.processes is None and (self.precision or not self.number_of_values):
@@ -531,6 +531,6 @@ class Options(RunOptions, VariantOptions):
             processes=MIN_RUNS_FOR_PRECISION,
             run_time=SHORT_RUN_TIME,
             precision=self.precision or precision,
-            limit=60 * self.at_most,
+            limit=self.at_most,
             cell_limit=seconds,
         )

@@ -68,15 +68,14 @@ def _of_percent(text: str) -> float:
 
 
 def _duration(unit: float) -> Callable[[str], float]:
-    """Return a function that reads ``90``, ``30s`` or ``2min``.
+    """Return a function that reads the seconds of ``90``, ``30s`` or ``2min``.
 
-    *unit* is the unit of the result, in seconds: 60 if the result is in minutes.  A number without
-    a letter is in this unit, too.
+    *unit* is the unit of a number without a letter, in seconds.
     """
 
     def read(text: str) -> float:
         match = re.fullmatch(r"(.*)(s|m|min|h)", text.lower().strip())
-        return float(match[1]) * _SECONDS[match[2][0]] / unit if match else float(text)
+        return float(match[1]) * _SECONDS[match[2][0]] if match else float(text) * unit
 
     return read
 
@@ -104,9 +103,16 @@ _number = _multiple(1000)
 _bytes = _multiple(1024, "(?:b|(?<=[kmg])ib)?")
 """A function that reads sizes; a k is 1024 bytes, as in ZConfig."""
 
+
+def _listed(read: Callable[[str], N]) -> Callable[[str], list[N]]:
+    """Return a function that reads a list, with commas between its numbers."""
+    return lambda text: [read(piece.strip()) for piece in text.split(",")]
+
+
 whole = number(int, lambda _: True, "a whole number")
 count = number(_number, lambda n: n >= 1, "a positive number, such as 1000, 10k or 1M")
 count_or_zero = number(_number, lambda n: n >= 0, "0 or a positive number")
+counts_or_zeros = _listed(count_or_zero)
 node_size = number(int, lambda n: n > 1, "enough: a node of a BTree holds at least 2")
 fraction = number(float, lambda n: 0 <= n <= 1, "a number from 0 to 1")
 share = number(_of_percent, lambda n: 0 <= n <= 1, "a percentage from 0% to 100%")
@@ -135,11 +141,6 @@ def counts(text: str, read: Callable[[str], int] = count) -> Sequence[int]:
             )
         numbers += range(low, high + 1)
     return numbers
-
-
-def counts_or_zeros(text: str) -> Sequence[int]:
-    """Return the numbers of a list such as ``0,100k,10M``."""
-    return [count_or_zero(piece) for piece in text.split(",")]
 
 
 def rates(text: str) -> Sequence[float]:
@@ -177,16 +178,15 @@ def quantity(text: str) -> Quantity:
     return named
 
 
-def rtts(text: str) -> Sequence[float]:
-    """Return the round-trip times of a list such as ``0,0.5ms,2ms``, in seconds."""
-    return [_rtt(piece.strip()) for piece in text.split(",")]
-
-
 def _rtt(text: str) -> float:
     try:
         return round_trip_time(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+rtts = _listed(_rtt)
+"""Return the round-trip times of a list such as ``0,0.5ms,2ms``, in seconds."""
 
 
 def definition(text: str) -> tuple[str, Sequence[str]]:

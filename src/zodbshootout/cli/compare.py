@@ -55,37 +55,26 @@ class CompareOptions:
         "Exit status: 0, or 1 if --fail-above finds a slowdown or a missing figure; 2 bad usage."
     )
     files: Sequence[Path] = given_by(FILES)
-    contender: Sequence[str] = option(
-        "--contender A B", (), nargs=2, one_of=_SIDES,
-        help="compare contender B of NEW with A of BASE; both may be in one file",
-    )
+    contender: Sequence[str] = option("--contender A B", (), nargs=2, one_of=_SIDES,
+        help="compare contender B of NEW with A of BASE; both may be in one file")
     environment: Sequence[str] = option(
         "--environment A B", (), nargs=2, type=str.lower, one_of=_SIDES,
         help="compare each contender in environment B with itself in environment A; for A and B, "
         "write the part of a contender's name after the @, or "
-        f"{INSTALLED!r} for the installed packages",
-    )
-    define: str = option(
-        "--define NAME", "", type=str.lower, one_of=_SIDES,
+        f"{INSTALLED!r} for the installed packages")
+    define: str = option("--define NAME", "", type=str.lower, one_of=_SIDES,
         help="compare the first value of NAME in the run's --define with each of the other values, "
-        "for each contender",
-    )
-    metric: Quantity | None = option(
-        "--metric NAME", type=quantity,
+        "for each contender")
+    metric: Quantity | None = option("--metric NAME", type=quantity,
         help="compare this quantity instead of the speed: "
-        f"{', '.join(QUANTITIES)}, or any other percentile of latencies, such as p99.5",
-    )
-    ignore: Sequence[str] = several(
-        "--ignore OPTION", choices=IGNORABLE,
+        f"{', '.join(QUANTITIES)}, or any other percentile of latencies, such as p99.5")
+    ignore: Sequence[str] = several("--ignore OPTION", choices=IGNORABLE,
         help="compare cells even if they differ in this option of the run (repeatable): "
-        f"{', '.join(IGNORABLE)}",
-    )
-    fail_above: float | None = option(
-        "--fail-above PERCENT", type=limit,
+        f"{', '.join(IGNORABLE)}")
+    fail_above: float | None = option("--fail-above PERCENT", type=limit,
         help="exit with status 1 if NEW takes significantly longer and the whole confidence "
         "interval of the slowdown is above PERCENT, or if NEW lacks a figure that BASE has, "
-        "because the cell is missing, failed or cannot keep up",
-    )
+        "because the cell is missing, failed or cannot keep up")
     verbose: bool = flag("-v --verbose", help="list everything that differs besides the figures")
     format: str = option("--format FORMAT", "text", help="a format of zodbshootout show")
     # fmt: on

@@ -50,48 +50,31 @@ class MakeOptions:
 
     # fmt: off
     output: Path = option("-o --output FILE", type=Path, required=True)
-    preset: str = option(
-        "--preset", "", choices=sorted(PRESETS),
-        help="start from the mixture of a typical application; other options override it",
-    )
+    preset: str = option("--preset", "", choices=sorted(PRESETS),
+        help="start from the mixture of a typical application; other options override it")
     transactions: int | None = option(
-        "--transactions NUMBER", type=count, help="transactions (default: 10000)"
-    )
-    connections: int | None = option(
-        "--connections NUMBER", type=count,
-        help="connections that run the transactions (default: 4)",
-    )
+        "--transactions NUMBER", type=count, help="transactions (default: 10000)")
+    connections: int | None = option("--connections NUMBER", type=count,
+        help="connections that run the transactions (default: 4)")
     objects: int | None = option(
-        "--objects NUMBER", type=count, help="objects that exist at the start (default: 10000)"
-    )
+        "--objects NUMBER", type=count, help="objects that exist at the start (default: 10000)")
     loads: Distribution | None = option(
-        "--loads N", type=_DISTRIBUTION, help="loads per transaction (default: geometric:20)"
-    )
+        "--loads N", type=_DISTRIBUTION, help="loads per transaction (default: geometric:20)")
     writes: float | None = option(
-        "--writes PERCENT", type=share, help="transactions that store anything (default: 10%%)"
-    )
-    stores: Distribution | None = option(
-        "--stores N", type=_DISTRIBUTION,
-        help="stores per transaction that stores anything (default: 2)",
-    )
+        "--writes PERCENT", type=share, help="transactions that store anything (default: 10%%)")
+    stores: Distribution | None = option("--stores N", type=_DISTRIBUTION,
+        help="stores per transaction that stores anything (default: 2)")
     new: float | None = option(
-        "--new PERCENT", type=share, help="stores that create an object (default: 0%%)"
-    )
-    counters: int | None = option(
-        "--counters NUMBER", type=count_or_zero,
+        "--new PERCENT", type=share, help="stores that create an object (default: 0%%)")
+    counters: int | None = option("--counters NUMBER", type=count_or_zero,
         help="objects with conflict resolution; each writing transaction also stores one "
-        "(default: 0)",
-    )
+        "(default: 0)")
     size: Distribution | None = option(
-        "--size N", type=_DISTRIBUTION, help="bytes of a record (default: lognormal:300)"
-    )
-    skew: float | None = option(
-        "--hot zipf:EXPONENT|uniform", type=_read(skew_of),
-        help="popularity of the objects (default: zipf:0.99)",
-    )
+        "--size N", type=_DISTRIBUTION, help="bytes of a record (default: lognormal:300)")
+    skew: float | None = option("--hot zipf:EXPONENT|uniform", type=_read(skew_of),
+        help="popularity of the objects (default: zipf:0.99)")
     rate: float | None = option(
-        "--rate NUMBER", type=_RATE, help="transactions a second (default: 100)"
-    )
+        "--rate NUMBER", type=_RATE, help="transactions a second (default: 100)")
     seed: int | None = option("--seed", type=whole, help="seed of the random numbers (default: 0)")
     # fmt: on
 

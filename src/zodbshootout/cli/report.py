@@ -29,14 +29,10 @@ class ReportOptions:
 
     # fmt: off
     files: Sequence[Path] = given_by(FILES)
-    output: Path = option(
-        "-o --output PAGE", type=Path, required=True,
-        help="write to this file, in the format of its ending: .html, .md, .svg, .png and so on",
-    )
-    format: str | None = option(
-        "--format FORMAT",
-        help=f"write in this format, whatever the ending: {', '.join(formats())}",
-    )
+    output: Path = option("-o --output PAGE", type=Path, required=True,
+        help="write to this file, in the format of its ending: .html, .md, .svg, .png and so on")
+    format: str | None = option("--format FORMAT",
+        help=f"write in this format, whatever the ending: {', '.join(formats())}")
     baseline: str | None = given_by(BASELINE)
     # fmt: on
 

@@ -34,30 +34,20 @@ class ShowOptions:
 
     # fmt: off
     files: Sequence[Path] = given_by(FILES)
-    format: str = option(
-        "--format FORMAT", "text",
-        help=f"one of {', '.join(formats(pictures=False))} (default: text)",
-    )
-    layout: str = option(
-        "--layout", "cells", choices=("cells", "table"),
-        help="in CSV, a line for each cell (cells, the default) or each row of the table (table)",
-    )
-    unit: Quantity | None = option(
-        "--unit NAME", type=quantity,
+    format: str = option("--format FORMAT", "text",
+        help=f"one of {', '.join(formats(pictures=False))} (default: text)")
+    layout: str = option("--layout", "cells", choices=("cells", "table"),
+        help="in CSV, a line for each cell (cells, the default) or each row of the table (table)")
+    unit: Quantity | None = option("--unit NAME", type=quantity,
         help=f"show this quantity instead of the usual figures: {', '.join(QUANTITIES)}, or any "
-        "other percentile of latencies, such as p99.5",
-    )
-    costs: bool = flag(
-        "--costs",
+        "other percentile of latencies, such as p99.5")
+    costs: bool = flag("--costs",
         help="print what each benchmark costs besides time: processor time and memory of clients "
-        "and of private servers, what they write, and the growth of the database",
-    )
-    over_time: bool = flag(
-        "--over-time",
+        "and of private servers, what they write, and the growth of the database")
+    over_time: bool = flag("--over-time",
         help="print how figures changed during the minutes of --for: throughput, latencies, "
         "processor time, memory and the size of the database; CSV and JSON have the figures of "
-        "each run",
-    )
+        "each run")
     baseline: str | None = given_by(BASELINE)
     # fmt: on
 

@@ -28,18 +28,13 @@ class WorkloadOptions:
     """
 
     # fmt: off
-    files: Sequence[Workload] = option(
-        "FILE", nargs="+", type=values.workload,
+    files: Sequence[Workload] = option("FILE", nargs="+", type=values.workload,
         help="the directory that a <recording> section names, one of the files in that directory, "
-        "or the name of an installed workload, such as plone",
-    )
+        "or the name of an installed workload, such as plone")
     format: str | None = option(
-        "--format FORMAT", help=f"one of {', '.join(formats())} (default: text)"
-    )
-    output: Path | None = option(
-        "-o --output PAGE", type=Path,
-        help="write to this file, in the format of its ending: .html, .md, .csv and so on",
-    )
+        "--format FORMAT", help=f"one of {', '.join(formats())} (default: text)")
+    output: Path | None = option("-o --output PAGE", type=Path,
+        help="write to this file, in the format of its ending: .html, .md, .csv and so on")
     # fmt: on
 
 

@@ -22,7 +22,7 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
-from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.elements import Chart, Entry, Labels, Report, Row, Table
 from zodbshootout.reports.headings import ResultSet, title_of
@@ -95,7 +95,7 @@ def _write_texts(run: Run, results: Sequence[CellResult], data: Path, into: Path
 def _comparisons(run: Run, results: Sequence[CellResult]) -> Iterator[Report]:
     for names in run.compared:
         base, new = ([result for result in results if result.cell.title == name] for name in names)
-        yield comparison_report(ColumnComparison(*names, compare(base, new, across=True)))
+        yield comparison_report(compare(base, new, across=True).named(*names))
 
 
 def _picture_terminal(run: Run, report: Report, path: Path) -> None:

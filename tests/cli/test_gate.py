@@ -24,7 +24,6 @@ from zodbshootout.cli.output import Streams, console_on
 from zodbshootout.cli.parser import parse
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure
-from zodbshootout.reports.comparison import ColumnComparison
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import compare
 
@@ -41,7 +40,7 @@ def gate(base: Side, new: Side) -> int:
 def judgement(base: Side, new: Side, *again: Side) -> tuple[int, str]:
     """Return the status and the lines on two sides, and on what a second run measured *again*."""
     second = compare(again[0], again[1], across=True) if again else None
-    sides = ColumnComparison("a", "b", compare(base, new, across=True))
+    sides = compare(base, new, across=True).named("a", "b")
     return printed(judged(sides, 0.05, second))
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.runs import cell, measured
-from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import compare
 
@@ -24,7 +24,7 @@ def test_what_matters_of_the_differences_comes_first_and_the_rest_can_be_folded(
     differing = {"pragma": "off", "cache": "5", "wait": "1", "threads": "2"}
     base = side("a", "FileStorage", cache="1", wait="2", threads="3")
     new = side("b", "FileStorage" if same_kind else "ZEO", **differing)
-    sides = ColumnComparison("a", "b", compare(base, new, across=True))
+    sides = compare(base, new, across=True).named("a", "b")
     kind = [] if same_kind else ["storage_classes: FileStorage against ZEO"]
     own = ["pragma: - against off"]
     both = ["cache: 1 against 5", "wait: 2 against 1", "threads: 3 against 2"]

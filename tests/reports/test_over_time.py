@@ -78,10 +78,10 @@ def test_the_trend_of_a_contender_by_itself_may_be_that_of_the_machine() -> None
 
 def test_a_comparison_with_a_contender_that_gets_slower_has_no_advice() -> None:
     (columns,) = comparisons_of_columns([ResultSet(with_trends([FS, SLOW]))])
-    (change,) = columns.comparison.changes
+    (change,) = columns.changes
     undecided = replace(change, verdict=Verdict.UNDECIDED, runs_needed=100)
     assert remedy([undecided]) == ""
-    sides = replace(columns, comparison=replace(columns.comparison, changes=[undecided]))
+    sides = replace(columns, changes=[undecided])
     (table,) = comparison_report(sides).tables
     assert table.rows[0].entries[-1].text.endswith("): slow gets slower with time")
     steady = replace(change.new, result=replace(change.new.result, trend=None))

@@ -17,11 +17,12 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.quantities import LONGEST, P50, P999
 from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.reports import text
-from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.elements import ChartKind
 from zodbshootout.reports.footnotes import OVERLOADED
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
+from zodbshootout.reports.sentences import sentence
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.changes import mean_ratio
 from zodbshootout.results.figures import Figure
@@ -90,7 +91,7 @@ def test_the_median_and_the_tail_are_compared_at_equal_rates() -> None:
         ("p99", Verdict.SLOWER),
     ]
     assert all(change.ratio.paired for change in comparison.changes)
-    (table,) = comparison_report(ColumnComparison("a", "b", comparison)).tables
+    (table,) = comparison_report(comparison).tables
     assert [row.title for row in table.rows] == ["update 20/s p50", "update 20/s p99"]
 
 
@@ -98,7 +99,7 @@ def test_a_contender_that_cannot_keep_up_is_not_compared() -> None:
     overloaded = result("b", 20, part_of_schedule=0.5)
     comparison = compare([result("a", 20)], [overloaded], across=True)
     assert not comparison.changes
-    report = comparison_report(ColumnComparison("a", "b", comparison))
+    report = comparison_report(comparison)
     assert any(
         str(note).startswith("cannot keep up, so not compared: b: update") for note in report.notes
     )
@@ -206,8 +207,7 @@ def test_the_figures_of_a_cell_count_once_in_the_mean_over_cells() -> None:
 def test_the_sentence_on_rates_speaks_of_latency_and_names_what_cannot_keep_up() -> None:
     base = [result("a", 20), result("a", 40), result("a", 80)]
     new = [result("b", 20, 2), result("b", 40, 2), result("b", 80, part_of_schedule=0.5)]
-    columns = ColumnComparison("a", "b", compare(base, new, across=True))
-    assert columns.sentence == (
+    assert sentence(compare(base, new, across=True).named("a", "b")) == (
         "b against a: higher latency at update p50 (2.00 times), update p99 (2.00 times); "
         "geometric mean of these 2 cells: 2.000 times higher (2.000 to 2.000); b cannot keep up "
         "with 80/s"

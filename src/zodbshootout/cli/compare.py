@@ -18,7 +18,7 @@ from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.quantities import QUANTITIES, Quantity
 from zodbshootout.model.specification import INSTALLED
 from zodbshootout.reports import checked_format
-from zodbshootout.reports.comparison import ColumnComparison, comparison_report
+from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, axes_of
 from zodbshootout.results.figures import figure_of
@@ -95,10 +95,9 @@ def _compare(options: CompareOptions, streams: Streams) -> int:
         raise UserError("compare: give two files, or one and --contender A B")
     results = [_read_times(path) for path in options.files]
     compared = _values(options, results) if options.define else [_sides(options, results)]
-    comparisons = [sides.comparison for sides in compared]
-    is_finding = any(one.lost and not one.only_new for one in comparisons)
+    is_finding = any(sides.lost and not sides.only_new for sides in compared)
     if options.fail_above is None or not is_finding:
-        _check_comparable(comparisons, options.files)
+        _check_comparable(compared, options.files)
     reports = [
         comparison_report(
             sides, f"{sides.new} and {sides.base}" * bool(options.define), verbose=options.verbose
@@ -111,7 +110,7 @@ def _compare(options: CompareOptions, streams: Streams) -> int:
     return status_of(judgements, streams)
 
 
-def _sides(options: CompareOptions, results: Sequence[Sequence[CellResult]]) -> ColumnComparison:
+def _sides(options: CompareOptions, results: Sequence[Sequence[CellResult]]) -> Comparison:
     """Compare two files, or two contenders or environments."""
     files = options.files
     titles = labels(files) if len(files) > 1 else ["", ""]
@@ -129,12 +128,10 @@ def _sides(options: CompareOptions, results: Sequence[Sequence[CellResult]]) -> 
         _check_recorded(options.metric, new, of[1], files[-1])
     across = axis is CONTENDERS and bool(names)
     comparison = compare(base, new, options.ignore, across=across, quantity=options.metric)
-    return ColumnComparison(titles[0], titles[1], comparison)
+    return comparison.named(titles[0], titles[1])
 
 
-def _values(
-    options: CompareOptions, results: Sequence[Sequence[CellResult]]
-) -> list[ColumnComparison]:
+def _values(options: CompareOptions, results: Sequence[Sequence[CellResult]]) -> list[Comparison]:
     """Compare the first value of a name in ``--define`` with each of the others."""
     if len(results) > 1:
         raise UserError("compare: --define compares values within one file; give one file")
@@ -145,10 +142,8 @@ def _values(
         advice = suggestion(name, list(axes)) if axes else "the run was without --define"
         raise UserError(f"--define: no values of {name!r} in {options.files[0]}; {advice}")
     return [
-        ColumnComparison(
-            f"{name}={first}",
-            f"{name}={value}",
-            compare(by_value[first], by_value[value], options.ignore, quantity=options.metric),
+        compare(by_value[first], by_value[value], options.ignore, quantity=options.metric).named(
+            f"{name}={first}", f"{name}={value}"
         )
         for value in others
     ]

@@ -18,7 +18,7 @@ from zodbshootout.cli.values import quantity
 from zodbshootout.errors import ALL_MEASURED, SLOWDOWN
 from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import Quantity, Sense
-from zodbshootout.reports.comparison import ColumnComparison, remedy
+from zodbshootout.reports.comparison import remedy
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change
 from zodbshootout.results.figures import Figure, figure_of
@@ -130,7 +130,7 @@ class Requirement:
 
 
 def judged(
-    sides: ColumnComparison, limit: float | None, again: Comparison | None = None
+    sides: Comparison, limit: float | None, again: Comparison | None = None
 ) -> Iterator[Judgement]:
     """Yield judgements on the new side: changes worse by more than *limit*, and missing figures.
 
@@ -141,7 +141,7 @@ def judged(
     """
     if limit is None:
         return
-    changes, percent = sides.comparison.changes, f"{100 * limit:g} %"
+    changes, percent = sides.changes, f"{100 * limit:g} %"
     for change in filter(lambda change: change.beyond(limit), changes):
         name = _name(change)
         confirmed = _confirmation(change, limit, again)
@@ -152,7 +152,7 @@ def judged(
         outcome = Outcome.UNDECIDED if confirmed is None else Outcome.BROKEN
         yield Judgement(outcome, sentence, [change.new.cell])
     worked = {change.new.cell for change in again.changes} if again else set()
-    for result in sides.comparison.lost:
+    for result in sides.lost:
         name, has_worked = long_name(result.cell), result.cell in worked
         words = f"{_lack(result)}, but the base has a figure: {name}"
         sentence = ": ".join(filter(None, [words, result.reason]))

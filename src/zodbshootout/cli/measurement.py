@@ -13,9 +13,8 @@ from zodbshootout.guardian import GuardianLost
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.wording import counted
-from zodbshootout.reports.comparison import ColumnComparison
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.sides import compare
+from zodbshootout.results.sides import Comparison, compare
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.shootout import Shootout
 
@@ -109,19 +108,19 @@ def judgements(measured: Measured, options: Options) -> list[Judgement]:
     if options.fail_above is not None:
         second = _comparisons(measured.second) if measured.second else {}
         for name, sides in _comparisons(measured.results).items():
-            again = second[name].comparison if second else None
+            again = second[name] if second else None
             found += judged(sides, options.fail_above, again)
     return found
 
 
-def _comparisons(results: Sequence[CellResult]) -> dict[str, ColumnComparison]:
+def _comparisons(results: Sequence[CellResult]) -> dict[str, Comparison]:
     """Return the comparison of each variant of ``--against`` with its original, by its title.
 
     A release that does not work here is no variant to judge.
     """
     by_title = grouped((result.cell.title, result) for result in results)
     return {
-        title: ColumnComparison(name, title, compare(by_title.get(name, []), new, across=True))
+        title: compare(by_title.get(name, []), new, across=True).named(name, title)
         for title, new in by_title.items()
         for name in [new[0].cell.contender]
         if new[0].cell.variant and any(one.state is not State.UNSUPPORTED for one in new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from zodbshootout.model.grouping import grouped
@@ -22,7 +22,7 @@ from zodbshootout.reports.headings import (
     pace_of,
     title_of,
 )
-from zodbshootout.reports.sentences import sentence
+from zodbshootout.reports.sentences import by_distance, sentence
 from zodbshootout.results.changes import Change
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.names import long_name
@@ -51,37 +51,9 @@ STYLES = {
 }
 
 
-@dataclass(frozen=True)
-class ColumnComparison:
-    """The comparison of the timed results of two columns."""
-
-    base: str
-    """The title of the column that *new* is compared with."""
-    new: str
-    comparison: Comparison
-    is_variant: bool = False
-    """Whether *new* is a variant of *base*, and is not in a series of releases."""
-    is_release: bool = False
-    """Whether *new* is in a series of releases."""
-
-    @property
-    def sentence(self) -> str:
-        """A sentence on what *new* is better and worse at; empty if no ratio is known."""
-        return sentence(self.comparison, self.base, self.new)
-
-    @property
-    def by_distance(self) -> list[ColumnComparison]:
-        """A comparison for each round-trip time."""
-        changes = self.comparison.changes
-        return [
-            replace(self, comparison=replace(self.comparison, changes=there))
-            for there in grouped((one.base.cell.parameters.rtt, one) for one in changes).values()
-        ]
-
-
 def comparisons_of_columns(
     result_sets: Sequence[ResultSet], baseline: str | None = None
-) -> list[ColumnComparison]:
+) -> list[Comparison]:
     """Compare columns that share cells; *baseline* is the title of the column to compare with.
 
     See :func:`~zodbshootout.results.sides.pairs_to_compare`.
@@ -98,16 +70,14 @@ def comparisons_of_columns(
         releases.update(results.column(name) for one in results.families for name in one.values)
     ordered = {title: originals[title] for title in timed if title in originals}
     comparisons = [
-        ColumnComparison(
-            base,
-            new,
-            compare(timed[base], timed[new], across=True),
-            originals[new] == base and new not in releases,
-            new in releases,
+        replace(
+            compare(timed[base], timed[new], across=True).named(base, new),
+            is_variant=originals[new] == base and new not in releases,
+            is_release=new in releases,
         )
         for base, new in pairs_to_compare(ordered, baseline)
     ]
-    return [columns for columns in comparisons if columns.comparison.changes]
+    return [comparison for comparison in comparisons if comparison.changes]
 
 
 def ratio_entry(change: Change | None) -> Entry | None:
@@ -119,7 +89,7 @@ def ratio_entry(change: Change | None) -> Entry | None:
     return Entry(f"{multiple(value)}{mark}", value, STYLES[change.verdict], change.ratio.within)
 
 
-def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool = False) -> Report:
+def comparison_report(sides: Comparison, title: str = "", *, verbose: bool = False) -> Report:
     """Return the report of a comparison.
 
     There is a table for each combination of contender, clients and kind of objects.  A *verbose*
@@ -127,13 +97,13 @@ def comparison_report(sides: ColumnComparison, title: str = "", *, verbose: bool
     """
     groups = grouped(
         ((change.base.cell.column, *group_of(change.base.result)), change)
-        for change in sides.comparison.changes
+        for change in sides.changes
     )
-    others = _by_importance(sides.comparison.differences)[MAX_DIFFERENCES:] if verbose else []
+    others = _by_importance(sides.differences)[MAX_DIFFERENCES:] if verbose else []
     return Report(
         [_table(group, sides.base, sides.new) for group in groups.values()],
         list(map(Note, _notes(sides, verbose=verbose))),
-        [_record(change) for change in sides.comparison.changes],
+        [_record(change) for change in sides.changes],
         title=title,
         listings=[Listing(f"Other differences ({len(others)})", "\n".join(map(str, others)))]
         * bool(others),
@@ -216,17 +186,16 @@ def in_minutes(minutes: float) -> str:
     return f"about {counted(max(1, math.ceil(minutes)), 'more minute')}"
 
 
-def _notes(sides: ColumnComparison, *, verbose: bool) -> Iterator[str]:
-    comparison = sides.comparison
-    if len(comparison.changes) > 1:
-        yield from filter(None, (there.sentence for there in sides.by_distance))
-    yield from _method(comparison.changes)
-    yield from _differences(comparison, verbose=verbose)
-    for side, results in ((sides.base, comparison.only_base), (sides.new, comparison.only_new)):
+def _notes(sides: Comparison, *, verbose: bool) -> Iterator[str]:
+    if len(sides.changes) > 1:
+        yield from filter(None, map(sentence, by_distance(sides)))
+    yield from _method(sides.changes)
+    yield from _differences(sides, verbose=verbose)
+    for side, results in ((sides.base, sides.only_base), (sides.new, sides.only_new)):
         if results:
             yield f"only in {side}: {_names(results)}"
-    if comparison.overloaded:
-        yield f"cannot keep up, so not compared: {_names(comparison.overloaded)}"
+    if sides.overloaded:
+        yield f"cannot keep up, so not compared: {_names(sides.overloaded)}"
 
 
 def _names(results: Iterable[CellResult]) -> str:

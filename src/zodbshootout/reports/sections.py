@@ -16,7 +16,6 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.model.wording import listed
 from zodbshootout.reports.charts import QuantityCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
-    ColumnComparison,
     comparison_report,
     comparisons_of_columns,
     ratio_entry,
@@ -37,11 +36,12 @@ from zodbshootout.reports.over_time import over_time_charts, over_time_report
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import step_charts
-from zodbshootout.reports.sentences import speed
+from zodbshootout.reports.sentences import by_distance, sentence, speed
 from zodbshootout.reports.tables import other_load, tables_and_notes
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import mean_ratio
 from zodbshootout.results.result import CellResult, versions_in
+from zodbshootout.results.sides import Comparison
 
 MAX_VERDICTS = 3
 """The maximum number of verdicts at the top of a report; the table of ratios has them all."""
@@ -220,16 +220,16 @@ def _where_and_when(metadata: Mapping[str, Any]) -> str:
     return ", ".join(words.values())
 
 
-def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> list[Note]:
+def _verdicts(comparisons: Sequence[Comparison], first: Sequence[str]) -> list[Note]:
     """Return at most three conclusions: *first*, then one on each mean ratio.
 
     If there are more than three mean ratios, there is one on the greatest and one on the least.
     """
     known = [
-        (mean.value, there.sentence)
+        (mean.value, sentence(there))
         for columns in comparisons
-        for there in (() if columns.is_release else columns.by_distance)
-        if (mean := mean_ratio(there.comparison.changes)) is not None
+        for there in (() if columns.is_release else by_distance(columns))
+        if (mean := mean_ratio(there.changes)) is not None
     ]
     if len(known) > MAX_VERDICTS:
         known.sort(key=itemgetter(0), reverse=True)
@@ -238,7 +238,7 @@ def _verdicts(comparisons: Sequence[ColumnComparison], first: Sequence[str]) -> 
 
 
 def _matrix(
-    comparisons: Sequence[ColumnComparison], cells: Sequence[Columned], footnotes: Footnotes
+    comparisons: Sequence[Comparison], cells: Sequence[Columned], footnotes: Footnotes
 ) -> Table | None:
     """Return the table of all ratios, ``None`` if nothing was compared."""
     by_row = grouped(
@@ -247,7 +247,7 @@ def _matrix(
             (one.new, change),
         )
         for one in comparisons
-        for change in one.comparison.changes
+        for change in one.changes
     )
     rows = list(map(dict, by_row.values()))
     if not rows:
@@ -268,7 +268,7 @@ def _matrix(
             for name, base in sides.items()
         ]
         lines.append(Row(title, entries, anchor=f"part-{first.cell.benchmark}"))
-    compared = speed(change for columns in comparisons for change in columns.comparison.changes)
+    compared = speed(change for columns in comparisons for change in columns.changes)
     where = "" if firsts[0].cell.parameters.rtt is None else " at the same round-trip time"
     caption = f"{compared.capitalize()} as a multiple of that of {bases}{where}"
     return Table(caption, list(sides), lines)

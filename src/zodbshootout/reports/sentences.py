@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Sense
@@ -21,12 +22,19 @@ FEW = 3
 _ALIKE = {Verdict.NO_DIFFERENCE: "no difference seen", Verdict.UNDECIDED: "undecided"}
 
 
-def sentence(comparison: Comparison, base: str, new: str) -> str:
-    """Compare *new* with *base* at one distance; the sentence is empty if no ratio is known.
+def by_distance(comparison: Comparison) -> list[Comparison]:
+    """Divide a comparison into one for each round-trip time."""
+    groups = grouped((change.base.cell.parameters.rtt, change) for change in comparison.changes)
+    return [replace(comparison, changes=changes) for changes in groups.values()]
+
+
+def sentence(comparison: Comparison) -> str:
+    """Compare two sides at one distance; the sentence is empty if no ratio is known.
 
     Benchmarks that ask nothing of the storage come last.  The geometric mean of the others is given
     only if all of them differ significantly in the same direction, so that the mean hides nothing.
     """
+    base, new = comparison.base, comparison.new
     changes = [change for change in comparison.changes if change.ratio.is_known]
     if not changes:
         return ""

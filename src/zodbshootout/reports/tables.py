@@ -16,7 +16,6 @@ from zodbshootout.model.titles import environment_of
 from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
-    ColumnComparison,
     comparison_report,
     comparisons_of_columns,
     exceptions,
@@ -44,13 +43,13 @@ from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
-from zodbshootout.reports.sentences import speed
+from zodbshootout.reports.sentences import by_distance, sentence, speed
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.figures import IMPRECISE, TILDE, compared, figure_of
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.sides import rounds_needed
+from zodbshootout.results.sides import Comparison, rounds_needed
 
 MAX_MINUTES = 600
 """The maximum number of additional minutes that a note suggests."""
@@ -77,7 +76,7 @@ def tables_with_comparisons(
     parts = [
         comparison_report(columns)
         for columns in comparisons_of_columns(result_sets)
-        if columns.is_variant and environment_of(columns.comparison.changes[0].new.cell.variant)
+        if columns.is_variant and environment_of(columns.changes[0].new.cell.variant)
     ]
     return replace(report, parts=parts)
 
@@ -120,7 +119,7 @@ def tables_and_notes(
     changes = {
         (columns.new, change.new.cell, change.new.quantity): change
         for columns in comparisons
-        for change in columns.comparison.changes
+        for change in columns.changes
     }
     scale = _Scale(quantity, footnotes, changes)
     releases = Releases(result_sets)
@@ -324,11 +323,11 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
         yield f"{in_minutes(minutes)}{how}"
 
 
-def _verdicts(comparisons: Sequence[ColumnComparison]) -> Iterator[str]:
+def _verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     for columns in comparisons:
         if not columns.is_release:
-            yield from filter(None, (there.sentence for there in columns.by_distance))
-    changes = [change for columns in comparisons for change in columns.comparison.changes]
+            yield from filter(None, map(sentence, by_distance(columns)))
+    changes = [change for columns in comparisons for change in columns.changes]
     yield from exceptions(changes)
     if any(change.ratio.is_known for change in changes):
         bases = dict.fromkeys(columns.base for columns in comparisons if not columns.is_variant)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +63,18 @@ class Comparison:
     figure.  The state of a missing cell is ``NOT_RUN``."""
     common: Sequence[tuple[CellResult, CellResult]]
     """The cells that both sides measured, whether or not they keep up with their rate."""
+    base: str = "base"
+    """The name of the side that the other one is compared with, such as the title of a column."""
+    new: str = "new"
+    """The name of the other side."""
+    is_variant: bool = False
+    """Whether *new* is a variant of *base*, and is not one of several releases."""
+    is_release: bool = False
+    """Whether *new* is one of several releases."""
+
+    def named(self, base: str, new: str) -> Comparison:
+        """Return the comparison with names of the sides."""
+        return replace(self, base=base, new=new)
 
     @cached_property
     def differences(self) -> Sequence[Difference]:

@@ -306,8 +306,10 @@ APPENDING = ("steamin", *QUICK, "--only", "memory", "--append", "a.json")
 def appended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of two runs; the second appends to the results of the first."""
     place = tmp_path_factory.mktemp("appended")
-    for _ in range(2):
-        assert run(place, *APPENDING).status == 0
+    for number in range(2):
+        done = run(place, *APPENDING)
+        assert done.status == 0
+        (place / f"{number}.txt").write_text(done.out)
     return place
 
 
@@ -317,6 +319,14 @@ def test_append_adds_a_run_to_each_result_file(appended: Path) -> None:
     assert "Number of run with values: 2" in pyperf_output(appended, "stats", "a.d/memory.json")
     (listed,) = map(json.loads, (appended / "a.cells.jsonl").read_text().splitlines())
     assert listed["state"] == "measured"
+
+
+@pytest.mark.xdist_group("appended")
+def test_a_run_that_appends_prints_what_the_file_then_holds(appended: Path) -> None:
+    whole = run(appended, "show", "a.json").out.partition("\nNext:")[0]
+    first, second = ((appended / f"{number}.txt").read_text() for number in range(2))
+    assert whole in second
+    assert whole not in first
 
 
 @pytest.mark.xdist_group("appended")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 
 from zodbshootout.cli.destination import check_like, destination
 from zodbshootout.cli.gate import status_of
@@ -16,7 +15,6 @@ from zodbshootout.cli.printing import show_plan, show_results
 from zodbshootout.cli.progress import progress_on
 from zodbshootout.errors import INTERRUPTED, UserError, errors_of_files
 from zodbshootout.guardian import Guardian
-from zodbshootout.results.files import recorded
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.result_store import ResultStore
@@ -51,8 +49,8 @@ def run(options: Options, streams: Streams) -> int:
             return show_plan(plan, streams)
         if measured.message:
             streams.complain(measured.message)
-        measured = replace(measured, results=recorded(measured.results, streams.mask))
-        status = show_results(measured.results, to, plan.baseline, options, streams)
+        everything = files.everything(measured.results)
+        status = show_results(everything, to, plan.baseline, options, streams)
         status = status or measured.status
         if status != INTERRUPTED:
             status = status_of(judgements(measured, options), streams) or status

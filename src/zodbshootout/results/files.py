@@ -150,8 +150,12 @@ class ResultFiles:
             message = f"cannot write results: {error}; the files hold what was written before"
             raise UserError(message, SOME_FAILED) from error
 
+    def everything(self, results: Sequence[CellResult]) -> list[CellResult]:
+        """Return the *results* as the files hold them, added to the existing results."""
+        return _added(self.existing, recorded(results, self.mask))
+
     def _write(self, results: Sequence[CellResult]) -> None:
-        everything = _added(self.existing, recorded(results, self.mask))
+        everything = self.everything(results)
         varied = varied_parameters(result.cell for result in everything)
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{json.dumps(_document_of(result))}\n" for result in everything)

@@ -21,9 +21,10 @@ from zodbshootout.model.parameters import (
 )
 from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.specification import MappingType, Parameters, exactly
+from zodbshootout.reports.elements import MISSING, Entry
 from zodbshootout.results.axes import Axis, Family, at_distances, families
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.figures import Figure
+from zodbshootout.results.figures import Figure, figure_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.series import Series, Step, series_along, steps_of
 
@@ -203,6 +204,12 @@ def _rate(result: CellResult) -> float:
 def _row_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one row of a table have in common."""
     return result.cell.benchmark, *(one.of(result.cell.parameters) for one in ROWS)
+
+
+def entry_of(result: CellResult | None, quantity: Quantity) -> Entry:
+    """Return the entry of a quantity in a table without ratios."""
+    figure = result and figure_of(result, quantity)
+    return Entry(figure.text(), figure.value) if figure else MISSING
 
 
 def row_titles(results: Iterable[CellResult]) -> list[str]:

@@ -13,10 +13,8 @@ from zodbshootout.model.quantities import LONGEST, QUANTITIES, TIME, Quantity, S
 from zodbshootout.model.units import BYTES, significant
 from zodbshootout.reports.charts import scale_of
 from zodbshootout.reports.elements import (
-    MISSING,
     Chart,
     ChartKind,
-    Entry,
     Note,
     Point,
     Report,
@@ -30,6 +28,7 @@ from zodbshootout.reports.headings import (
     capitalized,
     description,
     distance_of,
+    entry_of,
     in_columns,
     rows_of,
     title_of,
@@ -149,7 +148,7 @@ def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
             lines = [
                 Row(
                     _on_the_clock(start),
-                    [_entry(of_column.get(part), quantity) for of_column in parts],
+                    [entry_of(of_column.get(part), quantity) for of_column in parts],
                 )
                 for part, start in enumerate(_starts_of_parts(row))
             ]
@@ -190,11 +189,6 @@ def _in_parts(result: CellResult) -> dict[int, CellResult]:
 
 def _caption(quantity: Quantity, result: CellResult) -> str:
     return capitalized(quantity.caption.format(counted=result.cell.words.counted))
-
-
-def _entry(part: CellResult | None, quantity: Quantity) -> Entry:
-    figure = part and figure_of(part, quantity)
-    return Entry(figure.text(), figure.value) if figure else MISSING
 
 
 def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:

@@ -16,7 +16,7 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import Columned, description, rows_of
+from zodbshootout.reports.headings import Columned, description, entry_of, rows_of
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
@@ -92,11 +92,7 @@ def _about(group: Mapping[str, CellResult]) -> str:
 
 
 def _row(quantity: Quantity, results: Sequence[CellResult]) -> Row:
-    figures = [figure_of(result, quantity) for result in results]
-    return Row(
-        quantity.title,
-        [MISSING if figure is None else Entry(figure.text(), figure.value) for figure in figures],
-    )
+    return Row(quantity.title, [entry_of(result, quantity) for result in results])
 
 
 def _has_figure(row: Row) -> bool:

@@ -98,51 +98,6 @@ def test_define_gives_a_name_one_or_more_values() -> None:
     assert options.definitions == {"cache": ["1MB", "10MB"], "objects": ["5"]}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--define", "cache"], "--define: 'cache' is not NAME=VALUE"),
-        (["--define", "=1"], "--define: '=1' is not NAME=VALUE"),
-        (["--define", "a b=1"], "'a b=1' is not NAME=VALUE"),
-        (["--define", "cache="], "'' is not a value"),
-        (["--define", "cache=1,,2"], "'' is not a value"),
-        (["--define", "libs='a,b'"], r"libs: quotes do not protect a comma in a value; write"),
-        (["--define", 'libs="a,b"'], r"write the comma as \,"),
-        (["--define", "cache=1,2,1"], "cache has the same value twice"),
-        (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
-        (["--define", "cache=1\n</zodb>"], "is not a value: it has to be one line of text"),
-        (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),
-        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; with"),
-    ],
-)
-def test_an_invalid_definition_is_refused(words: list[str], message: str) -> None:
-    with pytest.raises(UserError) as error:
-        parse(["x.conf", *words])
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--rate", "0"], "--rate: '0' is not a number of iterations a second"),
-        (["--rate", "-1"], "--rate"),
-        (["--rate", "nan"], "--rate: 'nan' is not a number of iterations a second"),
-        (["--rate", "9..3"], "--rate: 9..3: 3 is less than 9"),
-        (["--rate", "20", "pack"], "pack has no rate: each iteration needs a preparation"),
-        (["--latency-limit", "p99=1s", "copy"], "copy has no rate: each iteration needs"),
-        (["--latency-limit", "50ms"], "'50ms' is not a percentile and a time"),
-        (["--latency-limit", "p99=50"], "'p99=50' is not a percentile and a time"),
-        (["--latency-limit", "p100=50ms"], "'p100=50ms' is not a percentile and a time"),
-        (["--latency-limit", "p0=50ms"], "'p0=50ms' is not a percentile and a time"),
-        (["--latency-limit", "p99=0ms"], "'p99=0ms' is not a percentile and a time"),
-    ],
-)
-def test_an_invalid_rate_or_latency_limit_is_refused(words: list[str], message: str) -> None:
-    with pytest.raises(UserError) as error:
-        parse(["add", *words])
-    assert message in str(error.value)
-
-
 @pytest.mark.parametrize("words", [["--threads"], ["--gevent"], ["--threads", "x.conf"]])
 def test_threads_and_greenlets_are_two_by_default(words: list[str]) -> None:
     assert parse(words).sweep.values[CLIENTS] == [2]
@@ -431,6 +386,50 @@ def test_benchmarks_may_be_separated_by_commas() -> None:
         (["shwo", "a.json"], "no such file or command: 'shwo'; did you mean show?"),
         (["add,clod"], "unknown benchmark 'clod'; did you mean load or cold?"),
         (["--at-most", "2x"], "--at-most: '2x' is not a duration, such as 5, 30s or 2m"),
+        (["--rate", "0"], "--rate: '0' is not a number of iterations a second"),
+        (["--rate", "-1"], "--rate"),
+        (["--rate", "nan"], "--rate: 'nan' is not a number of iterations a second"),
+        (["--rate", "9..3"], "--rate: 9..3: 3 is less than 9"),
+        (["--rate", "20", "pack"], "pack has no rate: each iteration needs a preparation"),
+        (["--latency-limit", "p99=1s", "copy"], "copy has no rate: each iteration needs"),
+        (["--latency-limit", "50ms"], "'50ms' is not a percentile and a time"),
+        (["--latency-limit", "p99=50"], "'p99=50' is not a percentile and a time"),
+        (["--latency-limit", "p100=50ms"], "'p100=50ms' is not a percentile and a time"),
+        (["--latency-limit", "p0=50ms"], "'p0=50ms' is not a percentile and a time"),
+        (["--latency-limit", "p99=0ms"], "'p99=0ms' is not a percentile and a time"),
+        (["--define", "cache"], "--define: 'cache' is not NAME=VALUE"),
+        (["--define", "=1"], "--define: '=1' is not NAME=VALUE"),
+        (["--define", "a b=1"], "'a b=1' is not NAME=VALUE"),
+        (["--define", "cache="], "'' is not a value"),
+        (["--define", "cache=1,,2"], "'' is not a value"),
+        (["--define", "libs='a,b'"], r"libs: quotes do not protect a comma in a value; write"),
+        (["--define", 'libs="a,b"'], r"write the comma as \,"),
+        (["--define", "cache=1,2,1"], "cache has the same value twice"),
+        (["--define", "cache=1</zodb>"], "'1</zodb>' is not a value"),
+        (["--define", "cache=1\n</zodb>"], "is not a value: it has to be one line of text"),
+        (["--define", "cache=1", "--define", "cache=2"], "--define: cache is given twice"),
+        (["--define", "cache=1,2", "--against", "ZODB"], "--define has several values; with"),
+        (["--threads", "4"], "--threads: -c sets the number of clients; give -c 4 --threads"),
+        (["--threads=4", "add"], "--threads: -c sets the number of clients; give -c 4 --threads"),
+        (["--btrees=LO"], "argument --btrees: invalid choice: 'LO' (choose from"),
+        (["--log=TRACE"], "--log: 'TRACE' is neither a level (DEBUG, INFO,"),
+        (["add", "x.conf"], "x.conf: put it before the benchmarks"),
+        (["add", "nowhere.conf"], "no such file: nowhere.conf"),
+        (["x.conf", "COLD"], "unknown benchmark 'COLD'; did you mean cold?"),
+        (["COLD"], "no such file or benchmark: 'COLD'; did you mean cold?"),
+        (["--object-count", "3"], "unknown option --object-count; did you mean --object-counts"),
+        (["--qqq"], "unknown option --qqq; see zodbshootout --help"),
+        (["-p", "0"], "argument -p/--processes: '0' is not a positive number"),
+        (["-w", "-1"], "argument -w/--warmups: '-1' is not 0 or a positive number"),
+        (
+            ["--timeout", "nan"],
+            "--timeout: 'nan' is not a duration, such as 90, 90s or 2m",
+        ),
+        (["--seed", "x"], "argument --seed: 'x' is not a whole number"),
+        (
+            ["-c", "999999"],
+            "argument -c/--concurrency: 999999 clients are too many; the max",
+        ),
     ],
 )
 def test_bad_usage_is_reported_in_one_line(words: list[str], message: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from zodbshootout.cli.parser import parse, run_parser
-from zodbshootout.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -43,39 +42,6 @@ def test_words_are_spelled_out_as_options_with_their_values(
     words: list[str], expected: list[str]
 ) -> None:
     assert run_parser().spelled_out(words) == expected
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--threads", "4"], "--threads: -c sets the number of clients; give -c 4 --threads"),
-        (["--threads=4", "add"], "--threads: -c sets the number of clients; give -c 4 --threads"),
-        (["--btrees=LO"], "argument --btrees: invalid choice: 'LO' (choose from"),
-        (["--log=TRACE"], "--log: 'TRACE' is neither a level (DEBUG, INFO,"),
-        (["add", "x.conf"], "x.conf: put it before the benchmarks"),
-        (["add", "nowhere.conf"], "no such file: nowhere.conf"),
-        (["x.conf", "COLD"], "unknown benchmark 'COLD'; did you mean cold?"),
-        (["COLD"], "no such file or benchmark: 'COLD'; did you mean cold?"),
-        (["--object-count", "3"], "unknown option --object-count; did you mean --object-counts"),
-        (["--qqq"], "unknown option --qqq; see zodbshootout --help"),
-        (["-p", "0"], "argument -p/--processes: '0' is not a positive number"),
-        (["-w", "-1"], "argument -w/--warmups: '-1' is not 0 or a positive number"),
-        (
-            ["--timeout", "nan"],
-            "--timeout: 'nan' is not a duration, such as 90, 90s or 2m",
-        ),
-        (["--seed", "x"], "argument --seed: 'x' is not a whole number"),
-        (
-            ["-c", "999999"],
-            "argument -c/--concurrency: 999999 clients are too many; the max",
-        ),
-    ],
-)
-def test_bad_usage_is_reported_in_one_line(words: list[str], message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        parse(words)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

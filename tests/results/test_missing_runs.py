@@ -31,7 +31,8 @@ def in_rounds(contender: str, rounds: Sequence[int], values: Callable[[int, int]
     return measured(
         cell("add", contender),
         *([values(number, one) for one in of] for number, of in zip(rounds, taken, strict=True)),
-        round=lambda at: f"{command}-{rounds[at]}",
+        command_id=command,
+        round=lambda at: str(rounds[at]),
         slices=lambda at: " ".join(map(str, taken[at])),
     )
 

@@ -16,11 +16,11 @@ from zodbshootout.results.estimate import (
     mean_of_estimates,
     mean_of_runs,
 )
-from zodbshootout.results.figures import Figure
+from zodbshootout.results.figures import Figure, Round
 from zodbshootout.results.ratios import MAX_WIDTH, SIGNIFICANT, Ratio, Verdict, verdicts
 
-Rounds = Mapping[str, Mapping[int, float]]
-"""The amounts of a cell by the name of the round and the number of the slice."""
+Rounds = Mapping[Round, Mapping[int, float]]
+"""The amounts of a cell by round, and by the number of the slice."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def ratio_of(base: Figure, new: Figure) -> Ratio:
     )
 
 
-def log_ratios(base: Rounds, new: Rounds) -> dict[str, list[float]]:
+def log_ratios(base: Rounds, new: Rounds) -> dict[Round, list[float]]:
     """Return the logarithms of the ratios of pairs, the base's amount by the other's, by round."""
     logs = {
         name: [math.log(one / other[turn]) for turn, one in of_round.items() if turn in other]
@@ -253,9 +253,9 @@ def _mean_log(rounds: Iterable[Mapping[int, float]]) -> Estimate:
 def _by_round(figure: Figure) -> Rounds:
     """Return the amounts by round; if no rounds are known, every run counts as a round."""
     runs = enumerate(figure.runs)
-    return figure.by_round or {f"{id(figure)}-{n}": dict(enumerate(run)) for n, run in runs}
+    return figure.by_round or {(str(id(figure)), str(n)): dict(enumerate(run)) for n, run in runs}
 
 
-def _commands(rounds: Iterable[str]) -> set[str]:
-    """Return the parts of rounds' names that identify runs of the command."""
-    return {name.rpartition("-")[0] for name in rounds}
+def _commands(rounds: Iterable[Round]) -> set[str]:
+    """Return the commands that measured the rounds."""
+    return {command for command, _ in rounds}

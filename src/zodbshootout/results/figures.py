@@ -24,6 +24,10 @@ TILDE = "~"
 _WITHOUT_INTERVAL = frozenset({Combine.LARGEST, Combine.SPREAD})
 
 
+Round = tuple[str, str]
+"""The command that measured a round, and the number of the round in it."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One quantity of one measured cell."""
@@ -162,15 +166,16 @@ class Figure:
         return f"{TILDE}{self.text(3 if (self.half_width or 1.0) <= VAGUE else 2)}"
 
     @cached_property
-    def by_round(self) -> dict[str, dict[int, float]]:
+    def by_round(self) -> dict[Round, dict[int, float]]:
         """The amounts by round and slice; runs of unknown round or slices are left out."""
-        rounds: dict[str, dict[int, float]] = {}
+        rounds: dict[Round, dict[int, float]] = {}
         facts = self.result.facts
         for run, metadata, amounts in zip(self.result.runs, facts, self.runs, strict=True):
             slices = list(map(int, str(metadata.get("slices", "")).split()))
             if "round" in metadata and len(slices) == len(run.values):
                 keys = slices if len(amounts) == len(slices) else range(len(amounts))
-                own = rounds.setdefault(str(metadata["round"]), {})
+                command = str(metadata.get("command_id", ""))
+                own = rounds.setdefault((command, str(metadata["round"])), {})
                 own.update(zip(keys, amounts, strict=True))
         return rounds
 

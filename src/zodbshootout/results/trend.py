@@ -20,7 +20,7 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import TIME
 from zodbshootout.results.changes import Rounds, log_ratios
 from zodbshootout.results.estimate import BATCHES, Estimate, joined
-from zodbshootout.results.figures import Figure
+from zodbshootout.results.figures import Figure, Round
 from zodbshootout.results.probabilities import corrected
 from zodbshootout.results.result import CellResult, Trend
 
@@ -85,7 +85,7 @@ def _trend(result: CellResult, own: Rounds, others: Sequence[Rounds]) -> Trend |
     return Trend(math.exp(slope.mean), (low, high), slope.p_value if rises else 1.0, alone)
 
 
-def _relative(own: Rounds, others: Sequence[Rounds]) -> dict[str, float]:
+def _relative(own: Rounds, others: Sequence[Rounds]) -> dict[Round, float]:
     """Return the logarithm of each run's time relative to the other contenders, by round.
 
     Others that ended early are left out: they would change the mean of the others.

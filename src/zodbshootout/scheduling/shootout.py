@@ -103,7 +103,7 @@ class Shootout:
 
     def __post_init__(self) -> None:
         self.plan, self.options = self.tasks.plan, self.tasks.options
-        self._name = secrets.token_hex(4)
+        self._id = secrets.token_hex(4)
         retries = 0 if self.plan.effort.duration else self.options.retries
         self._failures = Failures(self.plan, self.store, self.servers, retries)
         self._traffic = TrafficCounts(self.tasks, self.store.observer)
@@ -325,13 +325,13 @@ class Shootout:
                 self.store.observer.working_on(list(workers), stop.stage or self._stage)
                 if stop.duration:
                     self.store.observer.left(max(0.0, self._left - stop.elapsed))
-                name = f"{self._name}-{number + stop.runs + 1}"
+                taken = {"command_id": self._id, "round": number + stop.runs + 1}
                 load_before = self.load()
                 for cell, run in turns.run(calibration, order, first):
                     if self._failures.has_lost_server(cell):
                         turns.workers.pop(cell).abandon()
                         continue
-                    run.update_metadata({"round": name, **self.load().since(load_before)})
+                    run.update_metadata({**taken, **self.load().since(load_before)})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     run.update_metadata(self._traffic.metadata(cell))
                     self.store.add_run(cell, run)
@@ -359,7 +359,7 @@ class Shootout:
         # While servers restart, they have no processes whose use of resources could be read.
         restarts = cell.parameters.during in RESTARTS
         meter = ServerMeter(RunningServers() if restarts else self.servers)
-        name, load_before = f"{self._name}-{number + 1}", self.load()
+        taken, load_before = {"command_id": self._id, "round": number + 1}, self.load()
 
         def take(phase: str, take_slice: Callable[[], Slice]) -> Slice:
             return meter.take(by_phase.get(phase, cell), take_slice)
@@ -373,7 +373,7 @@ class Shootout:
             return
         for measured, run in ((by_phase[phase], runs[phase]) for phase in by_phase):
             warmups = 1 if measured.parameters.phase == BEFORE else 0
-            run.update_metadata({"round": name, **self.load().since(load_before)})
+            run.update_metadata({**taken, **self.load().since(load_before)})
             run.update_metadata(measured.metadata())
             run.update_metadata(meter.metadata(measured, warmups))
             run.update_metadata(self._traffic.metadata(cell))

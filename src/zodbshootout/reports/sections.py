@@ -37,7 +37,7 @@ from zodbshootout.reports.promises import promises
 from zodbshootout.reports.releases import Releases
 from zodbshootout.reports.replay_tables import step_charts
 from zodbshootout.reports.sentences import by_distance, sentence, speed
-from zodbshootout.reports.tables import other_load, tables_and_notes
+from zodbshootout.reports.tables import other_load, tables_and_notes, tables_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import mean_ratio
 from zodbshootout.results.result import CellResult, versions_in
@@ -295,7 +295,7 @@ def _tables(result_sets: Sequence[ResultSet], where: Shown, footnotes: Footnotes
     return [
         replace(table, rows=rows, percentile=quantity.name if where is Shown.LATENCY else "")
         for quantity in quantities(where)
-        for table in tables_and_notes(result_sets, footnotes, quantity).tables
+        for table in tables_of(result_sets, footnotes, quantity)
         if (rows := [row for row in table.rows if row.has_figure])
     ]
 

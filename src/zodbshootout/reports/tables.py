@@ -102,12 +102,7 @@ def tables_and_notes(
     quantity: Quantity | None = None,
     baseline: str | None = None,
 ) -> Report:
-    """Return a report with tables and notes.
-
-    The tables show a *quantity* or, by default, the figures of the cells, with the ratio of each to
-    the column *baseline*, which is the first by default.  The cells of a table have the same
-    clients, the same kind of objects, and the same unit of work, such as transactions.  Reports
-    made with the same *footnotes* give a note the same number.
+    """Return a report with tables of a *quantity*, and the notes on them; see :func:`tables_of`.
 
     :raises UserError: if no column has the title *baseline*
     """
@@ -116,22 +111,12 @@ def tables_and_notes(
     if baseline and baseline not in columns:
         raise UserError(f"no contender {baseline!r}; there are {', '.join(columns)}")
     comparisons = [] if quantity else comparisons_of_columns(result_sets, baseline)
-    changes = {
-        (columns.new, change.new.cell, change.new.quantity): change
-        for columns in comparisons
-        for change in columns.changes
-    }
-    scale = _Scale(quantity, footnotes, changes)
-    releases = Releases(result_sets)
-    tables = [
-        table if len(scale.quantities(group.results)) > 1 else releases.rows_of(table)
-        for group in groups_of(cells)
-        if (table := _table(group, scale)).rows
-    ]
-    legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
+    tables = tables_of(result_sets, footnotes, quantity, comparisons)
     if quantity is None:
         tables += replay_tables(cells)
-    conclusions = [*releases.lines(), *measured_crossings(cells), *_verdicts(comparisons)]
+    legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
+    releases = Releases(result_sets).lines()
+    conclusions = [*releases, *measured_crossings(cells), *_verdicts(comparisons)]
     remarks = [*legends, *_remarks(cells)]
     if quantity is None or quantity.watched:
         remarks += _imprecision(result_sets, quantity, baseline)
@@ -143,6 +128,31 @@ def tables_and_notes(
     if any(table.lacks_figures for table in tables):
         notes.append(NO_FIGURE)
     return Report(tables, notes)
+
+
+def tables_of(
+    result_sets: Sequence[ResultSet],
+    footnotes: Footnotes,
+    quantity: Quantity | None = None,
+    comparisons: Sequence[Comparison] = (),
+) -> list[Table]:
+    """Return tables of a *quantity* or, by default, of the figures of the cells.
+
+    Figures that were compared have the ratios of *comparisons*.  The cells of a table have the same
+    clients, the same kind of objects, and the same unit of work, such as transactions.  Tables made
+    with the same *footnotes* give a note the same number.
+    """
+    changes = {
+        (columns.new, change.new.cell, change.new.quantity): change
+        for columns in comparisons
+        for change in columns.changes
+    }
+    scale, releases = _Scale(quantity, footnotes, changes), Releases(result_sets)
+    return [
+        table if len(scale.quantities(group.results)) > 1 else releases.rows_of(table)
+        for group in groups_of(in_columns(result_sets))
+        if (table := _table(group, scale)).rows
+    ]
 
 
 @dataclass(frozen=True)

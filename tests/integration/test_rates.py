@@ -111,7 +111,7 @@ def test_each_value_of_a_setting_is_measured_with_a_server_of_its_own(place: Pat
         {"cache": "1MB"}, {"cache": "10MB"}, {},
     ]  # fmt: skip
     settings = [json.loads(results[name].metadata["settings"]) for name in names[:2]]
-    assert [facts["storage.cache_size"] for facts in settings] == [str(2**20), str(10 * 2**20)]
+    assert [facts["storage"]["cache_size"] for facts in settings] == [str(2**20), str(10 * 2**20)]
     compared = run(place, "compare", file, "--define", "cache")
     assert "cache=10MB and cache=1MB" in compared.out
     assert len(cells(place / "a.cells.jsonl")) == 3

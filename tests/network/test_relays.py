@@ -155,11 +155,11 @@ def test_a_peer_that_does_not_read_fills_no_memory_and_stops_nobody_else(relay: 
 
 
 def test_a_refusing_server_resets_its_client(relay: Relay) -> None:
-    with listening() as closed:
-        target = closed.getsockname()
-    address = relay.route(target, 0.002)
-    with connected(address) as client, pytest.raises(ConnectionResetError):
-        client.recv(1)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # a port that nobody else gets, and on which nobody listens
+        address = relay.route(closed.getsockname(), 0.002)
+        with connected(address) as client, pytest.raises(ConnectionResetError):
+            client.recv(1)
     assert relay.counts()[address] == Traffic(1, 0, 0, 1)
 
 

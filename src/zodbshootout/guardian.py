@@ -93,6 +93,11 @@ def describe_exit(exit_code: int | None) -> str:
     return f"ended with exit status {exit_code}"
 
 
+def has_exited(exit_code: int | None) -> bool:
+    """Return whether a process ended by itself; see :func:`describe_exit`."""
+    return exit_code is not None and exit_code >= 0
+
+
 def last_lines(
     output: Path | IO[bytes], count: int = 5, *, errors: str = "", start: int = 0
 ) -> list[str]:

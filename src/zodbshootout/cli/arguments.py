@@ -19,14 +19,15 @@ from zodbshootout.errors import UserError, close_to
 T = TypeVar("T")
 
 COMMANDS = {
-    "show": "show:ShowOptions",
-    "compare": "compare:CompareOptions",
-    "report": "report:ReportOptions",
-    "sample": "sample:SampleOptions",
-    "workload": "workload:WorkloadOptions",
-    "workload make": "make_workload:MakeOptions",
+    "show": ("show", "ShowOptions"),
+    "compare": ("compare", "CompareOptions"),
+    "report": ("report", "ReportOptions"),
+    "sample": ("sample", "SampleOptions"),
+    "workload": ("workload", "WorkloadOptions"),
+    "workload make": ("make_workload", "MakeOptions"),
 }
-"""For each command except a run, its module, which has a function ``run``, and its options."""
+"""For each command except a run, its module, which has a function ``run``, and its options' class.
+"""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,6 @@ IGNORABLE = tuple(
     )
 )
 """The options of a run that ``--ignore`` accepts, to compare cells that differ in them."""
-
-
 _SIDES = "--contender --environment --define"
 
 

@@ -77,7 +77,7 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
 
 
 def _module_of(command: str) -> Any:
-    return importlib.import_module(f"zodbshootout.cli.{COMMANDS[command].partition(':')[0]}")
+    return importlib.import_module(f"zodbshootout.cli.{COMMANDS[command][0]}")
 
 
 def command_in(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -105,7 +105,7 @@ def parser_of(command: str) -> Parser[Any]:
         from zodbshootout.cli.parser import run_parser
 
         return run_parser()
-    kind = getattr(_module_of(command), COMMANDS[command].partition(":")[2])
+    kind = getattr(_module_of(command), COMMANDS[command][1])
     more = {name: getattr(kind, name, None) for name in ("usage", "epilog")}
     return Parser(kind, prog=f"zodbshootout {command}", description=kind.__doc__, **more)
 

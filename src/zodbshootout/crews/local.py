@@ -26,7 +26,7 @@ from zodbshootout.client.protocol import Clock, Prepare, Start, Stop, SystemCloc
 from zodbshootout.client.session import follow_orders
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.profiling import Profiler, profiler_for
-from zodbshootout.guardian import END_TIMEOUT, describe_exit
+from zodbshootout.guardian import END_TIMEOUT, describe_exit, has_exited
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
 from zodbshootout.model.specification import ClientKind, Parameters, Specification
 from zodbshootout.model.storage_facts import Sharing
@@ -157,8 +157,7 @@ class ProcessCrew(LocalCrew):
         process = self._processes[client]
         process.join(END_TIMEOUT)
         cause = f"client {client} (pid {process.pid}) {describe_exit(process.exitcode)}"
-        exited = process.exitcode is not None and process.exitcode >= 0
-        return Failure(cause, cause, crashed=True, exited=exited)
+        return Failure(cause, cause, crashed=True, exited=has_exited(process.exitcode))
 
     def join(self) -> None:
         """Wait until the processes have ended; kill those that do not end in time."""

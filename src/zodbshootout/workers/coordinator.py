@@ -30,6 +30,7 @@ from zodbshootout.guardian import (
     Guardian,
     describe_exit,
     end_group,
+    has_exited,
     last_lines,
 )
 from zodbshootout.model.outcome import Failed, Failure
@@ -528,6 +529,5 @@ class Worker:
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"{self.name} {describe_exit(exit_code)}"
-        exited = exit_code is not None and exit_code >= 0
         detail = "\n".join(self.output.last_lines())
-        return Failure(cause, detail, crashed=True, exited=exited)
+        return Failure(cause, detail, crashed=True, exited=has_exited(exit_code))

@@ -45,7 +45,7 @@ def measure(*, quick: bool) -> Iterator[Line]:
     """Yield the verdicts on the same release, and on the slower copy."""
     installed = distribution("RelStorage").version
     effort = ["-p", "3", "-n", "4"] if quick else ["--precision", "5%", "--at-most", "10"]
-    same = _pairs(f"RelStorage=={installed}", *effort)
+    same = _changes(f"RelStorage=={installed}", *effort)
     yield info("releases: the same, benchmarks", len(same), "{:.0f}")
     yield at_most("releases: the same, called different", called_different(same), 0, "{:.0f}")
     unknown = sum(change.verdict is Verdict.UNDECIDED for change in same)
@@ -53,7 +53,7 @@ def measure(*, quick: bool) -> Iterator[Line]:
     with tempfile.TemporaryDirectory() as name:
         wheel = slower_copy(Path(name))
         effort = ["-p", "5"] if quick else ["--precision", "2%", "--at-most", "8"]
-        (slower,) = _pairs(str(wheel), "hot", "-c", "1", *effort)
+        (slower,) = _changes(str(wheel), "hot", "-c", "1", *effort)
     yield info("releases: slower copy, ratio", slower.ratio.value, "{:.3f}")
     yield info("releases: lower end of its interval", slower.ratio.interval[0], "{:.3f}")
     yield info("releases: upper end of its interval", slower.ratio.interval[1], "{:.3f}")
@@ -76,7 +76,7 @@ def slower_copy(directory: Path) -> Path:
     return wheel
 
 
-def _pairs(against: str, *words: str) -> Sequence[Change]:
+def _changes(against: str, *words: str) -> Sequence[Change]:
     """Measure the installed release and another one; return the changes of their cells."""
     done = shoot_out(f"{IMPORTS}{sqlite('sqlite')}", *words, "--against", against)
     installed, other = dict.fromkeys(result.cell.title for result in done.results)

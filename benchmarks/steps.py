@@ -94,20 +94,20 @@ def figures(storages: Sequence[Sequence[Shape]], runs: int) -> Iterator[Line]:
     chance = random.Random(4)  # noqa: S311
     called, any_called = [], 0
     for number in range(runs):
-        changes = _changes(_released(storages[number % len(storages)], chance))
-        called += [change.change.is_significant for change in changes]
-        any_called += any(change.change.is_significant for change in changes)
+        steps = _steps(_released(storages[number % len(storages)], chance))
+        called += [step.change.is_significant for step in steps]
+        any_called += any(step.change.is_significant for step in steps)
     share = statistics.fmean(called)
     yield at_most("error_rates: equal releases, called different", share, 0.01, "{:.2%}")
     yield info("error_rates: runs with such a release", any_called / runs, "{:.2%}")
     detected, elsewhere = [], []
     for number in range(max(2, runs // 20)):
         released = _released(storages[number % len(storages)], chance, SLOWER)
-        for change in _known(released):
-            if change.since == str(STEP):
-                detected.append(change.change.is_significant and change.change.ratio.value < 1)
+        for step in _known(released):
+            if step.since == str(STEP):
+                detected.append(step.change.is_significant and step.change.ratio.value < 1)
             else:
-                elsewhere.append(change.change.is_significant)
+                elsewhere.append(step.change.is_significant)
     share = statistics.fmean(detected)
     yield at_least("error_rates: release 5 % slower, found", share, 0.95, "{:.1%}")
     share = statistics.fmean(elsewhere)
@@ -123,21 +123,21 @@ def _released(
     return released
 
 
-def _changes(released: Sequence[Released]) -> list[Step]:
+def _steps(released: Sequence[Released]) -> list[Step]:
     return steps_of([result for one in released for result in one.results()])
 
 
 def _known(released: Sequence[Released]) -> list[Step]:
     """Measure until changes are known within :data:`KNOWN`; return those that are known."""
     while True:
-        changes = _changes(released)
+        steps = _steps(released)
         vague = {
-            change.change.new.cell.benchmark
-            for change in changes
-            if change.change.ratio.log.half_width > KNOWN
+            step.change.new.cell.benchmark
+            for step in steps
+            if step.change.ratio.log.half_width > KNOWN
         }
         more = [one for one in released if one.benchmark in vague and len(one.rounds) < ROUNDS[1]]
         if not more:
-            return [one for one in changes if one.change.new.cell.benchmark not in vague]
+            return [one for one in steps if one.change.new.cell.benchmark not in vague]
         for one in more:
             one.measure(len(one.rounds))

@@ -143,6 +143,18 @@ def test_a_new_side_without_any_figure_is_a_finding_and_not_bad_usage(tmp_path: 
     assert run(base, new)[0] == 2
 
 
+def test_a_cell_that_failed_in_another_environment_is_a_finding(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "out.json",
+        *side("fs", 1.0, 1),
+        side("fs", 1.0, 3, variant={"environment": "new"})[0],
+        failed(cell("hot", "fs", {"environment": "new"}), "wrong data"),
+    )
+    status, _, err = run(file, "--environment", "installed", "new", "--fail-above", "5")
+    assert status == 1
+    assert err.endswith("fs: hot 1000x300B threads-shared-2: wrong data\n")
+
+
 @pytest.mark.parametrize(
     ("times", "status", "line"),
     [(1.12, 1, "worse by more than 5 %, confirmed by a second run: b: add"),

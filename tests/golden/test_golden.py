@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import outcome
-from zodbshootout.reports.elements import Chart, Report, Table
+from zodbshootout.reports.elements import Chart, Report, Scale, Table
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import read_results
@@ -115,9 +115,14 @@ def _lines_of_table(table: Table) -> Iterator[str]:
     yield from ("  " + " | ".join(line) for line in table.lines())
 
 
+def _words_of_scale(scale: Scale) -> str:
+    start = "logarithmic" if scale.logarithmic else "from 0" if scale.from_zero else "close"
+    return f"{scale.title} ({scale.labels.value}, {start})"
+
+
 def _lines_of_chart(chart: Chart) -> Iterator[str]:
     yield f"{chart.kind.name.lower()}: {chart.title}; {chart.subtitle}"
-    yield f"  axes: {chart.x.title}; {chart.y.title}"
+    yield f"  axes: {_words_of_scale(chart.x)}; {_words_of_scale(chart.y)}"
     for point in chart.points:
         place = chart.x.names[int(point.x)] if chart.x.names else f"{point.x:.5g}"
         ends = [f"{end:.4g}" for end in (point.low, point.high) if end is not None]

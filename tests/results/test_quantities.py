@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.files import written
 from tests.commands import outcome
 from tests.reports.at_a_rate import result as at_a_rate
-from tests.reports.results import with_worker_metadata
 from tests.runs import cell, measured, noisy
 from zodbshootout.model import quantities
 from zodbshootout.model.quantities import QUANTITIES, Quantity, Shown, recorded
@@ -21,13 +21,8 @@ from zodbshootout.model.units import NUMBER
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.figures import figure_of
-from zodbshootout.results.files import ResultFiles, read_results
+from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
-
-
-def written(path: Path, *results: CellResult) -> Path:
-    ResultFiles(path).write([with_worker_metadata(result) for result in results])
-    return path
 
 
 def counting(contender: str, widgets: int) -> CellResult:

@@ -82,10 +82,10 @@ def test_releases_are_compared_with_the_oldest_that_works() -> None:
 def test_another_contender_is_compared_with_the_oldest_release_of_the_first() -> None:
     others = [in_release(release, contender="my") for release in IN_ORDER]
     originals = originals_of([*all_releases(), *others])
-    changes = pairs_to_compare(originals)
-    assert ("pg@relstorage==4.0.0", "my@relstorage==4.0.0") in changes
-    assert ("my@relstorage==4.0.0", "my") in changes
-    assert len(changes) == len(originals) - 1
+    pairs = pairs_to_compare(originals)
+    assert ("pg@relstorage==4.0.0", "my@relstorage==4.0.0") in pairs
+    assert ("my@relstorage==4.0.0", "my") in pairs
+    assert len(pairs) == len(originals) - 1
 
 
 def test_a_step_of_5_percent_is_found_at_its_release() -> None:

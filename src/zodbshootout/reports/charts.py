@@ -88,7 +88,11 @@ class QuantityCharts:
         return [
             curves
             for curves in curves_along(self.cells, axis, self.quantity)
-            if len({place for series in curves.values() for place in series.line}) > 1
+            if len(
+                {axis.place(one.result) for series in curves.values() for one in series.figures}
+                - {None}
+            )
+            > 1
         ]
 
     def _chart(

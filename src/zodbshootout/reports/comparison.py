@@ -71,7 +71,9 @@ def comparisons_of_columns(
     ordered = {title: originals[title] for title in timed if title in originals}
     comparisons = [
         replace(
-            compare(timed[base], timed[new], across=True).named(base, new),
+            compare(timed[base], timed[new], across=True),
+            base=base,
+            new=new,
             is_variant=originals[new] == base and new not in releases,
             is_release=new in releases,
         )

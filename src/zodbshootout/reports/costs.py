@@ -56,7 +56,7 @@ def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
         return Report()
     figures = Report(tables, title="All costs")
     charts = list(cost_charts(cells, columns))
-    notes = [*map(Note, _notes(cells)), NO_FIGURE]
+    notes = list(map(Note, _notes(cells)))
     return Report(notes=notes, title="Costs", charts=charts, parts=[figures])
 
 

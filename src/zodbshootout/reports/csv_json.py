@@ -14,6 +14,7 @@ from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.quantities import QUANTITIES, THROUGHPUT, TIME
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.headings import ResultSet
+from zodbshootout.results.axes import Axis, Family
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
@@ -64,9 +65,9 @@ class Records(Sequence[dict[str, Any]]):
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
         return [
-            {"file": results.label or None, **_record(result), **_step(result, releases, steps)}
+            {"file": results.label or None, **_record(result), **_step(result, families, steps)}
             for results in self._result_sets
-            for releases in [_releases(results)]
+            for families in [_families(results)]
             for steps in [_steps(results)]
             for result in results.results
         ]
@@ -78,26 +79,29 @@ class Records(Sequence[dict[str, Any]]):
         return self._records[index]
 
 
-def _releases(results: ResultSet) -> dict[str, str]:
-    """Return the release of each contender that was measured in several releases."""
-    families = reversed(results.families)
-    return {column: one.text(column) for one in families for column in one.values}
+def _families(results: ResultSet) -> dict[str, Family]:
+    """Return, for each column, the first family of releases to which the column belongs."""
+    return {column: one for one in reversed(results.families) for column in one.values}
 
 
-def _steps(results: ResultSet) -> dict[Cell, Step]:
-    """Return the changes of speed since the previous release, by cell."""
-    figures = [(step.change.new, step) for step in results.steps]
-    return {new.cell: step for new, step in figures if new.quantity is THROUGHPUT}
+def _steps(results: ResultSet) -> dict[tuple[Cell, Axis], Step]:
+    """Return the changes of speed since the previous release, by cell and package."""
+    return {
+        (step.change.new.cell, step.series.axis): step
+        for step in results.steps
+        if step.change.new.quantity is THROUGHPUT
+    }
 
 
 def _step(
-    result: CellResult, releases: Mapping[str, str], steps: Mapping[Cell, Step]
+    result: CellResult, families: Mapping[str, Family], steps: Mapping[tuple[Cell, Axis], Step]
 ) -> dict[str, Any]:
     """Return the release of a result, and the change of speed since the previous release."""
-    step = steps.get(result.cell)
+    family = families.get(result.cell.column)
+    step = family and steps.get((result.cell, family.axis))
     ratio = step.change.ratio if step and step.change.ratio.is_known else None
     return {
-        "release": releases.get(result.cell.column),
+        "release": family and family.text(result.cell.column),
         "release_before": step and step.before,
         "step_ratio": ratio and ratio.value,
         "step_low": ratio and ratio.interval[0],

@@ -160,6 +160,7 @@ class Scale:
     """The title; a scale across without a title has a single position."""
     labels: Labels = Labels.NUMBERS
     logarithmic: bool = False
+    """Whether lines are drawn on a logarithmic scale; bars never are."""
     from_zero: bool = True
     """Whether a scale that is not logarithmic begins at 0."""
     names: Sequence[str] = ()
@@ -243,6 +244,8 @@ class Chart:
 
     def _summary_of(self, column: str) -> str:
         points = self.of(column)
+        if self.x.labels is Labels.PERCENTILES:
+            return f"{column} median {points[0].text}, longest {points[-1].text}"
         if self.kind is ChartKind.LINES:
             ends = [f"{point.text} at {self.x.text(point.x)}" for point in (points[0], points[-1])]
         else:

@@ -57,18 +57,17 @@ class Footnotes:
         """All footnotes in order."""
         return list(dict.fromkeys(self.of_cells.values()))
 
-    def on(self, column: str, result: CellResult, quantity: Quantity | None = None) -> Note | None:
-        """Return the footnote on a cell's quantity, if there is one.
-
-        Only the rate that was reached is known of a cell that cannot keep up.
-        """
-        has_none = quantity is REACHED and not result.reason
-        return None if has_none else self.of_cells.get((column, result.cell))
+    def on(self, column: str, result: CellResult) -> Note | None:
+        """Return the footnote on a cell, if there is one."""
+        return self.of_cells.get((column, result.cell))
 
     def missing(
         self, column: str, result: CellResult, quantity: Quantity | None = None
     ) -> Entry | None:
-        """Return the entry that says why a cell lacks a quantity, ``None`` if it has a figure."""
+        """Return the entry that says why a cell lacks a quantity, ``None`` if it has a figure.
+
+        Only the rate that was reached is known of a cell that cannot keep up.
+        """
         if not result.measured:
             words = {State.UNSUPPORTED: "n/a", State.NOT_RUN: self.pending}
             word, style = words.get(result.state, result.state.value), _STYLES[result.state]
@@ -76,7 +75,7 @@ class Footnotes:
             word, style = "" if quantity in AT_A_RATE[2:] else "cannot keep up", Style.BAD
         else:
             return None
-        return Entry(word, style=style, note=self.on(column, result, quantity))
+        return Entry(word, style=style, note=self.on(column, result))
 
 
 def _reason(result: CellResult) -> str:

@@ -149,13 +149,15 @@ class Releases:
                 yield self._chart(curves, columns)
 
     def _chart(self, curves: Mapping[str, Series], columns: Sequence[str]) -> Chart:
+        series = next(iter(curves.values()))
+        axis, quantity, first = series.axis, series.quantity, series.figures[0]
+        # The installed releases of several packages are one cell, which can have a step of each.
         steps = {
             (results.column(step.series.title), step.change.new.key): step
             for results in self.result_sets
             for step in _significant(results)
+            if step.series.axis == axis
         }
-        series = next(iter(curves.values()))
-        axis, quantity, first = series.axis, series.quantity, series.figures[0]
         order = axis.ordered(axis.of(result) for one in curves.values() for result in one.results)
         points: list[Point] = []
         marks: list[Mark] = []

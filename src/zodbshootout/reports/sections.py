@@ -23,7 +23,7 @@ from zodbshootout.reports.comparison import (
 from zodbshootout.reports.costs import costs_section
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_section, measured_crossings
-from zodbshootout.reports.elements import MISSING, Entry, Listing, Note, Report, Row, Table
+from zodbshootout.reports.elements import DASH, MISSING, Entry, Listing, Note, Report, Row, Table
 from zodbshootout.reports.footnotes import Footnotes
 from zodbshootout.reports.headings import (
     Columned,
@@ -174,10 +174,15 @@ def _by_benchmark(
         values = list(over_values(result_sets, benchmark, columns))
         trends = over_time_charts(cells, columns)
         charts = [*curves, *values, *bars, *trends, *steps, *latencies]
-        parts.append(Report(title=benchmark, anchor=f"part-{benchmark}", charts=charts))
+        parts.append(Report(title=benchmark, anchor=_anchor_of(benchmark), charts=charts))
     points = (point for part in parts for chart in part.charts for point in chart.points)
     has_intervals = any(point.low is not None for point in points)
     return Report(notes=[INTERVALS] if has_intervals else [], parts=parts, title="By benchmark")
+
+
+def _anchor_of(benchmark: str) -> str:
+    """Return the anchor of the part with a benchmark's charts."""
+    return f"part-{benchmark}"
 
 
 def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
@@ -267,7 +272,7 @@ def _matrix(
             ratio_entry(row.get(name)) or _no_ratio(first.cell, (name, base), results, footnotes)
             for name, base in sides.items()
         ]
-        lines.append(Row(title, entries, anchor=f"part-{first.cell.benchmark}"))
+        lines.append(Row(title, entries, anchor=_anchor_of(first.cell.benchmark)))
     compared = speed(change for columns in comparisons for change in columns.changes)
     where = "" if firsts[0].cell.parameters.rtt is None else " at the same round-trip time"
     caption = f"{compared.capitalize()} as a multiple of that of {bases}{where}"
@@ -338,7 +343,7 @@ def _facts(
 ) -> Table:
     """Return a table with a column for each key of *metadata*, and a row for each fact."""
     rows = [
-        Row(row, [Entry(str(facts.get(key, "-"))) for facts in metadata.values()])
+        Row(row, [Entry(str(facts.get(key, DASH))) for facts in metadata.values()])
         for key, row in titles.items()
         if any(key in facts for facts in metadata.values())
     ]

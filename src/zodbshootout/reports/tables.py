@@ -179,7 +179,7 @@ class _Scale:
         missing = self.footnotes.missing(column, result, quantity)
         if missing is not None:
             return missing
-        note = self.footnotes.on(column, result, quantity)
+        note = self.footnotes.on(column, result)
         figure = figure_of(result, quantity)
         if figure is None:
             return replace(MISSING, note=note) if note else MISSING

@@ -22,9 +22,6 @@ from zodbshootout.results.figures import compared, figure_of
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult, versions_in
 
-MISSING = "-"
-"""What is printed for a fact or a setting on a side that lacks it."""
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -43,8 +40,7 @@ class Difference:
 
     def __str__(self) -> str:
         base, new = (
-            ", ".join(MISSING if one is None else one for one in side)
-            for side in (self.base, self.new)
+            ", ".join("-" if one is None else one for one in side) for side in (self.base, self.new)
         )
         return f"{'.'.join(self.path)}: {base} against {new}"
 
@@ -171,8 +167,8 @@ def _by_key(
     by_key: dict[_Key, CellResult] = {}
     for result in results:
         cell = result.cell
-        compared = (one.of(cell.parameters) for one in PARAMETERS if one.option not in ignored)
-        key = (cell.benchmark, "" if across else cell.column, *compared)
+        values = (one.of(cell.parameters) for one in PARAMETERS if one.option not in ignored)
+        key = (cell.benchmark, "" if across else cell.column, *values)
         known = by_key.get(key)
         if known is not None and known.measured and result.measured:
             raise UserError(

@@ -118,9 +118,11 @@ class ExactActor:
         if isinstance(order, protocol.Start):
             self.starts.append(order.instant)
         if isinstance(order, protocol.Stop):
+            return 0.0
+        if isinstance(order, protocol.Report):
             start = self.starts[-1]
             progress = Progress(start, [start + WORK], [1])
-            return protocol.Stretch(progress, Latencies(), 0, 0, 0, 1, {}, ())
+            return [protocol.Stretch(progress, Latencies(), 0, 0, 0, 1, {}, ())]
         return None
 
 
@@ -261,8 +263,8 @@ def test_a_slice_in_which_a_client_started_late_is_measured_again() -> None:
 
         def _report(self, order: Any) -> Any:
             report = super()._report(order)
-            if isinstance(order, protocol.Stop) and len(set(self.starts)) == 1:
-                return replace(report, late=0.8 * WORK)
+            if isinstance(order, protocol.Report) and len(set(self.starts)) == 1:
+                return [replace(stretch, late=0.8 * WORK) for stretch in report]
             return report
 
     clock = ExactClock()
@@ -305,11 +307,11 @@ def test_percentiles_are_taken_over_all_latencies_and_not_averaged() -> None:
     for latencies, durations in zip(recorded, raw, strict=True):
         latencies.record(durations)
     stretches = [
-        protocol.Stretch(Progress(0.0, [WORK], [1]), latencies, 0, 0, 0, 1, {}, ())
+        [protocol.Stretch(Progress(0.0, [WORK], [1]), latencies, 0, 0, 0, 1, {}, ())]
         for latencies in recorded
     ]
-    first = ExactActor(clock, answers={protocol.Stop: stretches[:2]})
-    second = ExactActor(clock, answers={protocol.Stop: stretches[2:]})
+    first = ExactActor(clock, answers={protocol.Report: stretches[:2]})
+    second = ExactActor(clock, answers={protocol.Report: stretches[2:]})
     crew = exact(clock, first, second)
     sample = crew.measure(1, counts=False)
     together = sorted(duration for durations in raw for duration in durations)

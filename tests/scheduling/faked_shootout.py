@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyperf
 
 from tests.runs import Counting, contender, run
+from tests.scheduling.faked_laps import carry_out
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.crews.cluster import Cluster
@@ -189,7 +190,7 @@ class Site:
         return {"pg": 900, "cache": 100}
 
 
-NOTES = {"prepare_slice": "get ready"}
+NOTES = {"prepare_lap": "get ready"}
 """The events of calls that a worker has started, if they are named differently."""
 
 
@@ -199,6 +200,8 @@ class FakeWorker:
     task: Measure
     name: str
     is_set_up: bool = False
+    _failed: Failed | None = None
+    _taken: list[Slice] = field(default_factory=list)
 
     def _note(self, call: str, detail: Any = None) -> None:
         self.site.note(call, self._benchmark, self.name, detail)
@@ -213,12 +216,18 @@ class FakeWorker:
         return Slice(seconds, seconds * loops, done=loops)
 
     def start(self, name: str, *args: Any) -> None:
-        self._note(NOTES.get(name, name), *args)
+        if name == "prepare_lap":
+            self._taken = []
+        if name != "end_lap":
+            self._note(NOTES.get(name, name), *args)
 
-    def wait(self) -> None:
+    def wait(self) -> list[Slice]:
         if not self.is_set_up:
             self._note("set up", self.task)
             self.is_set_up = True
+        if self._failed is not None:
+            raise self._failed
+        return self._taken
 
     def call(self, name: str, *args: Any) -> Any:
         self.start(name, *args[:1])
@@ -232,9 +241,24 @@ class FakeWorker:
         self._note("begin", (loops, values, warmups))
         self.loops, self.values = loops, values
 
-    def take_slice(self, number: int) -> Slice:
-        self._note("slice", number)
+    def prepare_slice(self, number: int) -> None:
+        self._note("get ready", [number])
+
+    def take_prepared(self) -> Slice:
+        self._note("slice")
         return self._slice(self.loops)
+
+    def take(self, number: int) -> None:
+        """Take a slice of the lap; a failure is raised by :meth:`wait`."""
+        try:
+            self._note("slice", number)
+        except Failed as error:
+            self._failed = error
+            raise
+        self._taken.append(self._slice(self.loops))
+
+    def spend(self, seconds: float) -> None:
+        pass
 
     def finish(self) -> pyperf.Benchmark:
         before = self.site._calls["done", self._benchmark, self.name]
@@ -328,6 +352,7 @@ def shootout_of(
         fork_servers=ForkServers(servers),
         servers=servers,
         clock=site.clock,
+        carry_out=carry_out,
         load=lambda: MachineLoad(all=site.now, busy=site.now, steal=0.0, ours=site.now),
     )
     return FakedShootout(shootout, site, observer, kept)

@@ -25,13 +25,22 @@ def test_the_costs_of_servers_are_those_of_the_slices_of_their_contender() -> No
         }
         for result in outcome.results
     }
-    assert costs["a"]["server_cpu_s"] == "1.5 1.5 1.5"
-    assert costs["a"]["server_written_bytes"] == "30 30 30"
+    # The three slices of a lap share what the servers have used.
+    assert costs["a"]["server_cpu_s"] == "0.5 0.5 0.5"
+    assert costs["a"]["server_written_bytes"] == "10 10 10"
     assert costs["a"]["server_memory_bytes"] == 1000
-    assert costs["a"]["server_cpu_s_pg"] == "0.75 0.75 0.75"
-    assert costs["a"]["server_written_bytes_cache"] == "15 15 15"
+    assert costs["a"]["server_cpu_s_pg"] == "0.25 0.25 0.25"
+    assert costs["a"]["server_written_bytes_cache"] == "5 5 5"
     assert costs["a"]["server_memory_bytes_cache"] == 100
     assert "server_cpu_s" not in costs["b"]
+
+
+def test_a_server_of_several_contenders_is_read_after_each_slice() -> None:
+    site = Site(served={"a", "b"})
+    outcome = run_shootout(plan_of("abc", ["add"], processes=1, loops=2, values=3), site)
+    costs = {r.cell.contender: r.metadata.get("server_cpu_s") for r in outcome.results}
+    # Each reading finds 3 s more, and a slice has two iterations.
+    assert costs == {"a": "1.5 1.5 1.5", "b": "1.5 1.5 1.5", "c": None}
 
 
 @pytest.mark.slow
@@ -61,17 +70,6 @@ def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.M
     for result in outcome.results:
         assert "trips" not in result.metadata
         assert result.metadata["traffic_not_counted"] == f"it is also connected to {others}"
-
-
-def test_a_database_is_asked_for_its_size_around_slices_that_write_and_by_no_server_used() -> None:
-    site = Site(served={"a"})
-    outcome = run_shootout(plan_of("a", ["add", "cold"], processes=1, loops=2, values=1), site)
-    asked = [event.benchmark for event in site.did("size_before_slice", "size_after_slice")]
-    assert asked == ["add", "add"]
-    calls = [event.call for event in site.events if event.benchmark == "add"]
-    first = calls.index("size_before_slice")
-    assert calls[first : first + 3] == ["size_before_slice", "slice", "size_after_slice"]
-    assert len(outcome.results) == 2
 
 
 def test_traffic_is_counted_once_for_crews_of_all_sizes() -> None:

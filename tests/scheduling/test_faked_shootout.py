@@ -17,7 +17,11 @@ from zodbshootout.workers.coordinator import ForkServer, Launcher, Worker
         (Site, Launcher, "fork_server"),
         (Site, ForkServer, "is_usable import_modules inspect prepare count measure operate"),
         (Site, RunningServers, "halt_for resume_for how_ended usage memory"),
-        (FakeWorker, Worker, "start wait call attempt begin take_slice finish abandon"),
+        (
+            FakeWorker,
+            Worker,
+            "start wait call attempt begin prepare_slice take_prepared spend finish abandon",
+        ),
     ],
 )
 def test_a_fake_is_called_as_what_it_stands_for(fake: type, real: type, names: str) -> None:

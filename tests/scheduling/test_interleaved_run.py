@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from tests.scheduling.faked_laps import carry_out
 from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import Effort, RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
+from zodbshootout.scheduling.laps import Meter
 from zodbshootout.workers.measuring import Slice
 
 Event = tuple[str, str, int]
@@ -60,15 +63,21 @@ class FakeWorker:
     """Slices that it takes before the last one of its first value."""
     abandoned: int = 0
     _begun: list[Callable[[], Any]] = field(default_factory=list)
+    _taken: list[Slice] = field(default_factory=list)
 
     def start(self, name: str, *args: Any) -> None:
         if name == "attempt":
             self._begun = [lambda: self._slice(name, *args, *args)]
+        elif name == "prepare_lap":
+            self._taken = []
+            self._begun = [lambda: self._note("prepare", len(*args))]
+        elif name == "end_lap":
+            self._begun = [lambda: self._taken]
         else:
             self._begun = [lambda: self._note(name, 0)]
 
-    def wait(self) -> None:
-        self._begun.pop()()
+    def wait(self) -> Any:
+        return self._begun.pop()()
 
     def call(self, name: str, *args: Any) -> None:
         self.start(name, *args)
@@ -83,10 +92,19 @@ class FakeWorker:
         self._note("values", values)
         self._note("warmups", warmups)
 
-    def take_slice(self, number: int) -> Slice:
-        taken = self._slice("slice", number, self.loops)
+    def take(self, number: int) -> None:
+        """Take a slice of the lap; a failure is raised by :meth:`wait`."""
+        try:
+            taken = self._slice("slice", number, self.loops)
+        except Failed as error:
+            self._begun = [partial(_raise, error)]
+            raise
         self.searches -= 1
-        return replace(taken, goes_on=self.searches >= 0)
+        self._taken.append(replace(taken, goes_on=self.searches >= 0))
+        self._begun = [lambda: None]
+
+    def spend(self, seconds: float) -> None:
+        pass
 
     def finish(self) -> str:
         self.wait()
@@ -107,6 +125,10 @@ class FakeWorker:
         self.machine.events.append((action, self.name, number))
         if self.fails_at == (action, nth):
             raise Failed(Failure(f"{self.name} broke"))
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 EFFORT = Effort(processes=1, values=5, warmups=0, loops=4, min_time=0.1)
@@ -138,7 +160,7 @@ def run(
         failures[name] = failure.cause
 
     taking: Any = dict(workers)
-    turns = InterleavedRun[str](taking, failed, clock=machine.clock, **more)
+    turns = InterleavedRun[str](taking, failed, clock=machine.clock, carry_out=carry_out, **more)
     return Outcome(dict(turns.run(calibration, random.Random(seed))), failures)
 
 
@@ -213,8 +235,32 @@ def test_warm_ups_are_taken_in_turn_like_all_other_slices() -> None:
 def test_all_workers_prepare_their_slices_before_the_first_of_a_turn_is_taken() -> None:
     machine = Machine()
     run(machine, workers_of(machine, "abc"), RowCalibration(EFFORT))
-    actions = [action for action, _, _ in machine.events if action in {"prepare_slice", "slice"}]
-    assert actions == (["prepare_slice"] * 3 + ["slice"] * 3) * 5
+    actions = [action for action, _, _ in machine.events if action in {"prepare", "slice"}]
+    assert actions == (["prepare"] * 3 + ["slice"] * 3) * 5
+
+
+def test_slices_of_many_turns_are_prepared_at_once_as_far_as_there_is_room() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "ab")
+    calibration = RowCalibration[str](replace(EFFORT, warmups=1), at_once=9)
+    run(machine, workers, calibration)
+    # Nine iterations are two slices; warm-ups have a lap of their own.
+    for name in "ab":
+        assert [n for worker, n in machine.did("prepare") if worker == name] == [1, 2, 2, 1]
+    assert [sorted(turn) for turn in machine.slices()] == [["a", "b"]] * 6
+
+
+def test_a_worker_with_longer_slices_has_fewer_of_them_in_a_lap() -> None:
+    machine = Machine()
+    workers = workers_of(machine, "ab")
+    workers["b"].seconds = 0.4
+    effort = Effort(processes=1, values=0, warmups=0, loops=1, min_time=0.1, run_time=8.0)
+    calibration = RowCalibration[str](effort, at_once=100)
+    run(machine, workers, calibration)
+    assert calibration.stride == {"a": 1, "b": 8}
+    assert machine.did("prepare") == [
+        ("a", calibration.turns), ("b", calibration.values("b")),
+    ]  # fmt: skip
 
 
 def test_a_worker_with_longer_slices_takes_part_in_fewer_turns() -> None:
@@ -344,8 +390,8 @@ def test_a_contender_measured_later_does_as_many_iterations_as_earlier_ones() ->
 
 
 POINTS = [
-    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("prepare_slice", 0),
-    ("slice", 0), ("slice", 1), ("prepare_slice", 2), ("slice", 2), ("finish", 0),
+    ("attempt", 0), ("attempt", 1), ("attempt", 2), ("begin", 0), ("prepare", 0),
+    ("slice", 0), ("slice", 1), ("prepare", 2), ("slice", 2), ("finish", 0),
 ]  # fmt: skip
 
 
@@ -397,13 +443,14 @@ def test_a_contender_is_calibrated_afresh_if_all_earlier_ones_failed() -> None:
 def test_an_interrupt_propagates_without_further_slices() -> None:
     machine = Machine()
 
-    def interrupt(name: str, take: Callable[[], Any]) -> Any:
-        if len(machine.did("slice")) == 4:
-            raise KeyboardInterrupt
-        return take()
+    class Interrupting(Meter[str]):
+        def begin(self, keys: Collection[str]) -> Collection[str]:
+            if len(machine.did("slice")) == 4:
+                raise KeyboardInterrupt
+            return super().begin(keys)
 
     with pytest.raises(KeyboardInterrupt):
-        run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), take=interrupt)
+        run(machine, workers_of(machine, "ab"), RowCalibration(EFFORT), meter=Interrupting())
     assert len(machine.did("slice")) == 4
 
 
@@ -411,7 +458,9 @@ def test_workers_stay_for_another_run_until_the_last() -> None:
     machine = Machine()
     lasts = iter([False, True])
     workers: Any = workers_of(machine, "ab")
-    turns = InterleavedRun(workers, lambda *_: None, is_last=lambda: next(lasts))
+    turns = InterleavedRun(
+        workers, lambda *_: None, is_last=lambda: next(lasts), carry_out=carry_out
+    )
     calibration = RowCalibration[str](replace(EFFORT, loops=0, values=3))
     made = [list(turns.run(calibration, random.Random(1), first)) for first in (0, 3)]
     assert made == [[("a", "run of a"), ("b", "run of b")]] * 2

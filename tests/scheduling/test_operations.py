@@ -72,9 +72,12 @@ class Stalling:
         assert (loops, values) == (100, 1)
         self.calls.append(f"begin {warmups}")
 
-    def take_slice(self, number: int) -> Slice:
-        self.calls.append("slice")
+    def prepare_slice(self, number: int) -> None:
+        self.calls.append("prepare")
         self.taken.append(number)
+
+    def take_prepared(self) -> Slice:
+        self.calls.append("slice")
         began = self.now + 0.1
         self.now = began + 2
         since = began - self.began - self.lasts
@@ -91,8 +94,9 @@ def phases(worker: Any, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
     """Return the metadata of the run of each phase."""
     specification = Specification(Storage(), "pack", parameters)
     taking = Phases(
-        worker, worker, specification, parameters, take=lambda phase, take: take(), number=300
-    )
+        worker, worker, specification, parameters,
+        take=lambda _: worker.take_prepared(), number=300,
+    )  # fmt: skip
     return {phase: made.get_metadata() for phase, made in taking.runs()}
 
 
@@ -106,11 +110,11 @@ def test_slices_are_taken_before_while_and_after_the_operation_lasts() -> None:
     assert list(taken) == ["before", "during", "after"]
     assert taken["during"]["operation_s"] == 5.0
     assert worker.calls == [
-        "prepare_operation", "attempt", "begin 1", "slice", "end_phase",
-        *["slice"] * 3, "end_phase", "finish False",
-        "begin 0", "prepare_slice", "start_operation",
-        *["slice", "operation_times"] * 3, "end_phase", "finish False",
-        "begin 0", *["slice"] * 3, "finish_operation", "end_phase", "finish True",
+        "prepare_operation", "attempt", "begin 1", "prepare", "slice", "end_phase",
+        *["prepare", "slice"] * 3, "end_phase", "finish False",
+        "begin 0", "prepare", "start_operation", "slice", "operation_times",
+        *["prepare", "slice", "operation_times"] * 2, "end_phase", "finish False",
+        "begin 0", *["prepare", "slice"] * 3, "finish_operation", "end_phase", "finish True",
     ]  # fmt: skip
     assert worker.taken == list(range(300, 310))
 

@@ -117,11 +117,11 @@ def test_several_workers_of_a_fork_server_are_ready_at_once_and_take_turns(place
                 worker.begin(loops=2, values=3, warmups=0)
             for number in range(3):
                 for worker in (second, first):
-                    worker.start("prepare_slice", number)
+                    worker.start("prepare_lap", [number])
                 for worker in (second, first):
                     worker.wait()
                 for worker in (second, first):
-                    worker.take_slice(number)
+                    worker.take_prepared()
             second.start("finish", True)
             assert len(second.finish().get_values()) == 3
         first.start("finish", True)

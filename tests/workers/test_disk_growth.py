@@ -41,10 +41,10 @@ def taken(stores: int, seconds: float = LONG, iterations: int = 1) -> Sample:
 
 
 def grown(crew: Any, *samples: Sample) -> dict[str, float]:
-    growth = DiskGrowth(crew)
+    growth = DiskGrowth(crew, writes=True)
     for sample in samples:
         growth.before()
-        growth.after(sample)
+        growth.add(growth.after(), [sample])
     return dict(growth.metadata())
 
 
@@ -71,5 +71,21 @@ def test_around_short_slices_nothing_is_asked_after_the_first_one() -> None:
 
 
 def test_slices_that_store_nothing_or_have_several_stretches_are_left_out() -> None:
-    assert grown(Crew(DiskSize(0)), taken(0)) == {}
-    assert grown(Crew(DiskSize(0)), replace(taken(4), iterations=11)) == {}
+    sizes = DiskSize(0), DiskSize(8)
+    assert grown(Crew(*sizes), taken(0)) == {}
+    assert grown(Crew(*sizes), replace(taken(4), iterations=11)) == {}
+
+
+def test_nothing_is_asked_if_the_crew_does_not_write() -> None:
+    growth: Any = DiskGrowth(Crew(), writes=False)  # type: ignore[arg-type]
+    growth.before()
+    growth.add(growth.after(), [taken(0)])
+    assert growth.metadata() == {}
+
+
+def test_the_growth_during_a_lap_is_that_of_all_its_slices() -> None:
+    crew: Any = Crew(DiskSize(100), DiskSize(160))
+    growth = DiskGrowth(crew, writes=True)
+    growth.before()
+    growth.add(growth.after(), [taken(0), taken(4)])
+    assert growth.metadata() == {"disk_bytes": 15.0}

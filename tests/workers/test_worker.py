@@ -29,7 +29,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers import worker
-from zodbshootout.workers.measuring import Measure, Slice
+from zodbshootout.workers.measuring import Measure, Slice, Turns
 
 MEMORY = Storage("<zodb m>\n<mappingstorage>\n</mappingstorage>\n</zodb>\n")
 
@@ -263,7 +263,14 @@ def begin(loops: int, values: int, warmups: int) -> Call:
 
 
 def take_slices(*numbers: int) -> list[Call]:
-    return [Call("take_slice", (number,)) for number in numbers]
+    """Return the calls for laps of one slice."""
+    return [
+        call
+        for number in numbers
+        for call in (
+            Call("prepare_lap", ([number],)), Call("take_lap", (Turns(),)), Call("end_lap"),
+        )
+    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -276,10 +283,10 @@ def _one_runner(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_stored_values_are_those_of_the_counted_slices() -> None:
     answers, run = measured(
         Call("attempt", (1,)), Call("attempt", (4,)), begin(3, values=2, warmups=1),
-        *(Call("take_slice", (number,)) for number in (0, 5, 6)), Call("finish", (True,)),
+        *take_slices(0, 5, 6), Call("finish", (True,)),
     )  # fmt: skip
     ready, *tried, begun = answers[:4]
-    slices = answers[4:]
+    slices = [taken for answer in answers[4:] if answer for taken in answer]
     assert (ready, begun, len(slices)) == (None, None, 3)
     assert all(isinstance(taken, Slice) for taken in [*tried, *slices])
     # Seconds of one iteration, although pyperf was given those of all three.
@@ -291,6 +298,28 @@ def test_the_stored_values_are_those_of_the_counted_slices() -> None:
     assert metadata["iterations"] == 2 * 2 * 3
     assert metadata["on_clock_s"] == pytest.approx(sum(taken.on_clock for taken in slices[1:]))
     assert len(metadata["slice_starts_s"].split()) == 2
+
+
+@pytest.mark.usefixtures("_one_runner")
+def test_a_lap_has_a_value_for_each_of_its_slices() -> None:
+    answers, run = measured(
+        begin(3, values=4, warmups=0),
+        Call("prepare_lap", ([2, 3, 5],)), Call("take_lap", (Turns([0, 0, 0]),)), Call("end_lap"),
+        *take_slices(7), Call("finish", (True,)),
+    )  # fmt: skip
+    laps = [answer for answer in answers if answer]
+    assert [len(lap) for lap in laps] == [3, 1]
+    slices = [taken for lap in laps for taken in lap]
+    assert list(run.get_values()) == pytest.approx([taken.value for taken in slices])
+    metadata = run.get_metadata()
+    assert metadata["slices"] == "2 3 5 7"
+    assert metadata["iterations"] == 4 * 2 * 3
+    starts, ends = (
+        [float(instant) for instant in metadata[key].split()]
+        for key in ("slice_starts_s", "slice_ends_s")
+    )
+    assert [*starts, *ends] == sorted(starts) + sorted(ends)
+    assert all(start < end for start, end in zip(starts, ends, strict=True))
 
 
 @pytest.mark.usefixtures("_one_runner")
@@ -308,9 +337,7 @@ def test_a_worker_makes_runs_with_the_same_clients_until_the_last() -> None:
 
 @pytest.mark.usefixtures("_one_runner")
 def test_metadata_known_before_a_run_are_stored_with_it() -> None:
-    _, run = measured(
-        begin(1, 1, 0), Call("take_slice", (0,)), Call("finish", (True,)), benchmark="tpc"
-    )
+    _, run = measured(begin(1, 1, 0), *take_slices(0), Call("finish", (True,)), benchmark="tpc")
     assert run.get_metadata()["contender"] == "m"
 
 

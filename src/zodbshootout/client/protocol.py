@@ -42,9 +42,13 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Get ready for a stretch: iterations from a start to a stop.  The answer is ``None``."""
+    """Get ready for one or more stretches, each with iterations from a start to a stop.
+
+    The answer is ``None``.
+    """
 
     iterations: int
+    """The number of counted iterations in each stretch."""
     counts: bool = True
     """Whether the stretch contributes to a value.  If so, clients that are done early go on with
     uncounted iterations until the last client is done."""
@@ -57,13 +61,16 @@ class Prepare:
     continues: bool = False
     """Whether the stretch continues the schedule of the previous stretch as if no time lay between
     them.  If so, no uncounted iterations come first."""
+    stretches: int = 1
 
 
 @dataclass(frozen=True)
 class Start:
-    """Start at an instant of the crew's clock; the answer is ``None``.
+    """Start at an instant of the crew's clock.
 
-    The client answers when its counted iterations are done, then goes on with uncounted ones.
+    A client answers when its counted iterations are done.  The answer is ``None`` if the client
+    then goes on with uncounted iterations until the order to stop.  Otherwise, no such order
+    follows, and the answer is that to :class:`Stop`.
     """
 
     instant: float
@@ -71,7 +78,15 @@ class Start:
 
 @dataclass(frozen=True)
 class Stop:
-    """Begin no more iterations, because all clients are done; the answer is a :class:`Stretch`."""
+    """Begin no more iterations, because all clients are done.
+
+    The answer is the number of seconds by which the client was late for the start.
+    """
+
+
+@dataclass(frozen=True)
+class Report:
+    """Check all iterations since the preparation; the answer is a list of :class:`Stretch`."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +121,8 @@ class Stretch:
     done: int
     """The number of iterations, including uncounted ones."""
     counts: Mapping[str, int]
-    """The numbers of loads, stores and so on, in all iterations."""
+    """The numbers of loads, stores and so on, in all iterations since the preparation; empty for
+    all stretches but the last."""
     cleared: tuple[str, ...]
     """The caches that were emptied before the stretch."""
     latencies_of: Mapping[str, Latencies] = field(default_factory=dict)

@@ -9,13 +9,15 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
 from zodbshootout.client.connections import Peer, peers
+from zodbshootout.client.finish import Finish
 from zodbshootout.client.protocol import Call, Channel, Clock
 from zodbshootout.client.recovery import Recovered, Recovery
 from zodbshootout.client.throughput import Progress, kept_indices
@@ -25,10 +27,11 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.model.specification import RESTARTS
 from zodbshootout.model.storage_facts import DiskSize
-from zodbshootout.model.usage import Period
+from zodbshootout.model.usage import Period, Usage
 
 POLL_INTERVAL = 0.0005
-"""Seconds between checks for orders during uncounted iterations; a check interrupts the load."""
+"""Seconds between checks for orders during uncounted iterations; a check interrupts the load.  Also
+the longest wait for an iteration of a schedule, for each client."""
 MAX_NOTED = 2**17
 """The maximum number of end times that a timer keeps for uncounted iterations.  If the timer
 has more end times, it drops every second end time."""
@@ -36,8 +39,15 @@ CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered
 """The methods of a :class:`Session` that its crew may call."""
 
 
-def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clock: Clock) -> None:
+def follow_orders(
+    channel: Channel,
+    open_benchmark: Callable[[], Benchmark],
+    clock: Clock,
+    finish: Finish | None = None,
+) -> None:
     """Open a benchmark, and carry out orders until the order to leave.
+
+    A client without a *finish* goes on after its counted iterations until the order to stop.
 
     After an exception, the last report is a :class:`~zodbshootout.model.outcome.Failure`.
     """
@@ -45,7 +55,7 @@ def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clo
         benchmark = open_benchmark()
         benchmark.set_up()
         channel.send(None)
-        Session(channel, benchmark, clock).follow_orders()
+        Session(channel, benchmark, clock, finish).follow_orders()
     except threading.BrokenBarrierError as error:
         channel.send(failure_of(error, secondary=True))
     except BaseException as error:  # noqa: BLE001 - only this cell may fail
@@ -55,8 +65,11 @@ def follow_orders(channel: Channel, open_benchmark: Callable[[], Benchmark], clo
 class Session:
     """One client that runs one benchmark."""
 
-    def __init__(self, channel: Channel, benchmark: Benchmark, clock: Clock) -> None:
+    def __init__(
+        self, channel: Channel, benchmark: Benchmark, clock: Clock, finish: Finish | None = None
+    ) -> None:
         self._channel = channel
+        self._finish = finish
         self._benchmark = benchmark
         self._clock = clock
         benchmark.now = clock.now
@@ -65,6 +78,10 @@ class Session:
         self._schedule: Iterator[float] | None = None
         self._stretches = itertools.count()
         """A counter of stretches, which starts again at 0 if an order sets ``first``."""
+        self._taken: list[StretchTimer] = []
+        """The stretches since the latest order to prepare."""
+        self._frozen = ExitStack()
+        """Objects are frozen from the first start after a preparation until the report."""
         self._lead = self._supply = 0
         self._behind = 0.0
         """Seconds from when the latest iteration was due until it ended."""
@@ -83,12 +100,14 @@ class Session:
             return None
         if isinstance(order, protocol.Start):
             return self._run_stretch(order)
+        if isinstance(order, protocol.Report):
+            return self._report()
         call: Call = order
         return call.on(self, CALLS)
 
     def _prepare(self, order: protocol.Prepare) -> None:
         benchmark = Nothing(self._benchmark.client) if order.empty else self._benchmark
-        self._order = order
+        self._order, self._taken = order, []
         self._lead = lead(order.iterations) if order.rate and not order.continues else 0
         if not order.empty:
             self._prepare_benchmark(order)
@@ -106,9 +125,9 @@ class Session:
             self._recovery.begin()
         benchmark.prepare()
         benchmark.counts.clear()
-        counted = self._lead + order.iterations
+        counted = (self._lead + order.iterations) * order.stretches
         # Supply some uncounted iterations as well, so that they begin without a pause.
-        spare = max(2, order.iterations // 4) if self._goes_on else 0
+        spare = max(2, order.iterations // 4) * order.stretches if self._goes_on else 0
         self._supply = benchmark.supply(counted + spare)
         if self._supply < counted:
             raise RuntimeError(f"{benchmark.name}: prepared for {self._supply} iterations only")
@@ -122,22 +141,40 @@ class Session:
         counts = self._order.counts and not self._order.empty
         return counts and not alone and not self._benchmark.in_rounds(parameters)
 
-    def _run_stretch(self, order: protocol.Start) -> protocol.Stretch:
-        with _objects_frozen():
-            stretch = self._stretch_timer()
-            stretch.start(order.instant)
-            self._benchmark.timed = self._order.counts
-            stretch.run_counted()
-            self._benchmark.timed = False
+    def _run_stretch(self, order: protocol.Start) -> float:
+        """Carry out an order to start, and the order to stop if one follows; return the answer."""
+        if not self._taken:
+            self._frozen.enter_context(_objects_frozen())
+        stretch = self._stretch_timer()
+        stretch.start(order.instant)
+        self._benchmark.timed = self._order.counts
+        stretch.run_counted()
+        self._benchmark.timed = False
+        if not self._goes_on:
+            stretch.stop()
+        elif self._finish is not None:
+            self._finish.arrive()
+            self._go_on(stretch, self._finish.all_arrived, 0.0)
+            stretch.stop()
+        else:
             self._channel.send(None)
-            self._go_on(stretch)
+            self._go_on(stretch, self._channel.poll, POLL_INTERVAL)
             stretch.stop()
             self._channel.recv()
+        self._taken.append(stretch)
+        if len(self._taken) < self._order.stretches and self._benchmark.between is not None:
+            self._benchmark.between()  # while no other contender is measured
+        return stretch.late
+
+    def _report(self) -> list[protocol.Stretch]:
+        """Check all iterations since the preparation; return the stretches."""
+        self._frozen.close()
         if not self._order.empty:
-            self._behind = stretch.behind
+            self._behind = self._taken[-1].behind
             since = self._recovery.since if self._recovery is not None else 0
-            self._benchmark.check(stretch.done - since)
-        return stretch.report()
+            self._benchmark.check(sum(stretch.done for stretch in self._taken) - since)
+        reports = [stretch.report() for stretch in self._taken]
+        return [*reports[:-1], replace(reports[-1], counts=dict(self._benchmark.counts))]
 
     def _stretch_timer(self) -> StretchTimer:
         benchmark, iterations = self._benchmark, self._order.iterations
@@ -152,26 +189,29 @@ class Session:
             timer.run = self._recovery.run
         return timer
 
-    def _go_on(self, stretch: StretchTimer) -> None:
+    def _go_on(self, stretch: StretchTimer, is_over: Callable[[], bool], interval: float) -> None:
         """Keep the load up while other clients still have counted iterations to do.
+
+        At most once in *interval* seconds, *is_over* is called, which tells whether they have.
 
         If clients can block each other, a client does at most as many uncounted iterations as
         counted ones; more might keep the other clients from finishing.
         """
-        if not self._goes_on:
-            return
         benchmark = self._benchmark
         most = stretch.done + self._order.iterations if benchmark.obstructs else math.inf
+        # The supplies for the counted iterations of later stretches are not to be used up here.
+        later = self._order.stretches - len(self._taken) - 1
+        reserved = sum(taken.done for taken in self._taken) + later * self._order.iterations
         next_poll = 0.0
         while stretch.done < most:
             now = self._clock.now()
             if now >= next_poll:
-                if self._channel.poll():
+                if is_over():
                     return
-                next_poll = now + POLL_INTERVAL
+                next_poll = now + interval
             if not stretch.wait_until_due():
                 continue
-            if stretch.done + stretch.batch > self._supply:
+            if reserved + stretch.done >= self._supply:
                 more = benchmark.supply(max(stretch.batch, self._order.iterations))
                 if not more:
                     return
@@ -224,7 +264,9 @@ class StretchTimer:
         self.batch = min(benchmark.batch(benchmark.client.parameters), iterations)
         self.done = 0
         """The number of iterations so far, including uncounted ones."""
-        self._origin = self._start = self._late = self._waited = 0.0
+        self.late = 0.0
+        """Seconds by which the client was late for the start."""
+        self._origin = self._start = self._waited = 0.0
         self.behind = 0.0
         """Seconds from when the latest iteration was due until it ended; 0 without a schedule."""
         self._lead = 0
@@ -234,7 +276,7 @@ class StretchTimer:
         self._uncounted_ends = array("d")
         self._uncounted_done = array("q")
         self._skipped = self._since_noted = 0
-        self._used_before = self._used_after = usage_now()
+        self._used_before = self._used_after = Usage()
         self._cpu_of_pauses = 0.0
 
     def start(self, instant: float) -> None:
@@ -245,7 +287,7 @@ class StretchTimer:
         time starts when the wait is over.
         """
         now = self._clock.now
-        self._late = max(0.0, now() - instant)
+        self.late = max(0.0, now() - instant)
         helpers = helpers_now()  # this takes long if there are helpers
         self._clock.wait_until(instant)
         self._used_before = usage_now(helpers)
@@ -253,7 +295,7 @@ class StretchTimer:
         self._waited = max(0.0, began - instant)
         alone = self._benchmark.client.parameters.crew.size == 1
         self._origin = began if alone else instant
-        self._start = began if alone else instant + self._late
+        self._start = began if alone else instant + self.late
 
     def run_counted(self) -> None:
         """Do the counted iterations, interrupted only by pauses of the benchmark itself."""
@@ -302,14 +344,14 @@ class StretchTimer:
             note(now())
 
     def run_uncounted(self) -> None:
-        """Do a batch of uncounted iterations, and note when it ended."""
+        """Do an uncounted iteration; if it ends a batch, note when."""
         benchmark = self._benchmark
         if benchmark.between is not None:
             self._pause_with(benchmark.between)
-        for _ in range(self.batch):
-            benchmark.run()
-        self.done += self.batch
-        self._note_uncounted()
+        benchmark.run()
+        self.done += 1
+        if not (self.done - self._iterations) % self.batch:
+            self._note_uncounted()
 
     def _pause_with(self, action: Callable[[], None]) -> None:
         """Call *action* between two iterations, and add up its processor time."""
@@ -336,10 +378,10 @@ class StretchTimer:
             latencies_of=self._latencies_of_labels(),
             pacing=self._pacing(),
             pause=self._pause(),
-            late=self._late,
+            late=self.late,
             waited=self._waited,
             done=self.done,
-            counts=dict(benchmark.counts),
+            counts={},
             cleared=benchmark.cleared,
             period=Period(self._used_before, self._used_after, self._cpu_of_pauses),
         )

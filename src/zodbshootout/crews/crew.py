@@ -9,12 +9,12 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
-from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Start, Stop, Stretch
+from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Report, Start, Stop, Stretch
 from zodbshootout.client.throughput import throughput
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.specification import Distance
@@ -22,14 +22,16 @@ from zodbshootout.model.usage import Used
 
 T = TypeVar("T")
 
-NOTICE = 0.001
-"""Seconds by which the order to start precedes the start."""
-NOTICE_PER_CLIENT = 0.0002
-"""Seconds to add to :data:`NOTICE` for each client."""
+NOTICE_PER_CLIENT = 0.0001
+"""Seconds by which the order to start precedes the start of several clients, for each client.  A
+single client starts at once."""
 MAX_LATENESS = 0.25
 """The maximum number of seconds to add because clients were late."""
-LATENESS_KEPT = 0.95
+LATENESS_KEPT = 0.9
 """The factor by which the seconds added for lateness are multiplied after each start."""
+LATENESS_ADDED = 0.3
+"""The part of a client's lateness that is added: less than all of it, because most clients that are
+very late were kept from a processor only once."""
 EMPTY_ITERATIONS = 5000
 """The number of iterations that each client does for :meth:`Crew.sendable_rate`."""
 
@@ -43,7 +45,7 @@ class Crew(ABC):
     def __init__(self, size: int, clock: Clock) -> None:
         self.size = size
         self._clock = clock
-        self._notice = NOTICE + NOTICE_PER_CLIENT * size
+        self._notice = NOTICE_PER_CLIENT * size if size > 1 else 0.0
         self._lateness = 0.0
         """Seconds added to the notice, because clients were late for recent starts."""
         self.most_at_once = MAX_AT_ONCE
@@ -105,11 +107,36 @@ class Crew(ABC):
 
     def prepare(
         self, iterations: int, first: int | None = None, rate: float = 0.0, *,
-        continues: bool = False,
+        continues: bool = False, stretches: int = 1,
     ) -> None:  # fmt: skip
-        """Have every client prepare for a call of :meth:`measure` with the same arguments."""
+        """Have every client prepare for a call of :meth:`measure` with the same arguments.
+
+        For several *stretches*, call :meth:`take` instead.
+        """
         at_once = min(iterations, self.most_at_once)
-        self._prepare(Prepare(at_once, first=first, rate=rate, continues=continues))
+        self._prepare(
+            Prepare(at_once, first=first, rate=rate, continues=continues, stretches=stretches)
+        )
+
+    def take(self, turns: Iterator[AbstractContextManager[object]]) -> None:
+        """Have every client take the prepared stretches, each in the context of one of *turns*.
+
+        Call :meth:`samples` afterwards.
+        """
+        assert self._prepared is not None
+        for _ in range(self._prepared.stretches):
+            with next(turns):
+                self._take_stretch()
+
+    def samples(self) -> list[Sample]:
+        """Have every client check its iterations; return a sample for each prepared stretch."""
+        assert self._prepared is not None
+        samples = []
+        for stretches in self._reported():
+            samples.append(Sample(self.size))
+            samples[-1].add(stretches, self._prepared.iterations)
+        self._prepared = None
+        return samples
 
     def measure(
         self, iterations: int, first: int | None = None, rate: float = 0.0, *,
@@ -144,11 +171,11 @@ class Crew(ABC):
         Return what *look* returns right before and right after the iteration.
         """
         self._prepare(Prepare(1, counts=False))
-        self._prepared = None
         before = look()
         self.ask(Start(self._clock.now()))
         after = look()
-        self.ask(Stop())
+        self._reported()
+        self._prepared = None
         return before, after
 
     def sendable_rate(self) -> float:
@@ -163,12 +190,22 @@ class Crew(ABC):
     def _stretch(self, prepare: Prepare) -> list[Stretch]:
         if self._prepared != prepare:
             self._prepare(prepare)
+        self._take_stretch()
         self._prepared = None
-        self.ask(Start(self._clock.now() + self._notice + self._lateness))
-        stretches: list[Stretch] = self.ask(Stop())
-        late = max(stretch.late for stretch in stretches)
-        self._lateness = min(MAX_LATENESS, LATENESS_KEPT * self._lateness + late)
+        (stretches,) = self._reported()
         return stretches
+
+    def _take_stretch(self) -> None:
+        """Have every client start and stop."""
+        answers = self.ask(Start(self._clock.now() + self._notice + self._lateness))
+        late = max(self.ask(Stop()) if None in answers else answers)
+        if self.size > 1:
+            lateness = LATENESS_KEPT * self._lateness + LATENESS_ADDED * late
+            self._lateness = min(MAX_LATENESS, lateness)
+
+    def _reported(self) -> list[list[Stretch]]:
+        """Return the reports about each stretch since the preparation, sorted by client."""
+        return [list(reports) for reports in zip(*self.ask(Report()))]
 
     def _prepare(self, order: Prepare) -> None:
         self.ask(order)

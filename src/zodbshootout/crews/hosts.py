@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.protocol import Call, Clock, Prepare, Start, Stop, Stretch
+from zodbshootout.client.protocol import Call, Clock, Prepare, Report, Start, Stretch
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.traffic import crew_at_distance
 from zodbshootout.model.latencies import Latencies
@@ -91,7 +91,7 @@ class Leading:
         """Pass an order on to all clients, or only the first; return their reports."""
         assert self.crew is not None
         reports = self.crew.ask(order, first_only=first_only)
-        return _latencies_together(reports) if isinstance(order, Stop) else reports
+        return _latencies_together(reports) if isinstance(order, Report) else reports
 
     def delivered(self) -> Mapping[Distance, float]:
         """Return the mean round-trip time so far, in seconds, for each distance."""
@@ -103,16 +103,17 @@ class Leading:
         self.stack.close()
 
 
-def _latencies_together(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Move all latencies into the first report: the crew would add them up anyway."""
-    together = Latencies()
-    for stretch in stretches:
-        together.merge(stretch.latencies)
-    first, *others = stretches
-    return [
-        replace(first, latencies=together),
-        *(replace(stretch, latencies=Latencies()) for stretch in others),
-    ]
+def _latencies_together(reports: Sequence[Sequence[Stretch]]) -> list[list[Stretch]]:
+    """Move all latencies into the first client's report: the crew would add them up anyway."""
+    first, *others = reports
+    together = []
+    for stretch, *same in zip(first, *others):
+        latencies = Latencies()
+        for one in (stretch, *same):
+            latencies.merge(one.latencies)
+        together.append(replace(stretch, latencies=latencies))
+    emptied = [[replace(one, latencies=Latencies()) for one in stretches] for stretches in others]
+    return [together, *emptied]
 
 
 @dataclass
@@ -135,12 +136,15 @@ class ClientGroup:
 
     def on_our_clock(self, report: Any) -> Any:
         """Return a report with its times converted to the clock here."""
-        if not isinstance(report, Stretch):
+        if not isinstance(report, list):
             return report
-        ahead, progress = self.offset.seconds, report.progress
+        return [self._on_our_clock(stretch) for stretch in report]
+
+    def _on_our_clock(self, stretch: Stretch) -> Stretch:
+        ahead, progress = self.offset.seconds, stretch.progress
         times = [time - ahead for time in progress.times]
         progress = replace(progress, start=progress.start - ahead, times=times)
-        return replace(report, progress=progress)
+        return replace(stretch, progress=progress)
 
 
 class HostsCrew(Crew):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import queue
+import selectors
 import sys
 import threading
 import time
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,9 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.client.benchmarks.benchmark import Benchmark
 from zodbshootout.client.client import Client, Neighbours
 from zodbshootout.client.database import Database
+from zodbshootout.client.finish import Finish, Memory
 from zodbshootout.client.preparation import fill, populate
-from zodbshootout.client.protocol import Clock, Prepare, Start, Stop, SystemClock
+from zodbshootout.client.protocol import Channel, Clock, Prepare, Start, Stop, SystemClock
 from zodbshootout.client.session import follow_orders
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.profiling import Profiler, profiler_for
@@ -41,6 +44,8 @@ class LocalCrew(Crew):
 
     watch: Callable[[], object] | None = None
     """A function that is called regularly while the crew waits; an exception ends the wait."""
+    is_whole = True
+    """Whether these are all clients, which then need no order to stop."""
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class LocalCrew(Crew):
         self._open_benchmark = open_benchmark
         self._profiler = profiler or Profiler()
         self._recording = ExitStack()
+        self._finish: Memory
         self._counts = False
 
     @abstractmethod
@@ -86,9 +92,17 @@ class LocalCrew(Crew):
         for client in asked:
             self.send(client, order)
         reports = self._gather(asked)
-        if isinstance(order, Stop):
+        if isinstance(order, Stop) or (isinstance(order, Start) and reports[0] is not None):
             self._recording.close()
         return reports
+
+    def follow_orders(self, channel: Channel, client: int) -> None:
+        """Carry out the orders to a client; see :func:`~zodbshootout.client.session.follow_orders`.
+
+        The client's process or thread calls this.
+        """
+        finish = Finish(self._finish, client) if self.is_whole else None
+        follow_orders(channel, lambda: self._open_benchmark(client), self._clock, finish)
 
     def _gather(self, clients: Sequence[int]) -> list[Any]:
         reports: dict[int, Any] = {}
@@ -118,6 +132,8 @@ class ProcessCrew(LocalCrew):
     def launch(self) -> None:
         self._processes: list[BaseProcess] = []
         self._connections: list[Connection] = []
+        self._selector = selectors.DefaultSelector()
+        self._finish = Finish.among_processes(self.size)
         for index in range(self.size):
             ours, theirs = _FORK.Pipe()
             process = _FORK.Process(target=self._live, args=(index, theirs), name=f"client-{index}")
@@ -125,6 +141,8 @@ class ProcessCrew(LocalCrew):
             process.start()
             theirs.close()
             self._processes.append(process)
+        for index, connection in enumerate(self._connections):
+            self._selector.register(connection, selectors.EVENT_READ, index)
 
     def _live(self, index: int, connection: Connection) -> None:
         # The fork has copied the crew's ends of all pipes so far.  While a copy is open, the client
@@ -132,7 +150,7 @@ class ProcessCrew(LocalCrew):
         for inherited in self._connections:
             inherited.close()
         with connection:
-            follow_orders(connection, lambda: self._open_benchmark(index), self._clock)
+            self.follow_orders(connection, index)
 
     def send(self, client: int, order: Any) -> None:
         """Send an order to one client; :meth:`receive` notices if the client has exited."""
@@ -142,16 +160,15 @@ class ProcessCrew(LocalCrew):
     def receive(
         self, waiting_for: Sequence[int], seconds: float | None = None
     ) -> tuple[int, Any] | None:
-        by_connection = {self._connections[client]: client for client in waiting_for}
-        connection = next(iter(wait(list(by_connection), seconds)), None)
-        if connection is None:
-            return None
-        assert isinstance(connection, Connection)
-        client = by_connection[connection]
-        try:
-            return client, connection.recv()
-        except (EOFError, ConnectionResetError):
-            return client, self._end_of(client)
+        while ready := self._selector.select(seconds):
+            client: int = ready[0][0].data
+            try:
+                return client, self._connections[client].recv()
+            except (EOFError, ConnectionResetError):
+                self._selector.unregister(self._connections[client])
+                if client in waiting_for:
+                    return client, self._end_of(client)
+        return None
 
     def _end_of(self, client: int) -> Failure:
         process = self._processes[client]
@@ -170,21 +187,58 @@ class ProcessCrew(LocalCrew):
             process.kill()
             process.join()
             process.close()
+        self._selector.close()
         for connection in self._connections:
             connection.close()
         self._processes, self._connections = [], []
 
 
+class Reports:
+    """The reports of clients in threads, which wake the crew only once for each order.
+
+    With each wake-up, threads compete for the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reports: deque[tuple[int, Any]] = deque()
+        self._missing = 0
+        self._complete = threading.Event()
+
+    def expect(self, number: int) -> None:
+        """Wake the crew after *number* further reports, or after a failure."""
+        with self._lock:
+            self._missing += number
+            self._complete.clear()
+
+    def put(self, client: int, report: Any) -> None:
+        with self._lock:
+            self._reports.append((client, report))
+            self._missing -= 1
+            if not self._missing or isinstance(report, Failure):
+                self._complete.set()
+
+    def get(self, seconds: float | None) -> tuple[int, Any] | None:
+        """Wait, at most for *seconds*, for all expected reports; return one of them."""
+        if not self._complete.wait(seconds):
+            return None
+        with self._lock:
+            report = self._reports.popleft()
+            if self._missing and not self._reports:  # it was a failure that came early
+                self._complete.clear()
+            return report
+
+
 class QueueChannel:
     """The queue of orders for one client, and the queue of reports for the crew."""
 
-    def __init__(self, index: int, reports: queue.Queue[tuple[int, Any]]) -> None:
+    def __init__(self, index: int, reports: Reports) -> None:
         self.orders: queue.Queue[Any] = queue.Queue()
         self._index = index
         self._reports = reports
 
     def send(self, report: Any) -> None:
-        self._reports.put((self._index, report))
+        self._reports.put(self._index, report)
 
     def recv(self) -> Any:
         return self.orders.get()
@@ -205,7 +259,9 @@ class ThreadCrew(LocalCrew):
     """The clients' barrier, if they share a DB."""
 
     def launch(self) -> None:
-        self._reports: queue.Queue[tuple[int, Any]] = queue.Queue()
+        self._finish = Finish.among_threads(self.size)
+        self._reports = Reports()
+        self._reports.expect(self.size)
         self._channels = [QueueChannel(index, self._reports) for index in range(self.size)]
         self._threads = [
             threading.Thread(target=self._live, args=(index,), name=f"client-{index}", daemon=True)
@@ -215,9 +271,10 @@ class ThreadCrew(LocalCrew):
             thread.start()
 
     def _live(self, index: int) -> None:
-        follow_orders(self._channels[index], lambda: self._open_benchmark(index), self._clock)
+        self.follow_orders(self._channels[index], index)
 
     def send(self, client: int, order: Any) -> None:
+        self._reports.expect(1)
         self._channels[client].orders.put(order)
 
     def receive(
@@ -225,9 +282,7 @@ class ThreadCrew(LocalCrew):
         waiting_for: Sequence[int],  # noqa: ARG002
         seconds: float | None = None,
     ) -> tuple[int, Any] | None:
-        with suppress(queue.Empty):
-            return self._reports.get(timeout=seconds)
-        return None
+        return self._reports.get(seconds)
 
     def join(self) -> None:
         for thread in self._threads:
@@ -265,6 +320,7 @@ class CrewPlan:
             crew = self._crew(stack)
             crew.most_at_once = self.benchmark.most_at_once(self.parameters)
             crew.watch = self.watch
+            crew.is_whole = self.clients is None
             yield stack.enter_context(crew.started())
 
     def _crew(self, stack: ExitStack) -> LocalCrew:

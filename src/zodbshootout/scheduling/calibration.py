@@ -105,6 +105,9 @@ class RowCalibration(Generic[C]):
     numbered: bool = False
     """Whether an iteration's work depends on its number, so that contenders need equal loops."""
     loops: dict[C, int] = field(default_factory=dict)
+    at_once: int = 0
+    """The maximum number of a client's iterations that are prepared together; if it is smaller than
+    two slices, each lap has a single turn."""
     tries_first: bool = True
     """Whether each contender does an iteration before its slices, to open connections."""
     turns: int = 0
@@ -131,6 +134,19 @@ class RowCalibration(Generic[C]):
     def values(self, key: C) -> int:
         """Return the number of a contender's values in a run."""
         return -(-self.turns // self.stride.get(key, 1))
+
+    def laps(self) -> list[range]:
+        """Divide the turns of a run into laps; warm-ups have laps of their own."""
+        possible = [
+            self.at_once // loops * self.stride.get(key, 1) for key, loops in self.loops.items()
+        ]
+        most = max(1, min(possible, default=1))
+        ends = (0, self.effort.warmups), (self.effort.warmups, self.all_turns)
+        return [
+            range(turn, min(turn + most, end))
+            for first, end in ends
+            for turn in range(first, end, most)
+        ]
 
     def takes_part(self, key: C, turn: int) -> bool:
         """Return whether a contender takes a slice in a turn, counted from 0."""

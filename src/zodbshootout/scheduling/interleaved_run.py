@@ -2,6 +2,9 @@
 
 Slices of different contenders in the same turn form pairs, since they are so close in time that
 the machine treats them alike.  A contender with much longer slices takes part in fewer turns.
+
+The turns of a run are divided into laps.  Before a lap, all contenders prepare their slices of the
+lap; then they take them in turn; then they check them.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from zodbshootout.scheduling.calibration import (
     equal_loops,
     turn_strides,
 )
+from zodbshootout.scheduling.laps import Lap, Meter, carry_out
 from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
@@ -72,9 +76,10 @@ class InterleavedRun(Generic[C]):
     failed: Callable[[C, Failure], None]
     """A function that handles the failure of a worker; the run goes on without this worker."""
     clock: Callable[[], float] = time.monotonic
-    take: Callable[[C, Callable[[], Slice]], Slice] = lambda _, take: take()
-    """A function that is called for each slice.  To take the slice, the function calls its second
-    argument once."""
+    meter: Meter[C] = field(default_factory=Meter)
+    """Reads what the contenders' servers use."""
+    carry_out: Callable[..., None] = carry_out
+    """A function that has workers take the slices of a lap; see :func:`~.laps.carry_out`."""
     is_last: Callable[[], bool] = lambda: True
     """A function that returns whether a run is the last one; called after the run's slices."""
     run_time: Callable[[], float] | None = None
@@ -106,13 +111,12 @@ class InterleavedRun(Generic[C]):
                 calibration.latest.get(key, 0.0),
             )
         )
-        for turn in range(calibration.all_turns):
-            keys = [key for key in self.workers if calibration.takes_part(key, turn)]
-            while keys:
-                in_order = ordered(keys, calibration.stride, self._orders, order)
-                slices = self._take_turn(in_order, first + turn)
-                calibration.latest |= {key: taken.value for key, taken in slices.items()}
-                keys = [key for key, taken in slices.items() if taken.goes_on]
+        for turns in calibration.laps():
+            slices = self._take_lap(self._planned(turns, calibration, order, first))
+            calibration.latest |= {key: taken[-1].value for key, taken in slices.items()}
+            while going_on := [key for key, taken in slices.items() if taken[-1].goes_on]:
+                again = self._ordered(going_on, calibration, order)
+                slices = self._take_lap([(key, first + turns[0]) for key in again])
         is_last = self.is_last()
         self._for_each(lambda key: self.workers[key].start("finish", is_last))
         for key in list(self.workers):
@@ -120,12 +124,39 @@ class InterleavedRun(Generic[C]):
             if key in self.workers:
                 yield key, run
 
-    def _take_turn(self, keys: Sequence[C], number: int) -> dict[C, Slice]:
-        """Let *keys* prepare their slices at the same time, then take one slice after another."""
-        self._all_at_once(keys, "prepare_slice", number)
-        return self._for_each(
-            lambda key: self.take(key, lambda: self.workers[key].take_slice(number)), keys
-        )
+    def _planned(
+        self, turns: Sequence[int], calibration: RowCalibration[C], order: random.Random, first: int
+    ) -> Lap[C]:
+        """Return the contender and the number of each slice of some *turns*, in order."""
+        lap: list[tuple[C, int]] = []
+        for turn in turns:
+            keys = [key for key in self.workers if calibration.takes_part(key, turn)]
+            lap += [(key, first + turn) for key in self._ordered(keys, calibration, order)]
+        return lap
+
+    def _take_lap(self, lap: Lap[C]) -> dict[C, Sequence[Slice]]:
+        """Let contenders prepare their slices of a lap, take them in turn, and check them."""
+        numbers: dict[C, list[int]] = {}
+        for key, number in lap:
+            numbers.setdefault(key, []).append(number)
+        keys = list(numbers)
+        self._for_each(lambda key: self.workers[key].start("prepare_lap", numbers[key]), keys)
+        self._for_each(lambda key: self.workers[key].wait(), keys)
+        self.carry_out(
+            self.workers, [slice_ for slice_ in lap if slice_[0] in self.workers], self.meter,
+            lambda key: self._one(key, lambda key: self.workers[key].wait()),
+        )  # fmt: skip
+        self._for_each(lambda key: self.workers[key].start("end_lap"), keys)
+        slices = self._for_each(lambda key: self.workers[key].wait(), keys)
+        for key, taken in slices.items():
+            self.workers[key].spend(sum(one.on_clock for one in taken))
+            self.meter.note(key, taken)
+        return slices
+
+    def _ordered(
+        self, keys: Sequence[C], calibration: RowCalibration[C], order: random.Random
+    ) -> list[C]:
+        return ordered(keys, calibration.stride, self._orders, order)
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
         """Let each contender do a first, slow iteration; return the seconds if they are needed."""

@@ -177,9 +177,8 @@ class Phases:
     operation: Specification | None
     """The task of the operation; ``None`` for a restart."""
     parameters: Parameters
-    take: Callable[[str, Callable[[], Slice]], Slice]
-    """A function that is called for each slice.  To take the slice, the function calls its second
-    argument once."""
+    take: Callable[[str], Slice]
+    """A function that has the worker take the prepared slice of a phase."""
     number: int = 0
     """The number of the next slice."""
     _slices: list[Slice] = field(default_factory=list)
@@ -211,11 +210,13 @@ class Phases:
     def _during(self) -> tuple[float, float]:
         """Take slices while the operation lasts; return the times of its start and its end."""
         self._begin()
-        self.worker.call("prepare_slice", self.number)
+        self.worker.prepare_slice(self.number)
         self.operator.call("start_operation")
         times = None
         while times is None:
-            self._take(DURING)
+            if self._slices:
+                self.worker.prepare_slice(self.number)
+            self._taken(DURING)
             times = self.operator.call("operation_times")
         began, ended = times
         return began, ended
@@ -239,8 +240,11 @@ class Phases:
         self.worker.begin(loops_of_phase(self.parameters), 1, warmups)
 
     def _take(self, phase: str) -> Slice:
-        number = self.number
-        taken = self.take(phase, lambda: self.worker.take_slice(number))
+        self.worker.prepare_slice(self.number)
+        return self._taken(phase)
+
+    def _taken(self, phase: str) -> Slice:
+        taken = self.take(phase)
         self.number += 1
         self._slices.append(taken)
         return taken

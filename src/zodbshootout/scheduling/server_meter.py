@@ -2,45 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.laps import Meter
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.usage import ServerUsage
 from zodbshootout.workers.measuring import Slice
 
 
 @dataclass
-class ServerMeter:
-    """Reads the use of servers before and after each slice, off the clock.
+class ServerMeter(Meter[Cell]):
+    """Reads the use of servers before and after slices, off the clock.
 
-    Only one slice is taken at a time, so all that a server uses meanwhile is for this slice.
+    Only one slice is taken at a time.  If a server has only one contender, all that it uses during
+    a lap is for this contender.  If it has several, it is read after each slice.
     """
 
     servers: RunningServers
+    _latest: dict[str, ServerUsage] = field(default_factory=dict)
+    """The latest reading of each server, by server name."""
+    _noted: dict[Cell, dict[str, ServerUsage]] = field(default_factory=dict)
+    """What each server has used for a cell since the latest noted slices."""
     _used: dict[Cell, list[tuple[dict[str, ServerUsage], int]]] = field(default_factory=dict)
     """For each value of a cell: the usage of each server, by server name, and the number of
-    iterations."""
-    _unfinished: set[Cell] = field(default_factory=set)
-    """The cells whose latest value needs another slice."""
+    iterations.  The values of a lap share both."""
+    _unfinished: dict[Cell, int] = field(default_factory=dict)
+    """The iterations of a cell whose latest value needs another slice."""
 
-    def take(self, cell: Cell, take: Callable[[], Slice]) -> Slice:
-        """Take a slice of a cell, and record what the cell's servers use for the slice."""
-        if cell.title not in self.servers.served:
-            return take()
-        before = self.servers.usage(cell.title)
-        taken = take()
-        after, done = self.servers.usage(cell.title), taken.done
-        used = {name: after[name].since(usage) for name, usage in before.items() if name in after}
-        values = self._used.setdefault(cell, [])
-        if cell in self._unfinished:
-            earlier, earlier_done = values.pop()
-            used = {name: earlier[name] + usage for name, usage in used.items()}
-            done += earlier_done
-        values.append((used, done))
-        (self._unfinished.add if taken.goes_on else self._unfinished.discard)(cell)
-        return taken
+    def begin(self, keys: Collection[Cell]) -> Collection[Cell]:
+        served = [cell for cell in keys if cell.title in self.servers.served]
+        usages = {cell: self.servers.usage(cell.title) for cell in served}
+        users: Counter[str] = Counter()
+        for usage in usages.values():
+            self._latest |= usage
+            users.update(usage.keys())
+        return [cell for cell, usage in usages.items() if any(users[name] > 1 for name in usage)]
+
+    def read(self, key: Cell) -> None:
+        if key.title not in self.servers.served:
+            return
+        usage, noted = self.servers.usage(key.title), self._noted.setdefault(key, {})
+        for name, now in usage.items():
+            used = now.since(self._latest.get(name, now))
+            noted[name] = noted.get(name, ServerUsage()) + used
+        self._latest |= usage
+
+    def note(self, key: Cell, taken: Sequence[Slice]) -> None:
+        if key.title not in self.servers.served:
+            return
+        done = sum(one.done for one in taken) + self._unfinished.pop(key, 0)
+        if taken[-1].goes_on:
+            self._unfinished[key] = done
+            return
+        used = self._noted.pop(key)
+        self._used.setdefault(key, []).extend([(used, done)] * len(taken))
 
     def metadata(self, cell: Cell, warmups: int) -> dict[str, str | int | float]:
         """Return the costs of the latest run without its first *warmups* values.

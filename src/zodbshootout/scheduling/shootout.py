@@ -30,6 +30,7 @@ from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.failures import Failures
 from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
+from zodbshootout.scheduling.laps import carry_out
 from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 from zodbshootout.scheduling.operations import (
     SLICE_NUMBERS,
@@ -100,6 +101,8 @@ class Shootout:
     servers: RunningServers
     clock: Callable[[], float] = time.monotonic
     load: Callable[[], MachineLoad] = load_now
+    carry_out: Callable[..., None] = carry_out
+    """See :attr:`InterleavedRun.carry_out`."""
 
     def __post_init__(self) -> None:
         self.plan, self.options = self.tasks.plan, self.tasks.options
@@ -225,10 +228,23 @@ class Shootout:
             effort = effort.lasting(len(self._measurable(row)))
         loops = loops_at_rate(cell.parameters)
         if not loops:
-            return RowCalibration(effort, fewest, benchmark.numbered)
+            at_once = benchmark.most_at_once(cell.parameters) if self._has_laps(row) else 0
+            return RowCalibration(effort, fewest, benchmark.numbered, at_once=at_once)
         usual = slices_at_rate(cell.parameters, effort.run_time) if effort.duration else 1
         effort = replace(effort, values=effort.values or usual)
         return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
+
+    def _has_laps(self, row: Row) -> bool:
+        """Return whether several slices of a contender may be prepared together.
+
+        If contenders share a database, the preparation of one would change what the other reads or
+        how much its database grows.  Clients on other hosts get each order from the coordinator.
+        """
+        places = [self.plan.contender(cell).place for cell in row]
+        is_shared = len(set(places)) < len(places)
+        listed_after_each = self.tasks.options.leaks
+        is_numbered = benchmarks()[row[0].benchmark].numbered
+        return not (is_shared or listed_after_each or is_numbered or self.tasks.cluster)
 
     def _measure_round(self, row: Row, number: int) -> None:
         """Make one run of each cell of a row, and repeat the runs in which a process crashed."""
@@ -313,7 +329,8 @@ class Shootout:
             turns = InterleavedRun(
                 workers,
                 lambda cell, failure: self._fail_run(cell, failure, number),
-                take=lambda cell, take: self._take(workers[cell], meter, cell, take),
+                meter=meter,
+                carry_out=self.carry_out,
                 is_last=stop.is_last,
                 clock=self.clock,
                 run_time=partial(self._run_time, row),
@@ -361,11 +378,8 @@ class Shootout:
         meter = ServerMeter(RunningServers() if restarts else self.servers)
         taken, load_before = {"command_id": self._id, "round": number + 1}, self.load()
 
-        def take(phase: str, take_slice: Callable[[], Slice]) -> Slice:
-            return meter.take(by_phase.get(phase, cell), take_slice)
-
         try:
-            runs = self._runs_of_phases(cell, number, take)
+            runs = self._runs_of_phases(cell, by_phase, number, meter)
         except Failed as error:
             self._failures.add(cell, error.failure)
             return
@@ -380,9 +394,9 @@ class Shootout:
             self.store.add_run(measured, run)
 
     def _runs_of_phases(
-        self, cell: Cell, number: int, take: Callable[[str, Callable[[], Slice]], Slice]
+        self, cell: Cell, by_phase: Mapping[str, Cell], number: int, meter: ServerMeter
     ) -> dict[str, Any]:
-        """Return the run of each phase, by the phase's name; *take* takes each slice."""
+        """Return the run of each phase, by the phase's name."""
         restarts = cell.parameters.during in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
         with ExitStack() as stack:
@@ -390,9 +404,19 @@ class Shootout:
             if failures:
                 raise Failed(failures[cell])
             self.store.observer.working_on([cell], self._stage)
+            worker = workers[cell]
+
+            def take(phase: str) -> Slice:
+                measured = by_phase.get(phase, cell)
+                meter.begin([measured])
+                taken = worker.take_prepared()
+                meter.read(measured)
+                meter.note(measured, [taken])
+                return taken
+
             phases = Phases(
-                workers[cell],
-                self._operator(cell, operation, workers[cell], number, stack),
+                worker,
+                self._operator(cell, operation, worker, number, stack),
                 operation,
                 cell.parameters,
                 take,
@@ -418,21 +442,6 @@ class Shootout:
             return worker
         fork_server = self._fork_server(contender.storage.interpreter, number)
         return stack.enter_context(fork_server.operate(operation, self.tasks.calibrations))
-
-    def _take(
-        self, worker: Worker, meter: ServerMeter, cell: Cell, take: Callable[[], Slice]
-    ) -> Slice:
-        """Take a slice; if it writes, let the worker note the database's size before and after."""
-        if not benchmarks()[cell.benchmark].writes:
-            return meter.take(cell, take)
-        self._ask_for_size(worker, "size_before_slice")
-        taken = meter.take(cell, take)
-        self._ask_for_size(worker, "size_after_slice")
-        return taken
-
-    def _ask_for_size(self, worker: Worker, when: str) -> None:
-        worker.start(when)
-        worker.wait()
 
     def _set_up(
         self, cells: Sequence[Cell], number: int, stack: ExitStack

@@ -42,7 +42,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers.histograms import histogram
-from zodbshootout.workers.measuring import Calibrations, Measure, Slice
+from zodbshootout.workers.measuring import Calibrations, Measure, Slice, Turns
 
 START_TIMEOUT = 60.0
 """Seconds to wait for a fork server to fork a worker."""
@@ -323,6 +323,11 @@ class ForkServer:
                 ended.exit_code = message["exit_code"]
         return message
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process has closed the socket."""
+        return self._gone
+
     def limit_outputs(self) -> None:
         """Empty each output file of the process and its workers that is too large."""
         for output in [self._output, *(worker.output for worker in self._running.values())]:
@@ -446,8 +451,19 @@ class Worker:
         self.call("begin", loops, values, warmups, expected)
 
     def take_slice(self, number: int) -> Slice:
-        """Have the worker take the slice with this *number*."""
-        taken: Slice = self.call("take_slice", number)
+        """Have the worker prepare and take the slice with this *number*."""
+        self.prepare_slice(number)
+        return self.take_prepared()
+
+    def prepare_slice(self, number: int) -> None:
+        """Have the worker prepare the slice with this *number*."""
+        self.call("prepare_lap", [number])
+
+    def take_prepared(self) -> Slice:
+        """Have the worker take the slice that it has prepared."""
+        self.call("take_lap", Turns())
+        (taken,) = self.call("end_lap")
+        assert isinstance(taken, Slice)
         return taken
 
     def finish(self) -> pyperf.Benchmark:
@@ -479,6 +495,22 @@ class Worker:
     def send(self, message: object) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # wait() says how the worker ended
             self.connection.send(message)
+
+    def has_news(self, seconds: float = 0.0) -> bool:
+        """Return whether :meth:`wait` returns or raises at once.
+
+        *seconds* is the time that the worker has spent on the current slice, which counts for the
+        time limit.
+        """
+        if self._worked + seconds >= self.limit.seconds:
+            self._worked = self.limit.seconds
+            return True
+        ended = self.fork_server.exit_code(self, 0.0) is not None or self.fork_server.is_gone
+        return ended or self.connection.poll()
+
+    def spend(self, seconds: float) -> None:
+        """Count the *seconds* of slices that were taken without :meth:`wait`."""
+        self._worked += seconds
 
     def poll(self, seconds: float) -> bool:
         """Wait up to *seconds* for an answer or the worker's end; return whether either came."""
@@ -531,3 +563,15 @@ class Worker:
         cause = f"{self.name} {describe_exit(exit_code)}"
         detail = "\n".join(self.output.last_lines())
         return Failure(cause, detail, crashed=True, exited=has_exited(exit_code))
+
+
+def wait_for_news(workers: Sequence[Worker], pipe: int) -> None:
+    """Wait until a worker answers or ends, or *pipe* can be read; return soon in any case."""
+    servers = {worker.fork_server.socket: worker.fork_server for worker in workers}
+    awaited: list[Any] = [*(worker.connection for worker in workers), *servers, pipe]
+    if wait(awaited, CHECK_INTERVAL):
+        return
+    for worker in workers:
+        worker.output.relay()
+    for server in servers.values():
+        server.limit_outputs()

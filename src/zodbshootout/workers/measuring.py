@@ -10,7 +10,8 @@ import math
 import os
 import random
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,6 +30,7 @@ from zodbshootout.model.latencies import NANOSECONDS
 from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import Interpreter, Specification, exactly
 from zodbshootout.network.calibration import Calibration
+from zodbshootout.workers.baton import Baton
 from zodbshootout.workers.disk_growth import DiskGrowth
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 from zodbshootout.workers.summary import Metadata, distance_metadata, summarize
@@ -39,8 +41,7 @@ LEAKS_PREFIX = "leaks: "
 """The prefix of lines about leaks that a worker prints for the user."""
 SLICE_CALLS = frozenset(
     {
-        "attempt", "prepare_slice",
-        "size_before_slice", "size_after_slice", "recovered", *OPERATION_CALLS,
+        "attempt", "prepare_lap", "recovered", *OPERATION_CALLS,
     }
 )  # fmt: skip
 """The methods of :class:`Measuring` that the coordinator may call between slices."""
@@ -76,6 +77,18 @@ class Measure:
         If a cluster runs the clients, the worker always has the command's Python.
         """
         return None if self.cluster is not None else self.specification.storage.interpreter
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The turns of a worker in a lap: slices that are prepared together, and checked together."""
+
+    plan: Sequence[int] = (0,)
+    """For each slice of the lap, in order, the index of the worker that takes it."""
+    own: int = 0
+    """The index of this worker."""
+    directory: str = ""
+    """The directory of the :class:`Baton`; empty for a worker that need not wait for others."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +140,20 @@ class Measuring(Operation):
         """Whether each value covers a phase: the time before, during or after an operation."""
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
+        self._slices: list[Slice] = []
+        """The slices of the current lap that have a value."""
         self._held: Sample | None = None
         """The search's latest slice that has kept the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
-        self.disk_growth = DiskGrowth(crew)
+        self._writes = benchmarks()[task.specification.benchmark].writes
+        self.disk_growth = DiskGrowth(crew, writes=self._writes)
         self.loops = 0
         """Iterations of each client in a slice; the first slices of a search have fewer."""
-        self._latest: Sample | None = None
+        self._lap: list[int] = []
+        """The numbers of the slices of the current lap that have no value yet."""
+        self._taken: list[Sample] = []
+        """The samples of the current lap that have no value yet."""
         self.samples: list[Sample] = []
         """The samples of this run; those of warm-ups are removed at its end."""
         self.numbers: list[int] = []
@@ -147,7 +166,7 @@ class Measuring(Operation):
         """
         loops, values, warmups, self.expected = self.until("begin")
         self.samples, self.numbers = [], []
-        self.disk_growth = DiskGrowth(self._crew)
+        self.disk_growth = DiskGrowth(self._crew, writes=self._writes)
         self.loops = loops
         if runner.args is None:
             self._parse(runner, options)
@@ -222,15 +241,15 @@ class Measuring(Operation):
             )
 
     def value(self, loops: int) -> float:
-        """Take slices on request until there is a value; return the value times *loops*."""
+        """Take laps on request until there is a value; return the value times *loops*."""
         if self._is_phase:
             return self._phase() * loops
-        while True:
-            (number,) = self.until("take_slice")
-            sample = self._latest = self._crew.measure(*self._slice(number))
-            if not self._limit.percentile or self._ends_search(sample):
+        while not self._taken:
+            self._take_lap(*self.until("take_lap"))
+            if not self._limit.percentile or self._ends_search(self._taken[0]):
                 break
-            self._connection.send(_slice(sample, goes_on=True))
+            self._connection.send([_slice(self._taken.pop(), goes_on=True)])
+        sample, number = self._taken.pop(0), self._lap.pop(0)
         self.samples.append(self._held or sample)
         self.numbers.append(number)
         if self._growth is not None:
@@ -239,18 +258,46 @@ class Measuring(Operation):
             print(*lines, sep="\n", flush=True)  # noqa: T201
         value = self._clients / self._search.highest if self._search else sample.value
         self._search = self._held = None
-        self._connection.send(replace(_slice(sample), value=value))
+        self._slices.append(replace(_slice(sample), value=value))
+        if not self._taken:
+            self._connection.send(self._slices)
+            self._slices = []
         return value * loops
 
+    def _take_lap(self, turns: Turns) -> None:
+        """Take the slices that ``prepare_lap`` has prepared; wait for ``end_lap``; check them."""
+        with self._waiting(turns) as waits:
+            if len(self._lap) > 1:
+                self._crew.take(waits)
+            else:
+                with next(waits):
+                    arguments = self._slice(*self._lap)
+                    self._taken = [self._crew.measure(*arguments, continues=self._is_phase)]
+        self._connection.send(None)
+        self.until("end_lap")
+        size = self.disk_growth.after()
+        self._taken = self._taken or self._crew.samples()
+        self.disk_growth.add(size, self._taken)
+
+    @contextmanager
+    def _waiting(self, turns: Turns) -> Iterator[Iterator[Any]]:
+        """Provide a context for each slice; to enter it is to wait for the worker's turn."""
+        if not turns.directory:
+            yield iter([nullcontext()] * len(turns.plan))
+            return
+        with closing(Baton(turns.directory)) as baton:
+            yield baton.turns(turns.plan, turns.own, self._connection)
+
     def _phase(self) -> float:
-        """Take slices until ``end_phase`` is called; return the value of all of them together."""
+        """Take laps until ``end_phase`` is called; return the value of all of them together."""
         seconds = done = 0.0
-        while (call := self._next("take_slice", "end_phase")).name == "take_slice":
-            sample = self._crew.measure(*self._slice(*call.args), continues=True)
+        while (call := self._next("take_lap", "end_phase")).name == "take_lap":
+            self._take_lap(*call.args)
+            sample = self._taken.pop()
             self.samples.append(sample)
             seconds += sample.seconds
             done += sample.done
-            self._connection.send(_slice(sample))
+            self._connection.send([_slice(sample)])
         self._connection.send(None)
         self.numbers.append(0)  # phases of a round are a pair, however long each is
         return self._clients * seconds / done
@@ -298,17 +345,12 @@ class Measuring(Operation):
         """Have each client do *loops* iterations that are not part of a value."""
         return _slice(self._crew.measure(loops, counts=False))
 
-    def prepare_slice(self, number: int) -> None:
-        self._crew.prepare(*self._slice(number), continues=self._is_phase)
-
-    def size_before_slice(self) -> None:
-        """Ask for the database's size right before a slice, unless asking takes too long."""
+    def prepare_lap(self, numbers: Sequence[int]) -> None:
+        """Prepare the slices with these *numbers*, which are taken next."""
+        self._lap = list(numbers)
+        first = self._slice(numbers[0])
+        self._crew.prepare(*first, continues=self._is_phase, stretches=len(numbers))
         self.disk_growth.before()
-
-    def size_after_slice(self) -> None:
-        """Ask again right after the slice, if :meth:`size_before_slice` has asked for the size."""
-        assert self._latest is not None
-        self.disk_growth.after(self._latest)
 
     def recovered(self, began: float, gone: float) -> dict[str, float]:
         """Return the metadata about a restart.

@@ -80,6 +80,7 @@ def summarize(
         "start_delay_s": max(sample.start_delay for sample in samples),
         "slices": " ".join(map(str, slices)),
         "slice_starts_s": " ".join(f"{sample.start:.6f}" for sample in samples),
+        "slice_ends_s": " ".join(f"{sample.end:.6f}" for sample in samples),
         **_pacing(samples),
         **_costs(samples),
     }

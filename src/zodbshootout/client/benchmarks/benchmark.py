@@ -45,11 +45,11 @@ class Benchmark:
     """The work that each client of a crew does.
 
     A session calls :meth:`set_up` once.  All clients start and stop a stretch together; one or more
-    stretches measure what pyperf calls a value.  For each stretch, the session calls
-    :meth:`prepare` and :meth:`supply`, then :meth:`run` for each iteration, and finally
-    :meth:`check`.  Between two iterations, it calls :attr:`between`.  At the end, it calls
-    :meth:`verify` and :meth:`account`.  Then only the session of the first client calls
-    :meth:`audit`.  Finally, each session calls :meth:`tear_down`.
+    stretches measure what pyperf calls a value.  Before one or more stretches, the session calls
+    :meth:`prepare` and :meth:`supply`.  Then it calls :meth:`run` for each iteration of these
+    stretches and, between two iterations, :attr:`between`.  After the stretches, it calls
+    :meth:`check`.  At the end, it calls :meth:`verify` and :meth:`account`.  Then only the session
+    of the first client calls :meth:`audit`.  Finally, each session calls :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -125,7 +125,7 @@ class Benchmark:
         self.client = client
         """The client that runs the benchmark."""
         self.counts: Counter[str] = Counter()
-        """Numbers of loads, stores and so on in the stretch."""
+        """Numbers of loads, stores and so on since the latest preparation."""
         self.timed = False
         """Whether the stretch counts; false after the last counted iteration of this client."""
         self.first: int | None = None
@@ -202,9 +202,10 @@ class Benchmark:
 
     @classmethod
     def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return the maximum number of iterations in a stretch; a value may have several stretches.
+        """Return the maximum number of iterations that are prepared together.
 
-        Everything that a stretch needs has to fit into memory.
+        Everything that they need has to fit into memory.  A value with more iterations has several
+        stretches, each prepared by itself.
         """
         return MAX_AT_ONCE
 
@@ -230,7 +231,7 @@ class Benchmark:
         """
 
     def prepare(self) -> None:
-        """Create the state in which the first iteration of a stretch starts.
+        """Create the state in which the first iteration starts.
 
         If this empties caches, :attr:`cleared` has to name them.
         """
@@ -240,9 +241,9 @@ class Benchmark:
 
         The result may differ from *iterations*.  A client that is done keeps up the load for
         others.  When the client runs out of supplies, the session calls this again.  Other clients
-        may be measured meanwhile, so only the first call of a stretch may commit.  A later call
-        returns 0 if it cannot create more, and the client then waits.  :meth:`count_transfers`
-        leaves out the loads and stores of the first call.
+        may be measured meanwhile, so only the first call after :meth:`prepare` may commit.  A later
+        call returns 0 if it cannot create more, and the client then waits.
+        :meth:`count_transfers` leaves out the loads and stores of the first call.
         """
         return iterations
 
@@ -263,7 +264,7 @@ class Benchmark:
         raise NotImplementedError
 
     def check(self, done: int) -> None:
-        """Check the iterations of the latest stretch, and count what they did.
+        """Check the iterations since the latest preparation, and count what they did.
 
         *done* is the number of these iterations.
 

@@ -76,13 +76,14 @@ def test_every_configuration_can_be_read_and_every_server_in_it_is_used(
     with given_names(source, tmp_path) as names:
         configuration = parse(source, names)
         context = ServerContext(tmp_path, source, names, mock.Mock(spec=Guardian))
-        servers = [server_of(section, context) for section in configuration.servers]
+        servers = [server_of(section, context).name for section in configuration.servers]
+        servers += [section.name for section in configuration.external]
     contenders = contenders_of(configuration)
     assert contenders
     unused = [
-        server.name
-        for server in servers
-        if not any(server.name in contender.servers for contender in contenders)
+        name
+        for name in servers
+        if not any(name in {**one.servers, **one.external} for one in contenders)
     ]
     assert unused == []
 

@@ -388,7 +388,7 @@ def test_a_broken_installation_has_the_status_of_a_defect(tmp_path: Path) -> Non
     assert "ImportError: broken" in done.stderr
 
 
-@pytest.mark.parametrize(("name", "where"), [("remote", "35: dsn"), ("oracle", "21: password")])
+@pytest.mark.parametrize(("name", "where"), [("remote", "42: dsn"), ("oracle", "21: password")])
 def test_an_unset_environment_variable_is_named_with_its_line(
     name: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

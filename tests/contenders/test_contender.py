@@ -207,7 +207,7 @@ def test_each_name_that_a_server_defines_refers_to_that_server(part: str) -> Non
         "<zeoserver main>\n<mappingstorage/>\n</zeoserver>\n"
         f"<zodb a>\n<mappingstorage>\nname $main_{part}\n</mappingstorage>\n</zodb>\n"
     )
-    (a,) = contenders_of(parse(Source(Path("x.conf"), text), {f"main_{part}": "x"}))
+    (a,) = contenders_of(parse(Source(Path("x.conf"), text), {"main": "db:1", f"main_{part}": "x"}))
     assert set(a.servers) == {"main"}
 
 

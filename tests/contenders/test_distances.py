@@ -11,11 +11,13 @@ import pytest
 
 from zodbshootout.config.source import Source
 from zodbshootout.contenders.contender import Contender
-from zodbshootout.contenders.selection import not_moved
+from zodbshootout.contenders.selection import not_moved, shared_databases
 from zodbshootout.contenders.variants import VariantOptions, read_variants
 from zodbshootout.errors import UserError
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.masking import Mask
+from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.storage_facts import Place, StorageInfo
 
 
 @pytest.fixture
@@ -50,16 +52,13 @@ def read(places: ExitStack, text: str, *rtts: float) -> Sequence[Contender]:
 
 
 def distances(contenders: Sequence[Contender]) -> dict[str, dict[str, float]]:
-    """Return the seconds by contender and server; the server is empty for all others."""
+    """Return the seconds by contender and server."""
     return {
-        one.title: {distance.server: distance.rtt for distance in one.storage.distances}
-        for one in contenders
+        one.title: {server.name: server.rtt for server in one.storage.servers} for one in contenders
     }
 
 
-def test_a_server_with_a_key_keeps_its_distance_and_others_get_that_of_the_option(
-    places: ExitStack,
-) -> None:
+def test_the_option_sets_the_key_of_all_servers_that_do_not_have_it(places: ExitStack) -> None:
     upon = UPON.format(client("$far", "base"), client("$near", "changes"))
     text = (
         zeoserver("far", "2ms") + zeoserver("near") + zodb("upon", upon)
@@ -68,33 +67,31 @@ def test_a_server_with_a_key_keeps_its_distance_and_others_get_that_of_the_optio
     )  # fmt: skip
     contenders = read(places, text, 0.0, 0.0005)
     assert distances(contenders) == {
-        "upon [0]": {"far": 0.002, "": 0.0},
-        "upon [0.5ms]": {"far": 0.002, "": 0.0005},
+        "upon [0]": {"far": 0.002, "near": 0.0},
+        "upon [0.5ms]": {"far": 0.002, "near": 0.0005},
         "kept": {"far": 0.002},
-        "plain [0]": {"": 0.0},
-        "plain [0.5ms]": {"": 0.0005},
+        "plain [0]": {"near": 0.0},
+        "plain [0.5ms]": {"near": 0.0005},
         "fs": {},
     }
-    assert not_moved(contenders) == [
-        "--rtt: fs has no server, and is measured once",
-        "--rtt: kept has no server without a key rtt, and is measured once",
-    ]
+    assert not_moved(contenders) == ["--rtt: fs has no server, and is measured once"]
 
 
 def test_the_key_holds_without_the_option(places: ExitStack) -> None:
     text = zeoserver("main", "200us") + zodb("zeo", client("$main"))
     (contender,) = read(places, text)
-    (distance,) = contender.storage.distances
-    assert distance.rtt == 0.0002
-    assert distance.holds_for(("localhost", distance.port))
-    assert not distance.holds_for(("localhost", distance.port + 1))
-    assert not distance.holds_for("/var/run/socket")
+    (server,) = contender.storage.servers
+    assert server.rtt == 0.0002
     assert contender.settings["server", "main", "rtt"] == "0.0002"
 
 
-def test_a_server_of_a_server_cannot_be_put_at_a_distance(places: ExitStack) -> None:
+@pytest.mark.parametrize(
+    "key", ["<zeoserver inner>\nrtt 2ms\n", "<externalserver inner>\nrtt 2ms\n"]
+)
+def test_a_server_of_a_server_cannot_be_put_at_a_distance(key: str, places: ExitStack) -> None:
+    data = "address db:1" if "external" in key else "<mappingstorage/>"
     text = (
-        zeoserver("inner", "2ms")
+        f"{key}{data}\n</{key[1:].partition(' ')[0]}>\n"
         + zeoserver("outer", storage=client("$inner"))
         + zodb("zeo", client("$outer"))
     )
@@ -102,6 +99,121 @@ def test_a_server_of_a_server_cannot_be_put_at_a_distance(places: ExitStack) -> 
         UserError, match=r"x.conf:2: rtt: no contender connects directly to server inner"
     ):
         read(places, text)
+
+
+def external(address: str, key: str = "") -> str:
+    return f"<externalserver db>\naddress {address}\n{key}</externalserver>\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "names"),
+    [
+        ("db.example.com:5432", ["db.example.com:5432", "db.example.com", "5432"]),
+        ("[::1]:8100", ["[::1]:8100", "::1", "8100"]),
+        ("/run/postgresql/.s.PGSQL.5433", [
+            "/run/postgresql/.s.PGSQL.5433", "/run/postgresql", "5433"
+        ]),
+    ],
+)  # fmt: skip
+def test_a_server_that_runs_already_has_the_names_of_a_private_one(
+    address: str, names: Sequence[str], places: ExitStack
+) -> None:
+    text = external(address) + zodb("zeo", client("$db") + "pool-size ${db_port}\n")
+    contenders = read(places, text, 0.0, 0.002)
+    assert [one.title for one in contenders] == ["zeo [0]", "zeo [2ms]"]
+    for one in contenders:
+        (server,) = one.storage.servers
+        assert list(server.names.values()) == names
+        assert one.servers == {}
+        assert one.settings["server", "db", "address"] == address
+    assert shared_databases(contenders)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (external("db"), "x.conf:2: <externalserver db>: no address; write address HOST:PORT, or"),
+        (external("db:0"), "x.conf:2: <externalserver db>: no address"),
+        ("<externalserver db>\n</externalserver>\n", "x.conf:1: <externalserver db>: no address"),
+        (external("$scratch/x"), "x.conf:2: address: only names that the file itself defines"),
+        (
+            external("db:1") + zodb("zeo", client("db:$db_port")),
+            r"x.conf:\d+: refer to server db by \$db, or by \$db_host and \$db_port",
+        ),
+    ],
+)
+def test_a_wrong_address_is_reported_with_its_place(
+    text: str, message: str, places: ExitStack
+) -> None:
+    with pytest.raises(UserError, match=message):
+        read(places, text + zodb("fs", FILE))
+
+
+RELSTORAGE = "%import relstorage\n"
+
+
+def relstorage(database: str, keys: str = "") -> str:
+    return f"<relstorage>\n{keys}\n{database}</relstorage>\n"
+
+
+POSTGRESQL = "<postgresql>\ndsn {}\n</postgresql>\n"
+SQLITE = "<sqlite3>\ndata-dir x\n</sqlite3>\n"
+MYSQL = "<mysql>\ndb zodb\n{}\n</mysql>\n"
+
+
+@pytest.mark.parametrize(
+    ("storage", "line"),
+    [
+        (relstorage(POSTGRESQL.format("dbname=one user=u")), "dsn host=$db_host port=$db_port"),
+        (relstorage(POSTGRESQL.format("service=zodb")), "dsn host=$db_host port=$db_port"),
+        (
+            relstorage(POSTGRESQL.format("postgresql://u@[::1]:5432/one?application_name=x")),
+            "dsn host=$db_host port=$db_port",
+        ),
+        (relstorage(MYSQL.format("")), "host $db_host, port $db_port"),
+        (relstorage(MYSQL.format("host db")), "host $db_host, port $db_port"),
+        (
+            relstorage(MYSQL.format("read_default_file /etc/my.cnf")),
+            "host $db_host, port $db_port",
+        ),
+        (relstorage(SQLITE, "cache-servers localhost:11211"), "cache-servers $db"),
+        ("<zeoclient>\nserver a:1\nserver b:2\n</zeoclient>\n", "server $db"),
+        (f"<demostorage>\n<mappingstorage changes/>\n{client('a:1', 'base')}</demostorage>\n",
+         "server $db"),
+    ],
+)  # fmt: skip
+def test_a_section_that_names_its_server_itself_is_not_supported_at_a_distance(
+    storage: str, line: str, places: ExitStack
+) -> None:
+    contenders = read(places, RELSTORAGE + zodb("own", storage) + zodb("fs", FILE), 0.0, 0.002)
+    near, far, _ = contenders
+    assert [near.title, far.title] == ["own [0]", "own [2ms]"]
+    parameters = Parameters(CrewShape(1))
+    assert near.refusal(parameters) is None
+    refusal = far.refusal(parameters)
+    assert refusal is not None
+    assert refusal.startswith("it cannot be put at a distance: its section refers to no section of")
+    assert refusal.endswith(f"with 'address HOST:PORT', and refer to it by {line}")
+    assert not_moved(contenders) == ["--rtt: fs has no server, and is measured once"]
+
+
+@pytest.mark.parametrize("storage", [relstorage(SQLITE), "<mappingstorage/>\n", FILE])
+def test_a_storage_without_a_server_is_measured_once(storage: str, places: ExitStack) -> None:
+    (only,) = read(places, RELSTORAGE + zodb("own", storage), 0.0, 0.002)
+    assert only.title == "own"
+    assert only.refusal(Parameters(CrewShape(1))) is None
+
+
+def test_a_storage_of_an_unknown_type_is_judged_by_its_connections(places: ExitStack) -> None:
+    unknown = "%import tests.talking\n" + zodb("own", f"<talking>\nserver a:1\n{FILE}</talking>\n")
+    near, far = read(places, unknown, 0.0, 0.002)
+    parameters = Parameters(CrewShape(1))
+    assert far.opened(StorageInfo()).refusal(parameters) is None
+    connected = StorageInfo(server_place=Place.HERE)
+    assert near.opened(connected).refusal(parameters) is None
+    refusal = far.opened(connected).refusal(parameters)
+    assert refusal is not None
+    assert refusal.endswith("refer to it by $db_host and $db_port")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
-    Distance,
+    Endpoint,
     Parameters,
     Specification,
     Storage,
@@ -106,7 +106,7 @@ class ExactActor:
             self.clients = start_crew.clients
             return Answered(self.clock.time + self.ahead)
         if message.name == "delivered":
-            return Answered({DISTANCE: self.delivered})
+            return Answered({SERVER: self.delivered})
         assert message.name == "ask"
         order, first_only = message.args
         self.asked.append(order)
@@ -126,7 +126,7 @@ class ExactActor:
         return None
 
 
-DISTANCE = Distance(0.002)
+SERVER = Endpoint("main", ("db", 1), 0.002)
 SPECIFICATION = Specification(Storage("x"), "add", Parameters(CrewShape(3), objects=10))
 
 
@@ -340,7 +340,7 @@ def test_reports_come_in_the_order_of_the_clients() -> None:
 def test_what_relays_have_delivered_is_the_mean_over_the_hosts() -> None:
     clock = ExactClock()
     crew = exact(clock, *(ExactActor(clock, delivered=one) for one in (0.0021, 0.0023, 0.0025)))
-    assert crew.delivered() == {DISTANCE: pytest.approx(0.0023)}
+    assert crew.delivered() == {SERVER: pytest.approx(0.0023)}
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from zodbshootout.client.connections import peers
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import populate
 from zodbshootout.client.protocol import Call
-from zodbshootout.crews.traffic import Counts, count, crew_at_distance, distances_of
+from zodbshootout.crews.traffic import Counts, count, crew_at_distance
 from zodbshootout.model.outcome import Failed, Unsupported
 from zodbshootout.model.specification import (
     ClientKind,
     CrewShape,
-    Distance,
+    Endpoint,
     Parameters,
     Specification,
     Storage,
@@ -49,15 +49,15 @@ def exact(rtt: float) -> Calibration:
 
 
 def specification(
-    place: Path, server: tuple[str, int], settings: str, *distances: Distance
+    place: Path, server: tuple[str, int], settings: str, *others: Endpoint, rtt: float = 0.0
 ) -> Specification:
-    host, port = server
     section = (
-        "%import tests.talking\n"
-        f"<zodb a>\n<talking>\nserver {host}:{port}\n{settings}\n"
+        f"%import tests.talking\n<zodb a>\n<talking>\nserver $main\n{settings}\n"
         f"<filestorage>\npath {place}/a.fs\n</filestorage>\n</talking>\n</zodb>\n"
     )
-    storage = Storage(section, distances=distances)
+    servers = (Endpoint("main", server, rtt), *others)
+    names = {name: value for one in servers for name, value in one.names.items()}
+    storage = Storage(section, names, servers=servers)
     parameters = Parameters(CrewShape(1), objects=5, owner="a")
     made = Specification(storage, "update", parameters)
     with Database(storage) as database:
@@ -90,8 +90,9 @@ def test_a_connection_that_bypasses_the_relay_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_traffic_with_a_cache_is_apart(tmp_path: Path) -> None:
-    with serving() as server, serving() as (host, port):
-        counted = count(specification(tmp_path, server, f"requests 7\ncache {host}:{port}"))
+    with serving() as server, serving() as other:
+        cache = Endpoint("cache", other, is_cache=True)
+        counted = count(specification(tmp_path, server, "requests 7\ncache $cache", cache))
     assert counted.iterations == {
         False: [Traffic(7, 7 * REQUEST, 7 * ANSWER)] * 2,
         True: [Traffic(1, REQUEST, ANSWER)] * 2,
@@ -121,27 +122,6 @@ def test_iterations_are_counted_until_two_have_the_same_traffic(
     assert left == []
 
 
-def test_a_storage_without_a_server_has_no_traffic(tmp_path: Path) -> None:
-    section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
-    with pytest.raises(Unsupported, match="contains no address of a server"):
-        count(Specification(Storage(section), "tpc", Parameters(CrewShape(1))))
-
-
-@pytest.mark.parametrize("distances", [(), (Distance(0.001),)])
-def test_a_server_that_is_reached_over_udp_is_not_counted_and_not_put_at_a_distance(
-    distances: tuple[Distance, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "zodbshootout.crews.traffic.addresses_of", lambda _: {("db", 1): False, "udp:mc": True}
-    )
-    made = Specification(Storage(distances=distances), "tpc", Parameters(CrewShape(1)))
-    with pytest.raises(Unsupported, match="udp:mc is reached over UDP"):
-        if distances:
-            distances_of(made.storage)
-        else:
-            count(made)
-
-
 def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:
     with serving() as server:
         made = specification(tmp_path, server, "requests 1")
@@ -153,20 +133,20 @@ def test_a_server_that_is_gone_fails_the_count(tmp_path: Path) -> None:
 def test_an_iteration_takes_its_service_time_and_its_round_trips(tmp_path: Path) -> None:
     rtt, requests = 0.005, 6
     with serving(SERVICE) as server:
-        far = specification(tmp_path, server, f"requests {requests}", Distance(rtt))
+        far = specification(tmp_path, server, f"requests {requests}", rtt=rtt)
         with crew_at_distance(far, {rtt: exact(rtt)}) as crew:
             value = crew.measure(4).value
             delivered = crew.delivered()
     # No machine is too slow for a lower bound.
     assert value >= requests * (SERVICE + 0.95 * rtt)
-    assert delivered.keys() == {Distance(rtt)}
-    assert delivered[Distance(rtt)] >= 0.9 * rtt
+    assert delivered.keys() == {Endpoint("main", server, rtt)}
+    assert min(delivered.values()) >= 0.9 * rtt
 
 
 def test_an_operation_of_another_process_is_at_the_distance_of_clients(tmp_path: Path) -> None:
     rtt = 0.001
     with serving() as server:
-        made = specification(tmp_path, server, "requests 1", Distance(rtt))
+        made = specification(tmp_path, server, "requests 1", rtt=rtt)
         parameters = replace(made.parameters, revisions=2, garbage=0.5, crew=ALONE)
         far = replace(made, benchmark="pack", parameters=parameters)
         ours, theirs = Pipe()
@@ -194,34 +174,25 @@ def test_an_operation_of_another_process_is_at_the_distance_of_clients(tmp_path:
 def test_servers_of_a_storage_have_distances_of_their_own(tmp_path: Path) -> None:
     near, far = 0.002, 0.004
     with serving() as first, serving() as second, serving() as third:
-        inner = specification(tmp_path, first, "").storage.section.splitlines()[2:-1]
-        for server in (second, third):
-            host, port = server
-            inner = ["<talking>", f"server {host}:{port}", *inner, "</talking>"]
-        section = "\n".join(["%import tests.talking", "<zodb a>", *inner, "</zodb>"])
-        distances = (
-            Distance(near, "second", second[1]),
-            Distance(0.0, "third", third[1]),
-            Distance(far),
-        )
-        made = Specification(
-            Storage(section, distances=distances), "update",
-            Parameters(CrewShape(1), objects=5, owner="a"),
-        )  # fmt: skip
+        others = [Endpoint("other", second, far), Endpoint("here", third)]
+        settings = "cache $other\nother-server $here"
+        made = specification(tmp_path, first, settings, *others, rtt=near)
         with crew_at_distance(made, {near: exact(near), far: exact(far)}) as crew:
             value = crew.measure(4).value
             delivered = crew.delivered()
     assert value >= 0.95 * (near + far)
-    assert {distance.server: distance.rtt for distance in delivered} == {"second": near, "": far}
-    assert all(seconds >= 0.9 * distance.rtt for distance, seconds in delivered.items())
+    assert {server.name: server.rtt for server in delivered} == {"main": near, "other": far}
+    assert all(seconds >= 0.9 * server.rtt for server, seconds in delivered.items())
 
 
-def test_a_storage_without_a_known_server_is_not_put_at_a_distance(tmp_path: Path) -> None:
-    section = f"<zodb a>\n<filestorage>\npath {tmp_path}/a.fs\n</filestorage>\n</zodb>\n"
-    storage = Storage(section, distances=(Distance(0.001),))
-    made = Specification(storage, "tpc", Parameters(CrewShape(1)))
-    with (
-        pytest.raises(Unsupported, match="cannot be put at a distance"),
-        crew_at_distance(made, {}),
-    ):
-        pass
+def test_a_client_that_is_also_connected_elsewhere_is_not_put_at_a_distance(
+    tmp_path: Path,
+) -> None:
+    with serving() as server, serving() as (host, port):
+        made = specification(tmp_path, server, f"other-server {host}:{port}", rtt=0.001)
+        wanted = f"cannot be put at a distance: it is also connected to {host}:{port}; write an <ex"
+        with (
+            pytest.raises(Unsupported, match=wanted),
+            crew_at_distance(made, {0.001: exact(0.001)}),
+        ):
+            pass

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from pwd import getpwnam
-from typing import Any
 
 import pytest
 import trustme
 
+from tests.integration import foreign
 from tests.integration.command import SOURCES, left_behind, metadata_of, open_directory, run
-from zodbshootout.client.reachability import Address, accepts
 from zodbshootout.servers.address import HOST
-from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
 
 # The runs are shared by the tests of the module.
 pytestmark = [
@@ -31,7 +25,10 @@ pytestmark = [
 
 OBJECTS, SIZE = 10, 300
 BRIEF = ("update", "--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "1", "-o", "a.json")
-NO_ADDRESS = "its configuration contains no address of a server"
+NO_SECTION = (
+    "its section refers to no section of a server: write <externalserver db> with 'address "
+    "HOST:PORT', and refer to it by dsn host=$db_host port=$db_port"
+)
 Metadata = Mapping[str, object]
 Facts = Mapping[str, Metadata]
 """The metadata of an update, by contender."""
@@ -155,16 +152,8 @@ def certificates(place: Path) -> Sequence[Path]:
     shutil.copy(key, place / "readable.pem")
     key.chmod(0o600)
     if os.geteuid() == 0:
-        shutil.chown(key, account("postgres"))
+        shutil.chown(key, foreign.account("postgres"))
     return certificate, key, authority
-
-
-def account(name: str) -> str:
-    """Return the system user that runs a server started by root."""
-    try:
-        return getpwnam(name).pw_name
-    except KeyError:
-        return "nobody"
 
 
 def facts(place: Path, names: Sequence[str]) -> Facts:
@@ -246,96 +235,41 @@ def test_one_client_of_several_in_a_process_is_counted(
     assert left_behind(place) == []
 
 
-@contextmanager
-def server(place: Path, user: str, command: Sequence[object], address: Address) -> Iterator[None]:
-    """Run a server, as *user* if this is root, until the end of the context."""
-    words = [str(word) for word in command]
-    with (place / "server.log").open("ab") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log, cwd=place, **as_user(user))
-        try:
-            deadline = time.monotonic() + 60
-            while not accepts(address):
-                assert process.poll() is None, (place / "server.log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            yield
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def as_user(name: str) -> dict[str, Any]:
-    return {"user": account(name)} if os.geteuid() == 0 else {}
-
-
-def open_to(user: str, directory: Path) -> Path:
-    """Make a directory that belongs to the user of a server; return it."""
-    directory.mkdir()
-    if os.geteuid() == 0:
-        shutil.chown(directory, account(user))
-    return directory
-
-
-@contextmanager
-def postgresql_socket(place: Path) -> Iterator[str]:
-    """Run PostgreSQL on a Unix socket alone; yield the lines of its client."""
-    data, socket = (open_to("postgres", place / name) for name in ("pg", "pg.run"))
-    initdb, postgres = (POSTGRESQL.program(name, given=None) for name in ("initdb", "postgres"))
-    words = [initdb, "-D", str(data), "-A", "trust", "-U", "zodbshootout", "--no-sync"]
-    subprocess.run(words, check=True, capture_output=True, cwd=place, **as_user("postgres"))
-    command = [postgres, "-D", data, "-k", socket, "-c", "listen_addresses="]
-    with server(place, "postgres", command, str(socket / ".s.PGSQL.5432")):
-        yield f"<postgresql>\ndsn host={socket} user=zodbshootout dbname=postgres\n</postgresql>\n"
-
-
-@contextmanager
-def mysql_socket(place: Path) -> Iterator[str]:
-    """Run MariaDB on a Unix socket alone; yield the lines of its client."""
-    data, socket = open_to("mysql", place / "my"), place / "my" / "mysql.sock"
-    names = ("mariadb-install-db", "mariadbd")
-    install, mariadbd = (MYSQL.program(name, given=None) for name in names)
-    words = [install, "--no-defaults", f"--datadir={data}", "--force", "--skip-test-db"]
-    subprocess.run(words, check=True, capture_output=True, cwd=place, **as_user("mysql"))
-    accounts = "CREATE DATABASE a; CREATE USER u@localhost; GRANT ALL ON a.* TO u@localhost;"
-    (place / "accounts.sql").write_text(accounts.replace("; ", ";\n"))
-    command = [mariadbd, "--no-defaults", f"--datadir={data}", f"--socket={socket}",
-               "--skip-networking", f"--init-file={place}/accounts.sql"]  # fmt: skip
-    with server(place, "mysql", command, str(socket)):
-        lines = f"unix_socket {socket}\ndb a\nuser u\npasswd\n"
-        yield f"<mysql-or-mariadb>\n{lines}</mysql-or-mariadb>\n"
-
-
 def test_sockets_are_counted_like_ports(place: Path) -> None:
     # The other server of ZEO is not there.
     zeo_address, lost_address = (f"{place}/{name}/zeo.sock" for name in ("here", "gone"))
     Path(zeo_address).parent.mkdir()
-    memcached_address = str(open_to("memcache", place / "mc") / "mc.sock")
+    memcached_address = str(foreign.open_to("memcache", place / "mc") / "mc.sock")
     with ExitStack() as stack:
-        runzeo = [sys.executable, "-m", "ZEO.runzeo", "-a", zeo_address, "-f", place / "zeo.fs"]
-        stack.enter_context(server(place, "root", runzeo, zeo_address))
-        memcached = [
-            MEMCACHED.program("memcached", given=None),
-            "-s",
-            memcached_address,
-            "-a",
-            "777",
-        ]
-        stack.enter_context(server(place, "memcache", memcached, memcached_address))
-        cached = (f"cache-servers {memcached_address}", PYLIBMC)
+        stack.enter_context(foreign.zeo(place, zeo_address))
+        stack.enter_context(foreign.memcached(place, memcached_address))
+        sockets = {
+            "here": zeo_address,
+            "mc": memcached_address,
+            "server": stack.enter_context(foreign.postgresql(place)),
+            "mysqld": stack.enter_context(foreign.mysql(place)),
+        }
+        settings = "host=$server_host port=$server_port user=zodbshootout dbname=postgres"
+        database = f"<postgresql>\ndsn {settings}\n</postgresql>\n"
+        lines = "unix_socket $mysqld\ndb a\nuser u\npasswd\n"
         contenders = {
-            "zeo": zeo("zeo", f"server {lost_address}", f"server {zeo_address}"),
-            "pg": relstorage("pg", stack.enter_context(postgresql_socket(place)), *cached),
-            "my": relstorage("my", stack.enter_context(mysql_socket(place))),
+            "zeo": zeo("zeo", f"server {lost_address}", "server $here"),
+            "pg": relstorage("pg", database, *CACHED),
+            "my": relstorage("my", f"<mysql-or-mariadb>\n{lines}</mysql-or-mariadb>\n"),
             "elsewhere": relstorage("elsewhere", NAMELESS),
         }
         imports = "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
-        (place / "x.conf").write_text(f"{imports}{''.join(contenders.values())}")
+        external = "".join(
+            f"<externalserver {name}>\naddress {socket}\n</externalserver>\n"
+            for name, socket in sockets.items()
+        )
+        (place / "x.conf").write_text(f"{imports}{external}{''.join(contenders.values())}")
         done = run(place, "x.conf", "-c", "1", *BRIEF, PGHOST=str(place / "pg.run"))
     assert done.status == 0, done.out + done.err
     counted = facts(place, list(contenders))
-    assert counted["elsewhere"]["traffic_not_counted"] == NO_ADDRESS
+    assert counted["elsewhere"]["traffic_not_counted"] == NO_SECTION
     shown = run(place, "show", "a.json", "--costs").out
-    assert f"round trips of elsewhere were not counted: {NO_ADDRESS}" in shown
+    assert f"round trips of elsewhere were not counted: {NO_SECTION}" in shown
     assert {name: set(numbers(counted[name], "trips")) for name in ("zeo", "pg", "my")} == {
         "zeo": {2}, "pg": {12}, "my": {14}
     }  # fmt: skip

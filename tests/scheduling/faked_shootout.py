@@ -19,7 +19,7 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.traffic import Counts
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import (
-    Distance,
+    Endpoint,
     Interpreter,
     Specification,
     Storage,
@@ -369,5 +369,5 @@ def run_shootout(plan: Plan, site: Site | None = None, **how: Any) -> FakedShoot
 def far(name: str, rtt: float) -> Contender:
     """Return a contender with a server at a distance."""
     one = contender(name)
-    storage = replace(one.storage, distances=(Distance(rtt),))
-    return replace(one, storage=storage, has_servers=True)
+    storage = replace(one.storage, servers=(Endpoint("main", ("db", 1), rtt),))
+    return replace(one, storage=storage)

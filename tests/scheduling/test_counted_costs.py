@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.runs import plan_of
+from tests.runs import contender, plan_of
 from tests.scheduling.faked_shootout import (
     Site,
     far,
     run_shootout,
-    shootout_of,
 )
 from zodbshootout.crews.cluster import Cluster
 from zodbshootout.crews.traffic import Counts
+from zodbshootout.model.outcome import State
 from zodbshootout.network.relays import Traffic
 
 
@@ -58,18 +60,31 @@ def test_traffic_is_counted_once_for_each_cell_with_a_server_before_it_is_set_up
     assert {(cell.contender, text) for cell, text in trips.items()} == {("a", "2 2 2"), ("b", None)}
 
 
-def test_servers_that_are_not_at_a_distance_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zodbshootout.scheduling.shootout.calibrations_for", lambda *_: {})
+def test_traffic_is_not_counted_if_a_client_is_also_connected_elsewhere() -> None:
     site = Site(counts=Counts({False: [Traffic(2, 30, 4)]}, [("cache", 11211), "/run/socket"]))
-    outcome = shootout_of(plan_of([far("a", 0.002), far("b", 0.0)], ["add", "cold"]), site)
-    lines: list[str] = []
-    monkeypatch.setattr(outcome.observer, "relay", lines.append)
-    outcome.run()
-    others = "cache:11211 and /run/socket"
-    assert lines == [f"a is also connected to {others}, without an added round-trip time"]
+    outcome = run_shootout(plan_of([far("a", 0.0)], ["add"]), site)
     for result in outcome.results:
         assert "trips" not in result.metadata
-        assert result.metadata["traffic_not_counted"] == f"it is also connected to {others}"
+        assert result.metadata["traffic_not_counted"] == (
+            "it is also connected to cache:11211 and /run/socket; write an <externalserver> with "
+            "this address, and refer to it by its name"
+        )
+
+
+def test_a_section_that_names_its_server_itself_is_told_what_to_write() -> None:
+    own = replace(contender("a"), server_line="server $db", distance=0.002)
+    near, unreached = (
+        replace(own, distance=0.0),
+        "its section refers to no section of a server: write ",
+    )
+    write = "<externalserver db> with 'address HOST:PORT', and refer to it by server $db"
+    outcome = run_shootout(plan_of([near], ["add"]))
+    assert outcome.site.did("count") == []
+    for result in outcome.results:
+        assert result.metadata["traffic_not_counted"] == f"{unreached}{write}"
+    (refused,) = run_shootout(plan_of([own], ["add"])).results
+    assert refused.state is State.UNSUPPORTED
+    assert refused.reason == f"it cannot be put at a distance: {unreached}{write}"
 
 
 def test_traffic_is_counted_once_for_crews_of_all_sizes() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.runs import contender, plan_of
 from zodbshootout.crews.cluster import Cluster, DaskWorker
 from zodbshootout.errors import UserError
-from zodbshootout.model.specification import Distance
+from zodbshootout.model.specification import Endpoint
 from zodbshootout.network.calibration import Calibration
 from zodbshootout.network.relays import Lateness, RelayError
 from zodbshootout.scheduling import distances
@@ -34,8 +34,8 @@ class Lines(Observer):
 
 def plan(*rtts: float) -> Plan:
     one = contender("a")
-    away = tuple(Distance(rtt, f"server{rtt}") for rtt in rtts)
-    return plan_of([replace(one, storage=replace(one.storage, distances=away))])
+    away = tuple(Endpoint(f"server{rtt}", ("db", 1), rtt) for rtt in rtts)
+    return plan_of([replace(one, storage=replace(one.storage, servers=away))])
 
 
 def delivering(factor: float, rtts: Sequence[float]) -> Mapping[float, Calibration]:

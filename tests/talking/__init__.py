@@ -11,7 +11,6 @@ from typing import Any
 
 from ZODB.config import BaseConfig
 
-from zodbshootout.client.routes import Route
 from zodbshootout.client.storage_types import StorageType
 
 REQUEST, ANSWER = 64, 100
@@ -53,10 +52,8 @@ class TalkingType(StorageType):
     section_classes = ("tests.talking.TalkingSection",)
 
     @classmethod
-    def reroute(cls, section: Any, route: Route) -> None:
-        section.config.server = route(section.config.server)
-        if section.config.cache:
-            section.config.cache = route(section.config.cache, is_cache=True)
+    def server_line(cls, section: Any) -> str:
+        return "server $db"
 
 
 @contextmanager

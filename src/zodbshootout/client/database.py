@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,11 @@ from ZODB.TimeStamp import TimeStamp
 from ZODB.utils import load_current
 
 from zodbshootout.client.data.datasets import others
-from zodbshootout.client.reachability import Address
-from zodbshootout.client.routes import addresses
 from zodbshootout.client.storage_types import (
     BlobRevision,
     StorageType,
     qualified,
     remove_blobs,
-    reroute,
     settle,
     typed,
 )
@@ -74,24 +70,10 @@ def open_storage(storage: Storage) -> Any:
 
 
 def _ready(storage: Storage) -> Any:
-    """Return a contender's section with its addresses replaced, ready to be opened."""
+    """Return a contender's section, ready to be opened."""
     section = section_of(storage)
     settle(section)
-    reroute(section, partial(_routed, storage))
     return section
-
-
-def _routed(storage: Storage, address: Address, *, is_cache: bool = False) -> Address:  # noqa: ARG001
-    return storage.routes.get(address, address)
-
-
-def addresses_of(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of a contender's servers, and whether each belongs to a cache.
-
-    This opens nothing.
-    """
-    section = section_of(storage)
-    return addresses(lambda route: reroute(section, route))
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
-from zodbshootout.model.specification import Address
+from zodbshootout.model.specification import Address, host_and_port
 
 __all__ = ["Address", "Requirement", "accepts", "connect", "host_and_port", "is_here", "printable"]
 
@@ -35,11 +35,6 @@ def is_here(address: Address) -> bool:
         return True
     host = address[0] or "localhost"
     return host in {"localhost", "::1", socket.gethostname()} or host.startswith("127.")
-
-
-def host_and_port(host: str, port: int | str) -> str:
-    """Return ``host:port``, or ``[host]:port`` for IPv6."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def printable(address: Address) -> str:

@@ -24,7 +24,7 @@ from zodbshootout.config.advice import SUBSTITUTION_ERRORS, TYPES_OF_RELSTORAGE,
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.references import references
 from zodbshootout.config.sample_files import samples
-from zodbshootout.config.source import DATABASE, ZOPE_DATABASE, Source
+from zodbshootout.config.source import DATABASE, EXTERNAL, ZOPE_DATABASE, Source
 from zodbshootout.config.tree import Import, Item, Key, Position, Section, Tree
 from zodbshootout.errors import UserError, suggestion
 from zodbshootout.model.outcome import describe
@@ -42,7 +42,10 @@ _WORD = re.compile(r"\w[\w.-]*")
 
 
 class ServerSection:
-    """A section that describes a server, which :mod:`zodbshootout.servers` can start."""
+    """A section that describes a server.
+
+    :mod:`zodbshootout.servers` can start it, unless it is an ``<externalserver>``.
+    """
 
     def __init__(self, section: Any) -> None:
         self.config = section
@@ -61,7 +64,8 @@ class ServerSection:
         self.run_as: str | None = getattr(section, "run_as", None)
         """The user whose rights the server gets if root starts it."""
         self.rtt: float | None = getattr(section, "rtt", None)
-        """Seconds of a round trip between clients and the server; ``None`` if not set."""
+        """Seconds of a round trip between clients and the server; ``None`` if not set.  The option
+        ``--rtt`` then sets it."""
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -85,6 +89,9 @@ class Configuration:
     """Each contender's section, in file order, with the object that ZConfig made of the section, or
     with ``None`` if another Python should read the section."""
     servers: Sequence[ServerSection]
+    """The private servers, which the run starts."""
+    external: Sequence[ServerSection]
+    """The servers that run already."""
     environments: Mapping[str, Environment]
     names: Mapping[str, str]
     """The names that the run defines."""
@@ -132,7 +139,9 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     _check_sections_of_others([section for section, _ in contenders])
     for server in parsed.servers:
         server.text = reader.sections[server.config.getSectionMatcher()]
-    return Configuration(contenders, parsed.servers, environments, names, reader.sections)
+    private = [server for server in parsed.servers if server.kind != EXTERNAL]
+    external = [server for server in parsed.servers if server.kind == EXTERNAL]
+    return Configuration(contenders, private, external, environments, names, reader.sections)
 
 
 class _Reader(ConfigLoader):  # type: ignore[misc]

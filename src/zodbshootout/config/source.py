@@ -17,6 +17,8 @@ from zodbshootout.errors import UserError
 
 DATABASE, ZOPE_DATABASE = "zodb", "zodb_db"
 """The section types of databases, in ZODB's and in Zope's configurations."""
+EXTERNAL = "externalserver"
+"""The section type of a server that runs already."""
 MAX_SIZE = 2**20
 """The maximum length of a configuration in characters; larger files are refused."""
 _BINARY = re.compile(r"FS\d\d|\0")

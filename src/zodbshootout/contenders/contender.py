@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.reachability import Requirement
-from zodbshootout.client.routes import addresses
 from zodbshootout.client.storage_types import (
     nested_sections,
     promise_of,
-    reroute,
+    server_line_of,
     type_of_section,
 )
 from zodbshootout.client.storage_types.zeo import BEHIND_SERVER
@@ -32,7 +32,7 @@ from zodbshootout.errors import suggestion
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.settings import SECTION, Settings
 from zodbshootout.model.settings import Path as SettingPath
-from zodbshootout.model.specification import Address, Distance, Parameters, Storage
+from zodbshootout.model.specification import Parameters, Storage
 from zodbshootout.model.storage_facts import (
     Advice,
     Durability,
@@ -43,10 +43,18 @@ from zodbshootout.model.storage_facts import (
     StorageInfo,
 )
 from zodbshootout.model.titles import Value, title_of
-from zodbshootout.servers.address import HOST, is_loopback, servers_of
+from zodbshootout.servers.address import (
+    HOST,
+    endpoints_of,
+    external_of,
+    is_loopback,
+    servers_of,
+)
 
 _OF_SERVER = "server"
-"""The beginning of the paths of settings that belong to private servers."""
+"""The beginning of the paths of settings that belong to sections of servers."""
+_ANY_LINE = "$db_host and $db_port"
+"""How a section of an unknown type refers to a server ``db``."""
 
 _SHARING_LIMITS = {
     Sharing.EXCLUSIVE: "only one DB at a time can open it",
@@ -75,6 +83,8 @@ class Contender:
     info: StorageInfo = field(default_factory=StorageInfo)
     servers: Mapping[str, ServerSection] = field(default_factory=dict)
     """The private servers, by name, that the contender needs directly or through another server."""
+    external: Mapping[str, ServerSection] = field(default_factory=dict)
+    """The servers that run already, by name, to which the contender or such a server refers."""
     served: tuple[ServedStorage, ...] = ()
     """The storages that the contender uses in private ZEO servers."""
     limits: tuple[Limit, ...] = ()
@@ -85,10 +95,11 @@ class Contender:
     installation: str | None = None
     """How to install packages that the storage needs, such as a driver."""
     advice: tuple[Advice, ...] = ()
-    has_servers: bool = False
-    """Whether the storage connects to servers; also true if only another Python can tell."""
-    movable: bool = False
-    """Whether the storage connects to a server for which ``--rtt`` sets the round-trip time."""
+    server_line: str | None = None
+    """How the section refers to a server; see
+    :meth:`~zodbshootout.client.storage_types.StorageType.server_line`."""
+    distance: float = 0.0
+    """The round-trip time in seconds that ``--rtt`` sets."""
     section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment in which clients open the storage; ``None`` for the command's own Python."""
@@ -110,14 +121,21 @@ class Contender:
         """The title, which no other contender of the run has: ``zeo [cache=10MB, 0.5ms]``."""
         return title_of(self.name, self.variant, self.rtt)
 
-    def at_distance(self, rtt: float, reading: str) -> Contender:
-        """Return the contender of a *reading*, with round trips of *rtt* seconds to its servers.
+    @property
+    def connects(self) -> bool:
+        """Whether the storage connects to a server, as far as that is known."""
+        connects = self.storage.servers or self.server_line or self.info.server_place
+        return bool(connects)
 
-        The *rtt* does not apply to servers whose sections have a key ``rtt``.
-        """
-        own = self.storage.distances
-        distances = (*own, Distance(rtt)) if self.movable else own
-        return replace(self, storage=replace(self.storage, distances=distances), reading=reading)
+    @property
+    def bypass(self) -> str | None:
+        """What to write if the storage connects to a server to which its section does not refer."""
+        if self.storage.servers or not self.connects:
+            return None
+        return (
+            "its section refers to no section of a server: write <externalserver db> with 'address "
+            f"HOST:PORT', and refer to it by {self.server_line or _ANY_LINE}"
+        )
 
     def opened(self, info: StorageInfo) -> Contender:
         is_private = self.servers and info.server_place is Place.HERE
@@ -183,6 +201,8 @@ class Contender:
     def refusal(self, parameters: Parameters) -> str | None:
         """Return why the contender refuses *parameters*, or ``None`` if it accepts them."""
         name, shape = self.info.storage_name, parameters.crew
+        if self.distance and self.bypass:
+            return f"it cannot be put at a distance: {self.bypass}"
         if parameters.blobs and self.info.stores_blobs is False:
             return f"{name} stores no blobs as configured here; see blob-dir"
         if shape.databases > 1 and self.info.sharing in _SHARING_LIMITS:
@@ -207,9 +227,11 @@ class Contender:
     @property
     def description(self) -> tuple[object, ...]:
         """Everything that the sections say; equal for equal configurations."""
-        servers = (server.text.whole for server in self.servers.values())
+        servers = (one.text.whole for one in chain(self.servers.values(), self.external.values()))
         environments = self.server_environments.values()
-        rtts = tuple(distance.rtt for distance in self.storage.distances)
+        # Without a server, all distances are the same.
+        far = self.distance if self.server_line != "" else 0.0
+        rtts = tuple(server.rtt for server in self.storage.servers) or far
         own = self.section.whole, self.section.sql, self.environment, rtts
         return *own, *servers, *environments
 
@@ -235,8 +257,9 @@ class Contender:
         return tuple(places)
 
     def _own_name(self, value: str) -> str:
-        """If *value* refers to one of the run's names, return a suffix with the reading's title."""
-        return f" of {self.reading}" if self.reading and "$" in value else ""
+        """If *value* refers to a name with another value in each reading, return a suffix."""
+        own = {name for name in references(value) if name.rpartition("_")[0] not in self.external}
+        return f" of {self.reading}" if self.reading and own - self.external.keys() else ""
 
 
 def _files_in(settings: Settings) -> list[str]:
@@ -277,68 +300,45 @@ def _contender(text: Section, section: Any, configuration: Configuration) -> Con
     for number, statement in enumerate(text.sql):
         settings[(f"sql{number or ''}",)] = statement
     used = [storage.section for storage in served]
+    external = external_of([text, *(server.text for server in servers)], configuration)
     for server in servers:
         unused = [storage for storage in storages_of(server).values() if storage not in used]
         own = _settings_of_parsed(server, configuration, (_OF_SERVER, server.name), unused)
         settings.update(own)
+    for server in external:
+        settings.update(_settings_of_parsed(server, configuration, (_OF_SERVER, server.name)))
     for mistake in filter(None, (kind.mistake(storage) for kind, storage in typed)):
         wrong, flaw = mistake
         raise text.mistake(flaw, wrong)
     installations = (kind.installation(inner) for kind, inner in typed)
     requirements = tuple(need for kind, inner in typed for need in kind.requirements(inner))
     advice = tuple(advice for kind, inner in typed for advice in kind.advice(inner))
-    storage = _storage(text, configuration.names)
-    known = [] if section is None else list(addresses(lambda route: reroute(section, route)))
-    has_servers = bool(servers or known or section is None)
-    distances = tuple(_distances(servers, known, configuration.names))
     return Contender(
         name=text.name,
-        storage=replace(storage, distances=distances),
+        storage=replace(
+            _storage(text, configuration.names), servers=endpoints_of(text, configuration)
+        ),
         settings=settings,
         servers={server.name: server for server in servers},
+        external={server.name: server for server in external},
         served=tuple(served),
         requirements=requirements,
         installation=next(filter(None, installations), None),
         advice=advice,
-        has_servers=has_servers,
-        movable=has_servers and _is_movable(servers, known, distances),
+        server_line=None if section is None else server_line_of(section),
         section=text,
         environment=configuration.environments.get(text.environment),
         server_environments=_server_environments(servers, configuration.environments),
-        text=_shown(text, servers),
+        text=_shown(text, [*servers, *external]),
     )
-
-
-def _distances(
-    servers: Sequence[ServerSection], known: Sequence[Address], names: Mapping[str, str]
-) -> Iterator[Distance]:
-    """Yield the distances of servers that have a key ``rtt`` and an address among *known*.
-
-    *known* contains the addresses to which the contender connects directly.  If no address is
-    known, yield the distances of all servers that have a key ``rtt``.
-    """
-    for server in servers:
-        if server.rtt is not None:
-            distance = Distance(server.rtt, server.name, int(names[f"{server.name}_port"]))
-            if not known or any(map(distance.holds_for, known)):
-                yield distance
-
-
-def _is_movable(
-    servers: Sequence[ServerSection], known: Sequence[Address], distances: Sequence[Distance]
-) -> bool:
-    """Return whether there are servers whose sections do not set a distance."""
-    if not known:
-        return len(distances) < max(1, len(servers))
-    return not all(any(one.holds_for(address) for one in distances) for address in known)
 
 
 def _check_distances(contenders: Sequence[Contender], configuration: Configuration) -> None:
     """Check that a contender connects directly to each server that has a key ``rtt``."""
-    kept = {distance.server for one in contenders for distance in one.storage.distances}
-    needed = {name for contender in contenders for name in contender.servers}
-    for server in configuration.servers:
-        if server.rtt is not None and server.name in needed - kept:
+    direct = {server.name for one in contenders for server in one.storage.servers}
+    needed = {name for one in contenders for name in chain(one.servers, one.external)}
+    for server in chain(configuration.servers, configuration.external):
+        if server.text.key("rtt") and server.name in needed - direct:
             flaw = f"no contender connects directly to server {server.name}"
             raise server.text.mistake(f"rtt: {flaw}", "rtt")
 

@@ -15,8 +15,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
+from urllib.parse import parse_qsl, urlsplit
 
-from zodbshootout.client.routes import settings_of
 from zodbshootout.client.storage_types import (
     CACHE,
     DATABASE,
@@ -41,6 +41,7 @@ _SETTINGS = frozenset({
     "keepalives_idle", "keepalives_interval", "options", "tcp_user_timeout",
 })  # fmt: skip
 """The settings in a DSN that do not identify a server, a database or a user."""
+_CONNINFO = re.compile(r"(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s']+))")
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
@@ -55,7 +56,11 @@ def with_private_data(tree: Tree, only: Sequence[str] = ()) -> Tree:
     :raises UserError: if a storage that is to be measured cannot have new data
     """
     chosen = {name for word in only for name in (word, *word.split(","))}
-    servers = {section.name for section in tree.root.sections if section.is_server}
+    servers = {
+        section.name
+        for section in tree.root.sections
+        if section.is_server and section.type != source.EXTERNAL
+    }
     change = _Change(servers)
     items: list[Item] = []
     for item in tree.root.items:
@@ -107,6 +112,8 @@ class _Change:
         """Yield the private form of an outermost *section*, or nothing if only Zope reads it."""
         if section.type in {*_DATABASES, *_rules()}:
             yield self._changed(section)
+        elif section.type == source.EXTERNAL:
+            return  # private servers replace it
         elif section.is_server:
             yield replace(section, items=list(self._items_of_server(section)))
         elif section.type == "environment":
@@ -202,7 +209,7 @@ class _Change:
         """Return whether a section connects to a private server that the file already has."""
         settings = [(key.name.lower(), key.value) for key in section.keys]
         if rule.dsn:
-            settings = list(settings_of(dict(settings).get(rule.dsn, "")).items())
+            settings = list(_settings_of(dict(settings).get(rule.dsn, "")).items())
         else:
             settings = [(name, value) for name, value in settings if name in rule.location]
         addresses = [(name, value) for name, value in settings if name not in _NO_ADDRESSES]
@@ -289,10 +296,25 @@ def _items(server: _Server) -> Iterator[Item]:
 
 def _kept_settings(dsn: Key | None) -> Iterator[str]:
     """Yield the settings of a DSN that do not identify a server, database or user."""
-    for name, value in settings_of(dsn.value if dsn else "").items():
+    for name, value in _settings_of(dsn.value if dsn else "").items():
         if name in _SETTINGS:
             quoted = value.replace("\\", "\\\\").replace("'", "\\'")
             yield f"{name}='{quoted}'"
+
+
+def _settings_of(dsn: str) -> Mapping[str, str]:
+    """Return the settings in a PostgreSQL DSN, by the rules of libpq.
+
+    :raises ValueError: if the DSN is a URL that cannot be parsed
+    """
+    if not re.match(r"postgres(ql)?://", dsn):
+        matches = _CONNINFO.finditer(dsn)
+        return {match[1]: re.sub(r"\\(.)", r"\1", match[2] or match[3] or "") for match in matches}
+    parts = urlsplit(dsn)
+    hosts = [piece.rpartition("@")[2].partition(":") for piece in parts.netloc.split(",")]
+    named = {"host": ",".join(host for host, _, _ in hosts)}
+    named["port"] = ",".join(port for _, _, port in hosts)
+    return {**named, **dict(parse_qsl(parts.query))}
 
 
 @functools.cache

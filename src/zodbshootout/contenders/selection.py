@@ -77,20 +77,10 @@ def only_clients_in_environments(contenders: Iterable[Contender]) -> list[str]:
 
 
 def not_moved(contenders: Iterable[Contender]) -> list[str]:
-    """Return sentences that name the contenders for which ``--rtt`` has no effect."""
-    sentences = []
-    for has_servers, reason in ((False, "no server"), (True, "no server without a key rtt")):
-        names = [
-            contender.title
-            for contender in contenders
-            if not contender.movable and contender.has_servers is has_servers
-        ]
-        if names:
-            has, is_ = ("have", "are") if len(names) > 1 else ("has", "is")
-            sentences.append(
-                f"--rtt: {' and '.join(names)} {has} {reason}, and {is_} measured once"
-            )
-    return sentences
+    """Return a sentence that names the contenders without a server, if there are any."""
+    names = [one.title for one in contenders if one.server_line == "" and not one.connects]
+    has, is_ = ("have", "are") if len(names) > 1 else ("has", "is")
+    return [f"--rtt: {' and '.join(names)} {has} no server, and {is_} measured once"][: len(names)]
 
 
 def refused_unless_alone(contenders: Sequence[Contender], parameters: Parameters) -> str | None:

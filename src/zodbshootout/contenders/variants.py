@@ -72,7 +72,7 @@ class Reading:
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
         """Return the contenders of the *chosen* sections, in file order."""
         contenders = [
-            contender.at_distance(self.rtt, self.title)
+            replace(contender, distance=self.rtt, reading=self.title)
             for contender in contenders_of(self.configuration)
             if contender.section.name in chosen
         ]
@@ -330,6 +330,8 @@ def _read_file(
             guardian.watch_directory(directory)
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)
+            for server in chain(configuration.servers, configuration.external):
+                server.rtt = rtt if server.rtt is None else server.rtt
             context = ServerContext(directory, own, configuration.names, guardian)
             variant = environment.variant if environment and environment in against else defined
             several = len(options.rtts) > 1

@@ -17,7 +17,7 @@ from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Report, Start, Stop, Stretch
 from zodbshootout.client.throughput import throughput
 from zodbshootout.model.latencies import Latencies
-from zodbshootout.model.specification import Distance
+from zodbshootout.model.specification import Endpoint
 from zodbshootout.model.usage import Used
 
 T = TypeVar("T")
@@ -53,8 +53,8 @@ class Crew(ABC):
         self._prepared: Prepare | None = None
         self.hosts: Mapping[str, Sequence[int]] = {}
         """The indices of each host's clients, by the host's name; empty without Dask workers."""
-        self.delivered: Callable[[], Mapping[Distance, float]] = dict
-        """A function that returns the mean round-trip time so far, in seconds, by distance."""
+        self.delivered: Callable[[], Mapping[Endpoint, float]] = dict
+        """A function that returns the mean round-trip time so far, in seconds, by server."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""

@@ -18,7 +18,7 @@ from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.traffic import crew_at_distance
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import Failed, Failure, failure_of
-from zodbshootout.model.specification import Distance, Specification
+from zodbshootout.model.specification import Endpoint, Specification
 from zodbshootout.network.calibration import Calibration
 
 DRIFT = 1e-3
@@ -93,8 +93,8 @@ class Leading:
         reports = self.crew.ask(order, first_only=first_only)
         return _latencies_together(reports) if isinstance(order, Report) else reports
 
-    def delivered(self) -> Mapping[Distance, float]:
-        """Return the mean round-trip time so far, in seconds, for each distance."""
+    def delivered(self) -> Mapping[Endpoint, float]:
+        """Return the mean round-trip time so far, in seconds, for each server."""
         assert self.crew is not None
         return self.crew.delivered()
 
@@ -184,12 +184,11 @@ class HostsCrew(Crew):
     def leave(self) -> None:
         self._answers(self._groups, [Call("leave")] * len(self._groups))
 
-    def _delivered(self) -> dict[Distance, float]:
-        """Return the mean round-trip time on all hosts, in seconds, for each distance."""
+    def _delivered(self) -> dict[Endpoint, float]:
+        """Return the mean round-trip time on all hosts, in seconds, for each server."""
         of_hosts = self._answers(self._groups, [Call("delivered")] * len(self._groups))
         return {
-            distance: fmean(delivered[distance] for delivered in of_hosts)
-            for distance in of_hosts[0]
+            server: fmean(delivered[server] for delivered in of_hosts) for server in of_hosts[0]
         }
 
     def _answers(self, groups: Sequence[ClientGroup], calls: Sequence[Call]) -> list[Any]:

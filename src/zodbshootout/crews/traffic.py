@@ -2,53 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-from zodbshootout.client.connections import peers
-from zodbshootout.client.database import addresses_of
+from zodbshootout.client.connections import Peer, peers
 from zodbshootout.client.reachability import printable
-from zodbshootout.client.routes import UDP
 from zodbshootout.client.usage import not_helpers
 from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.local import plan_of
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, Unsupported
-from zodbshootout.model.specification import Address, Distance, Specification, Storage
+from zodbshootout.model.specification import Address, Endpoint, Specification, Storage
 from zodbshootout.network.calibration import Calibration
 from zodbshootout.network.relays import Lateness, Relay, RelayError, Traffic
 
-HERE = Distance(0.0)
 UNDELAYED = Calibration(0.0, 0.0, 0.0, 0.0, Lateness(0, 0.0, 0.0))
 REPETITIONS = 3
 """The maximum number of iterations whose traffic is counted."""
-NO_ADDRESSES = "its configuration contains no address of a server"
 
 
 @contextmanager
 def relayed(
-    storage: Storage, delays: Mapping[Address, Calibration]
+    storage: Storage, delays: Mapping[Endpoint, Calibration]
 ) -> Iterator[tuple[Storage, Relay]]:
     """Start a relay for a storage's servers; yield a storage that uses it, and the relay itself.
 
-    *delays* maps the address of each server to a calibration, which contains the delay.
+    *delays* maps each server to a calibration, which contains the delay.  In the yielded storage,
+    these servers have the addresses of the relay, in the same order.
 
     :raises Failed: if the relay ends, or cannot replace a server
     """
     with TemporaryDirectory() as directory, Relay.start() as relay:
         not_helpers.add(relay.process.pid)
         try:
-            routes: dict[Address, Address] = {}
-            for address, delay in delays.items():
-                # Two servers may have sockets with the same name.
-                own = mkdtemp(dir=directory)
-                routes[address] = relay.route(address, delay.rtt, early=delay.early, directory=own)
+            routes = {
+                server: relay.route(
+                    # Two servers may have sockets with the same name.
+                    server.address, delay.rtt, early=delay.early, directory=mkdtemp(dir=directory)
+                )
+                for server, delay in delays.items()
+            }  # fmt: skip
+            servers = tuple(
+                replace(server, address=routes.get(server, server.address))
+                for server in storage.servers
+            )
+            names = {**storage.names, **dict(chain(*(server.names.items() for server in servers)))}
             with _cause_of_failures(relay):
-                yield replace(storage, routes=routes), relay
+                yield replace(storage, names=names, servers=servers), relay
         except RelayError as error:
             raise Failed(Failure(str(error))) from error
 
@@ -76,80 +82,86 @@ def crew_at_distance(
 
     :param calibrations: those of relays on this machine, by round-trip time in seconds
     :raises Failed: if a client or the relay fails
-    :raises Unsupported: if a relay cannot replace the storage's servers
+    :raises Unsupported: if a client is also connected to something without the distance
     """
-    distances = distances_of(specification.storage)
-    with at_distance(specification.storage, distances, calibrations) as (storage, relay):
-        specification = replace(specification, storage=storage)
-        watch = relay.check if relay else None
-        with plan_of(specification, profiles, clients, watch).started() as crew:
-            if relay:
-                crew.delivered = partial(_delivered, relay, distances, calibrations)
+    before = peers()
+    with at_distance(specification.storage, calibrations) as (storage, relay):
+        plan = plan_of(
+            replace(specification, storage=storage),
+            profiles,
+            clients,
+            relay.check if relay else None,
+        )
+        with plan.started() as crew:
+            if relay is None:
+                yield crew
+                return
+            _check_connections(crew, storage, before)
+            crew.delivered = partial(
+                _delivered, relay, specification.storage, storage, calibrations
+            )
             yield crew
+            _check_connections(crew, storage, before)
 
 
 @contextmanager
 def at_distance(
-    storage: Storage,
-    distances: Mapping[Address, Distance],
-    calibrations: Mapping[float, Calibration],
+    storage: Storage, calibrations: Mapping[float, Calibration]
 ) -> Iterator[tuple[Storage, Relay | None]]:
     """Start a relay for a storage's servers; yield a storage that uses it, and the relay itself.
 
-    Without *distances*, yield the same storage and ``None``.
+    If no server is at a distance, yield the same storage and ``None``.
 
-    :param distances: the result of :func:`distances_of`
     :param calibrations: those of relays on this machine, by round-trip time in seconds
     :raises Failed: if the relay fails
     """
-    if not distances:
+    delays = {server: calibrations[server.rtt] for server in storage.servers if server.rtt}
+    if not delays:
         yield storage, None
         return
-    delays = {address: calibrations[distance.rtt] for address, distance in distances.items()}
     with relayed(storage, delays) as relayed_storage:
         yield relayed_storage
 
 
-def distances_of(storage: Storage) -> dict[Address, Distance]:
-    """Return the distances that a relay should add, by the addresses of the servers.
-
-    :raises Unsupported: if a relay cannot replace one of the servers
-    """
-    if not any(distance.rtt for distance in storage.distances):
-        return {}
-    try:
-        addresses = _relayed_addresses(storage)
-    except Unsupported as error:
-        raise Unsupported(f"it cannot be put at a distance: {error}") from None
-    distances = {}
-    for address in addresses:
-        fitting = (distance for distance in storage.distances if distance.holds_for(address))
-        distances[address] = next(fitting, HERE)
-    return {address: distance for address, distance in distances.items() if distance.rtt}
+def _check_connections(crew: Crew, storage: Storage, before: Collection[Peer]) -> None:
+    """Raise Unsupported if clients are connected to other addresses than *storage* names."""
+    if others := _elsewhere(crew, storage, before):
+        raise Unsupported(f"it cannot be put at a distance: {also_connected_to(others)}")
 
 
-def _relayed_addresses(storage: Storage) -> dict[Address, bool]:
-    """Return the addresses of a storage's servers, and whether each server belongs to a cache.
+def also_connected_to(others: Sequence[Address]) -> str:
+    """Return what to write if a client is also connected to *others*."""
+    names = " and ".join(map(printable, others))
+    return (
+        f"it is also connected to {names}; write an <externalserver> with this address, and refer "
+        "to it by its name"
+    )
 
-    :raises Unsupported: if a relay cannot replace all servers
-    """
-    addresses = addresses_of(storage)
-    if not addresses:
-        raise Unsupported(NO_ADDRESSES)
-    for address in addresses:
-        if isinstance(address, str) and address.startswith(UDP):
-            raise Unsupported(f"{address} is reached over UDP, which the relay does not support")
-    return addresses
+
+def _elsewhere(crew: Crew, storage: Storage, before: Collection[Peer]) -> list[Address]:
+    """Return the addresses that a crew is connected to, apart from those that *storage* names."""
+    named = {address for server in storage.servers for address in _resolved(server.address)}
+    connected = {address for connected in crew.call("peers") for address, _ in connected - before}
+    return sorted(connected - named, key=printable)
+
+
+def _resolved(address: Address) -> set[Address]:
+    """Return an address as a connected socket shows it."""
+    if isinstance(address, str):
+        return {address}
+    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    return {(str(one[0]), int(one[1])) for *_, one in found}
 
 
 def _delivered(
-    relay: Relay, distances: Mapping[Address, Distance], calibrations: Mapping[float, Calibration]
-) -> dict[Distance, float]:
-    """Return the mean seconds of a round trip so far, for each distance."""
-    lateness = grouped(zip(distances.values(), relay.lateness().values()))
+    relay: Relay, storage: Storage, far: Storage, calibrations: Mapping[float, Calibration]
+) -> dict[Endpoint, float]:
+    """Return the mean seconds of a round trip so far, for each server at a distance."""
+    lateness = relay.lateness()
     return {
-        distance: calibrations[distance.rtt].delivered(routes)
-        for distance, routes in lateness.items()
+        server: calibrations[server.rtt].delivered([lateness[there.address]])
+        for server, there in zip(storage.servers, far.servers)
+        if server.rtt
     }
 
 
@@ -173,35 +185,26 @@ def count(specification: Specification) -> Counts:
     The first iteration may open connections.  It counts only if its traffic equals that of the
     second iteration.
 
-    :raises Unsupported: if a relay cannot replace the storage's servers
     :raises Failed: if the client fails
     """
-    storage = specification.storage
-    addresses, before = _relayed_addresses(storage), peers()
-    with relayed(storage, dict.fromkeys(addresses, UNDELAYED)) as (storage, relay):
+    before, storage = peers(), specification.storage
+    with relayed(storage, dict.fromkeys(storage.servers, UNDELAYED)) as (storage, relay):
         plan = plan_of(replace(specification, storage=storage), clients=[0], watch=relay.check)
         with plan.started() as crew:
             done = [_iteration(crew, relay)]
             while len(done) <= REPETITIONS and done[-2:-1] != done[-1:]:
                 done.append(_iteration(crew, relay))
-            (connected,) = crew.call("peers")
-    others = {address for address, _ in connected - before} - {*storage.routes.values()}
+            others = _elsewhere(crew, storage, before)
     counted = done[-2:] if done[-2] == done[-1] else done[1:]
+    routes = grouped((server.is_cache, server.address) for server in storage.servers)
     iterations = {
-        is_cache: [sum((traffic[route] for route in routes), Traffic()) for traffic in counted]
-        for is_cache, routes in _routes(addresses, storage.routes).items()
+        is_cache: [sum((traffic[one] for one in addresses), Traffic()) for traffic in counted]
+        for is_cache, addresses in routes.items()
     }
-    return Counts(iterations, sorted(others, key=printable))
+    return Counts(iterations, others)
 
 
 def _iteration(crew: Crew, relay: Relay) -> dict[Address, Traffic]:
     """Have the crew do an iteration; return the traffic of each route, by the route's address."""
     before, after = crew.single(relay.counts)
     return {route: after[route] - before[route] for route in after}
-
-
-def _routes(
-    addresses: Mapping[Address, bool], routes: Mapping[Address, Address]
-) -> dict[bool, list[Address]]:
-    """Return the addresses of a relay, separately for databases and for servers of a cache."""
-    return grouped((is_cache, routes[address]) for address, is_cache in addresses.items())

@@ -340,19 +340,36 @@ def variables_for(interpreter: Interpreter, environment: Mapping[str, str]) -> d
 
 
 @dataclass(frozen=True)
-class Distance:
-    """The round-trip time that relays add between clients and one or more servers."""
+class Endpoint:
+    """The server of a section ``NAME``, for a contender that refers to ``$NAME``."""
 
-    rtt: float
-    """The time in seconds; if it is 0, clients connect to the server itself."""
-    server: str = ""
-    """The private server whose section has a key ``rtt``; empty for a distance to all servers."""
-    port: int = 0
-    """The port of :attr:`server`, unique within the run."""
+    name: str
+    address: Address
+    """The value of the names; a relay replaces it by its own address."""
+    rtt: float = 0.0
+    """The round-trip time in seconds that a relay adds; if it is 0, there is no relay."""
+    is_cache: bool = False
+    """Whether the server belongs to a cache, such as memcached."""
 
-    def holds_for(self, address: Address) -> bool:
-        """Return whether the distance applies to the server at *address*."""
-        return not self.server or (isinstance(address, tuple) and address[1] == self.port)
+    @property
+    def names(self) -> dict[str, str]:
+        """The names by which a section refers to the address, and their values.
+
+        A Unix socket has its directory as the host and, as PostgreSQL names it, the number at the
+        end of its name as the port.
+        """
+        if isinstance(self.address, str):
+            host, _, file = self.address.rpartition("/")
+            whole, port = self.address, file.rpartition(".")[2]
+        else:
+            host, port = self.address[0], str(self.address[1])
+            whole = host_and_port(host, port)
+        return {self.name: whole, f"{self.name}_host": host, f"{self.name}_port": port}
+
+
+def host_and_port(host: str, port: int | str) -> str:
+    """Return ``host:port``, or ``[host]:port`` for IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @dataclass(frozen=True)
@@ -367,10 +384,8 @@ class Storage:
     """The Python that opens the contender; ``None`` for the Python of the command's workers."""
     sql: tuple[str, ...] = ()
     """The SQL statements to execute after the contender was opened for the first time."""
-    routes: Mapping[Address, Address] = field(default_factory=dict)
-    """For each server's address, the address of the relay to connect to instead."""
-    distances: tuple[Distance, ...] = ()
-    """The distances to servers; each address gets the first distance that applies to it."""
+    servers: tuple[Endpoint, ...] = ()
+    """The servers to which the section refers by their names."""
     in_memory: bool = False
     """Whether closing the contender is known to lose its data.  If this is not known, the
     ``sharing`` of the contender's storage types says whether its data are lost."""

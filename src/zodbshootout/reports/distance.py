@@ -139,10 +139,11 @@ def crossing_lines(cells: Sequence[Columned]) -> Iterator[str]:
 
     Crossings are measured if ``--rtt`` had several values, else estimated.
     """
-    how = "" if _are_measured(cells) else "estimate: "
+    measured = _are_measured(cells)
+    how = "" if measured else "estimate: "
     for curves in _curves(cells):
         benchmark = next(iter(curves.values())).results[0].cell.benchmark
-        for crossing in _crossings_of(curves):
+        for crossing in _crossings_of(curves, measured=measured):
             yield f"{how}{benchmark}: {crossing.sentence}"
 
 
@@ -158,7 +159,7 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
     """
     measured = _are_measured(cells)
     for curves in _curves(cells):
-        crossings_there = list(_crossings_of(curves))
+        crossings_there = list(_crossings_of(curves, measured=measured))
         # Estimated lines end somewhat beyond all crossings.
         beyond = 1.5e-3 * max((crossing.x for crossing in crossings_there), default=math.inf)
         far = next((rtt for rtt in DISTANCES if rtt >= beyond), DISTANCES[-1])
@@ -292,11 +293,11 @@ def _estimated_points(column: str, curve: Series, far: float) -> Iterator[Point]
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
 
 
-def _crossings_of(curves: Mapping[str, Series]) -> Iterator[Mark]:
+def _crossings_of(curves: Mapping[str, Series], *, measured: bool) -> Iterator[Mark]:
     """Yield the round-trip times at which two contenders are equally fast."""
     for (one, first), (other, second) in combinations(curves.items(), 2):
-        is_estimate = len(first.line.keys() & second.line.keys()) == 1
-        for crossing in crossings(_line(first), _line(second), open_ended=is_estimate):
+        lines = (first.line, second.line) if measured else (_line(first), _line(second))
+        for crossing in crossings(*lines, open_ended=not measured):
             faster, slower = (one, other) if crossing.first_is_less else (other, one)
             low, at, high = (1e3 * rtt for rtt in (crossing.low, crossing.at, crossing.high))
             label = f"{at:.2g} ms"
@@ -305,7 +306,7 @@ def _crossings_of(curves: Mapping[str, Series]) -> Iterator[Mark]:
 
 
 def _line(curve: Series) -> Line:
-    """Return the times of an iteration by round-trip time; estimate them if only 0 is known."""
+    """Return the times of an iteration by round-trip time; those beyond 0 are estimates."""
     line = curve.line
     trips = trips_of(curve.results[0]) if list(line) == [0.0] else None
     if trips is None:

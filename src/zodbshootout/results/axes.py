@@ -251,7 +251,8 @@ def families(results: Sequence[CellResult]) -> list[Family]:
 def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
     """Repeat results that do not depend on round-trip times for each of the times.
 
-    A contender without a server is measured once.
+    A contender without a server is measured once.  Other results, such as those of servers whose
+    sections set the time, are not repeated.
     """
     rtts = RTT.ordered(rtt for result in results if (rtt := RTT.of(result)) is not None)
     return [
@@ -259,7 +260,7 @@ def at_distances(results: Sequence[CellResult]) -> list[CellResult]:
         for result in results
         for one in (
             [at_distance(result, rtt) for rtt in rtts]
-            if rtts and RTT.of(result) is None
+            if rtts and RTT.of(result) is None and not result.metadata.get("server_place")
             else [result]
         )
     ]

@@ -24,8 +24,7 @@ def calibrations_for(plan: Plan, cluster: Cluster | None, observer: Observer) ->
 
     :raises UserError: if a relay does not work, or a host is lost
     """
-    distances = [distance for one in plan.opened for distance in one.storage.distances]
-    rtts = sorted({distance.rtt for distance in distances} - {0.0})
+    rtts = sorted({server.rtt for one in plan.opened for server in one.storage.servers} - {0.0})
     if not rtts:
         return {}
     observer.note(f"calibrating round-trip times of {' and '.join(map(duration, rtts))}")

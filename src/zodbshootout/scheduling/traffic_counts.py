@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.reachability import printable
 from zodbshootout.model.outcome import Failed
-from zodbshootout.model.specification import Address, Interpreter
+from zodbshootout.model.specification import Interpreter
 from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.result_store import Observer
@@ -27,8 +26,6 @@ class TrafficCounts:
     observer: Observer
     _metadata: dict[Cell, Mapping[str, str | int | float]] = field(default_factory=dict)
     """The keys are results of :func:`_alone`."""
-    _partly_near: set[str] = field(default_factory=set)
-    """The contenders for which :meth:`_report_near_servers` has shown a line."""
 
     def metadata(self, cell: Cell) -> Mapping[str, str | int | float]:
         """Return the metadata on the traffic of a cell; empty if nothing was to be counted."""
@@ -39,32 +36,22 @@ class TrafficCounts:
         alone = _alone(cell)
         if alone in self._metadata or not self._is_wanted(cell):
             return
-        self.observer.working_on([cell], "counting round trips")
         specification = self.tasks.counting(cell)
+        if bypass := self.tasks.plan.contender(cell).bypass:
+            self._metadata[alone] = {"traffic_not_counted": bypass}
+            return
+        self.observer.working_on([cell], "counting round trips")
         try:
             counts = fork_server(specification.storage.interpreter).count(specification)
         except Failed as error:
             self._metadata[alone] = storable({"traffic_not_counted": error.failure.cause})
         else:
             self._metadata[alone] = traffic_metadata(counts)
-            self._report_near_servers(cell, counts.elsewhere)
 
     def _is_wanted(self, cell: Cell) -> bool:
         if self.tasks.options.debug_single_value or benchmarks()[cell.benchmark].lengthy:
             return False
-        contender = self.tasks.plan.contender(cell)
-        return contender.has_servers or contender.info.server_place is not None
-
-    def _report_near_servers(self, cell: Cell, addresses: Sequence[Address]) -> None:
-        """Show, once for each contender, which servers have no added round-trip time."""
-        contender = self.tasks.plan.contender(cell)
-        is_far = any(distance.rtt for distance in contender.storage.distances)
-        if is_far and addresses and cell.title not in self._partly_near:
-            self._partly_near.add(cell.title)
-            near = " and ".join(map(printable, addresses))
-            self.observer.relay(
-                f"{cell.title} is also connected to {near}, without an added round-trip time"
-            )
+        return self.tasks.plan.contender(cell).connects
 
 
 def _alone(cell: Cell) -> Cell:

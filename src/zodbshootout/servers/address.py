@@ -7,18 +7,21 @@ import re
 import secrets
 import socket
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 
 import ZConfig
 from ZConfig.substitution import substitute
 
-from zodbshootout.client.reachability import connect, host_and_port
+from zodbshootout.client.reachability import connect
 from zodbshootout.config.configuration import SCRATCH, Configuration, ServerSection
-from zodbshootout.config.source import Source
+from zodbshootout.config.references import references
+from zodbshootout.config.source import EXTERNAL, Source
 from zodbshootout.config.tree import Section
 from zodbshootout.errors import UserError
+from zodbshootout.model.specification import Address, Endpoint
 
 HOST = "127.0.0.1"
 """The loopback interface, on which private servers listen by default; no other host reaches it."""
@@ -77,8 +80,11 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
 
 
 _CERTIFICATES = ("certificate", "key", "authority")
-_PARTS = ("", "_host", "_port", "_password", *(f"_{name}" for name in _CERTIFICATES))
+_ADDRESS = ("", "_host", "_port")
+_PARTS = (*_ADDRESS, "_password", *(f"_{name}" for name in _CERTIFICATES))
 """The suffixes that are added to a server's name to make the names that the run defines."""
+_CACHES = "cache-servers"
+"""RelStorage's key for memcached servers."""
 _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 
@@ -86,33 +92,27 @@ _LEGAL_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
     """Return the names that a run defines for a configuration, with their values.
 
-    ``$scratch`` is a directory of the run.  Each server has names for its address, host, port,
-    password and, if the file refers to them, certificates.  The ports are reserved as long as the
-    context lasts.  A server listens on the host that its key ``listen`` names, by default on the
-    loopback interface.
+    ``$scratch`` is a directory of the run.  Each server has names for its address, host and port;
+    a private server also has names for its password and, if the file refers to them, certificates.
+    The ports of private servers are reserved as long as the context lasts.  These servers listen on
+    the host that their key ``listen`` names, by default on the loopback interface.
     """
     directory = scratch / "files"
     # If root starts a server, other users may enter scratch; they must not enter this directory.
     directory.mkdir(mode=0o700, exist_ok=True)
     names = {SCRATCH: str(directory)}
     with ExitStack() as stack:
-        listen = {section.name: _listen(section) for section in source.servers}
-        for server, host in listen.items():
+        for section in source.servers:
+            server = section.name
             if not _LEGAL_NAME.fullmatch(server) or server == SCRATCH:
                 raise UserError(
                     f"{source.path}: a server cannot be called {server!r}; use letters, digits and "
                     f"_, begin with a letter, and leave {SCRATCH!r} to the run"
                 )
-            port = _port(source, server, host, stack)
-            own_names = {
-                server: host_and_port(host, port),
-                f"{server}_host": host,
-                f"{server}_port": str(port),
-                f"{server}_password": secrets.token_hex(16),
-            }
-            if not source.used_names.isdisjoint(f"{server}_{name}" for name in _CERTIFICATES):
-                files = certificates(scratch / f"certificates-{server}", host)
-                own_names |= {f"{server}_{name}": path for name, path in files.items()}
+            if section.type == EXTERNAL:
+                own_names = Endpoint(server, external_address(section)).names
+            else:
+                own_names = _of_private(section, source, scratch, stack)
             if clashes := sorted(names.keys() & own_names.keys()):
                 raise UserError(
                     f"{source.path}: ${clashes[0]} would belong to two servers; "
@@ -122,19 +122,54 @@ def given_names(source: Source, scratch: Path) -> Iterator[dict[str, str]]:
         yield names
 
 
-def _listen(server: Section) -> str:
-    """Return the host in a server's key ``listen``.
+def _of_private(
+    section: Section, source: Source, scratch: Path, stack: ExitStack
+) -> dict[str, str]:
+    """Return the names of a private server; *stack* reserves its port."""
+    server, host = section.name, _fixed(section, "listen") or HOST
+    port = _port(source, server, host, stack)
+    names = Endpoint(server, (host, port)).names
+    names[f"{server}_password"] = secrets.token_hex(16)
+    if not source.used_names.isdisjoint(f"{server}_{name}" for name in _CERTIFICATES):
+        files = certificates(scratch / f"certificates-{server}", host)
+        names |= {f"{server}_{name}": path for name, path in files.items()}
+    return names
 
-    :raises UserError: if the value of the key uses a name that the run defines
+
+def external_address(section: Section) -> Address:
+    """Return the address in the section of a server that runs already.
+
+    :raises UserError: if it is neither ``host:port`` nor the path of a Unix socket
     """
-    key = server.key("listen")
+    address = _parsed(_fixed(section, "address"))
+    if address is None:
+        example = "write address HOST:PORT, or the path of a Unix socket"
+        raise section.mistake(f"<{EXTERNAL} {section.name}>: no address; {example}", "address")
+    return address
+
+
+def _parsed(text: str) -> Address | None:
+    """Return the address that ``host:port`` or the path of a Unix socket means, or ``None``."""
+    if text.startswith("/"):
+        return text
+    host, _, port = text.rpartition(":")
+    is_port = port.isdecimal() and 0 < int(port) < 2**16
+    return (host.strip("[]"), int(port)) if host and is_port else None
+
+
+def _fixed(server: Section, name: str) -> str:
+    """Return the value of a server's key that says where the server is; empty without the key.
+
+    :raises UserError: if the value uses a name that the run defines
+    """
+    key = server.key(name)
     if key is None:
-        return HOST
+        return ""
     try:
         return str(substitute(key.value, {}))
     except (ZConfig.SubstitutionReplacementError, ZConfig.SubstitutionSyntaxError):
         raise UserError(
-            f"{key.place}: listen: only names that the file itself defines can be used here"
+            f"{key.place}: {name}: only names that the file itself defines can be used here"
         ) from None
 
 
@@ -151,6 +186,42 @@ def servers_of(names: Collection[str], configuration: Configuration) -> list[Ser
         needed |= new
         names = {name for server in new for name in servers[server].text.names}
     return [server for name, server in servers.items() if name in needed]
+
+
+def external_of(sections: Sequence[Section], configuration: Configuration) -> list[ServerSection]:
+    """Return the servers that run already and to which any of *sections* refers, in file order."""
+    return [
+        server
+        for server in configuration.external
+        if any(_address_names(server, section) for section in sections)
+    ]
+
+
+def endpoints_of(text: Section, configuration: Configuration) -> tuple[Endpoint, ...]:
+    """Return the servers to whose addresses a contender's section refers, in file order.
+
+    :raises UserError: if the section could lead to another address than that of the server
+    """
+    caches = (key for section in text.walk() for key in section.keys if key.name.lower() == _CACHES)
+    cache_names = set(chain.from_iterable(references(key.value) for key in caches))
+    endpoints = []
+    for server in chain(configuration.servers, configuration.external):
+        used = _address_names(server, text)
+        if len(used) == 1 and server.name not in used and server.kind == EXTERNAL:
+            name = server.name
+            raise text.mistake(
+                f"refer to server {name} by ${name}, or by ${name}_host and ${name}_port"
+            )
+        address = _parsed(configuration.names[server.name]) if used else None
+        if address is not None:
+            is_cache = server.kind == "memcachedserver" or not used.isdisjoint(cache_names)
+            endpoints.append(Endpoint(server.name, address, server.rtt or 0.0, is_cache))
+    return tuple(endpoints)
+
+
+def _address_names(server: ServerSection, text: Section) -> frozenset[str]:
+    """Return the names for a server's address that a section uses."""
+    return text.names & {f"{server.name}{part}" for part in _ADDRESS}
 
 
 def certificates(directory: Path, host: str = HOST) -> dict[str, str]:

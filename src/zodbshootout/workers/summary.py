@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 
-from zodbshootout.client.reachability import printable
 from zodbshootout.crews.crew import Sample, part_of_schedule
-from zodbshootout.crews.traffic import Counts
+from zodbshootout.crews.traffic import Counts, also_connected_to
 from zodbshootout.model.latencies import NANOSECONDS, Latencies
-from zodbshootout.model.specification import Distance
+from zodbshootout.model.specification import Endpoint
 from zodbshootout.network.relays import Traffic
 
 PERCENTILES = (50, 90, 99)
@@ -141,8 +141,7 @@ def traffic_metadata(counts: Counts) -> Metadata:
     If some traffic was not counted, return only ``traffic_not_counted``, the reason.
     """
     if counts.elsewhere:
-        others = " and ".join(map(printable, counts.elsewhere))
-        return {"traffic_not_counted": f"it is also connected to {others}"}
+        return {"traffic_not_counted": also_connected_to(counts.elsewhere)}
     numbers = {
         f"{'cache_' if is_cache else ''}{key}": map(number, iterations)
         for is_cache, iterations in counts.iterations.items()
@@ -151,20 +150,17 @@ def traffic_metadata(counts: Counts) -> Metadata:
     return {key: " ".join(map(str, values)) for key, values in numbers.items()}
 
 
-def distance_metadata(distances: Mapping[Distance, float]) -> Metadata:
+def distance_metadata(delivered: Mapping[Endpoint, float]) -> Metadata:
     """Return requested and delivered round-trip times of a run, in seconds.
 
-    The keys are ``rtt_s`` and ``rtt_delivered_s``.  For servers whose sections set ``rtt``, the key
+    The keys are ``rtt_s`` and ``rtt_delivered_s``.  If servers are at different distances, the key
     is ``server_rtts_s``: JSON that maps each server's name to both times.
     """
-    metadata: dict[str, str | int | float] = {}
-    of_servers = {}
-    for distance, delivered in distances.items():
-        if distance.server:
-            of_servers[distance.server] = [distance.rtt, delivered]
-        else:
-            metadata |= {"rtt_s": distance.rtt, "rtt_delivered_s": delivered}
-    return metadata | ({"server_rtts_s": json.dumps(of_servers)} if of_servers else {})
+    rtts = {server.rtt for server in delivered}
+    if len(rtts) == 1:
+        return {"rtt_s": rtts.pop(), "rtt_delivered_s": fmean(delivered.values())}
+    times = {server.name: [server.rtt, mean] for server, mean in delivered.items()}
+    return {"server_rtts_s": json.dumps(times)} if times else {}
 
 
 def storable(metadata: Metadata) -> dict[str, str | int | float]:

@@ -27,7 +27,7 @@ from zodbshootout.crews.crew import Crew
 from zodbshootout.crews.hosts import LEADING_CALLS, Leading
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.crews.profiling import collect
-from zodbshootout.crews.traffic import at_distance, count, crew_at_distance, distances_of
+from zodbshootout.crews.traffic import at_distance, count, crew_at_distance
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
 from zodbshootout.model.specification import Storage
@@ -115,7 +115,7 @@ def operate(
 
     The operation's round trips take as long as the clients' round trips.
     """
-    with at_distance(storage, distances_of(storage), calibrations) as (routed, _):
+    with at_distance(storage, calibrations) as (routed, _):
         _answer_calls(connection, Operation(partial(Database, routed)), OPERATION_CALLS)
 
 

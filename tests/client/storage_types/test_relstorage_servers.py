@@ -16,14 +16,12 @@ import pytest
 from zodbshootout.client import reachability
 from zodbshootout.client.database import Database
 from zodbshootout.client.reachability import Address
-from zodbshootout.client.routes import addresses
 from zodbshootout.client.storage_types.relstorage import RelStorageType
 from zodbshootout.client.storage_types.relstorage_servers import (
+    memcached_address,
     memcached_versions,
     product_of,
     promise_of,
-    reroute_memcached,
-    reroute_mysql,
     vacuum,
     version_of,
 )
@@ -204,37 +202,25 @@ def test_versions_include_the_memcached_client_library_if_it_is_used(
     assert set(RelStorageType(storage).versions()) == {"RelStorage"}
 
 
-def test_addresses_of_memcached_are_replaced_as_those_of_a_cache() -> None:
-    words = "mc:11212 localhost:11212:3 /run/mc.sock udp:localhost:11211"
-    settings = SimpleNamespace(cache_servers=words)
-    named = addresses(lambda route: reroute_memcached(settings, route))
-    assert named == dict.fromkeys(
-        [("mc", 11212), ("localhost", 11212), "/run/mc.sock", "udp:localhost:11211"], True
-    )
-
-    def elsewhere(address: Address, *, is_cache: bool = False) -> Address:
-        assert is_cache
-        if address == "udp:localhost:11211":
-            return address
-        return "/relay/mc.sock" if isinstance(address, str) else ("127.0.0.1", address[1] + 1)
-
-    settings = SimpleNamespace(cache_servers=words)
-    reroute_memcached(settings, elsewhere)
-    assert settings.cache_servers.split() == [
-        "127.0.0.1:11213", "127.0.0.1:11213:3", "/relay/mc.sock", "udp:localhost:11211"
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    ("host", "named"), [(None, {}), ("db", {("db", 3306): False})]
-)  # fmt: skip
-def test_an_option_file_of_mysql_may_name_the_server(
-    host: str | None, named: dict[Address, bool]
+    ("text", "address"),
+    [
+        ("mc.example.org:11212", ("mc.example.org", 11212)),
+        ("127.0.0.1", ("127.0.0.1", 11211)),
+        ("localhost:11212:3", ("localhost", 11212)),
+        ("inet:localhost:1", ("localhost", 1)),
+        ("[::1]:11212", ("::1", 11212)),
+        ("[::1]", ("::1", 11211)),
+        ("inet6:[::1]:2", ("::1", 2)),
+        ("unix:/run/mc.sock", "/run/mc.sock"),
+        ("/run/mc.sock", "/run/mc.sock"),
+        ("udp:localhost:11211", None),
+    ],
+)
+def test_memcached_addresses_are_read_as_client_libraries_read_them(
+    text: str, address: Address | None
 ) -> None:
-    settings = SimpleNamespace(
-        host=host, port=None, unix_socket=None, read_default_file="my.cnf", read_default_group=None
-    )
-    assert addresses(lambda route: reroute_mysql(settings, route)) == named
+    assert memcached_address(text) == address
 
 
 Answer = Callable[[bytes], bytes]

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ZODB.blob import BLOB_SUFFIX
+from ZODB.config import ZODBDatabase
 
 from zodbshootout.client.reachability import Requirement
-from zodbshootout.client.routes import Route
 from zodbshootout.model.storage_facts import (
     Advice,
     CacheUse,
@@ -54,6 +54,8 @@ PRIVATE_DSN = (
     f"password='${{{SERVER}_password}}'"
 )
 """The DSN of a database in a private PostgreSQL."""
+SERVER_DSN = "dsn host=$db_host port=$db_port"
+"""The line by which a section refers to a PostgreSQL server ``db``."""
 
 
 @dataclass(frozen=True)
@@ -174,15 +176,14 @@ class StorageType:
         """
 
     @classmethod
-    def reroute(cls, section: Any, route: Route) -> None:
-        """Replace each address of a server in *section* by what *route* returns for it.
+    def server_line(cls, section: Any) -> str | None:  # noqa: ARG003
+        """Return the line by which a section refers to a server ``db``, such as ``server $db``.
 
-        For example, ``section.config.server = route(section.config.server)``.  An address is a pair
-        of host and port, or the path of a socket.  The replacements let ``--rtt`` simulate a
-        distance.  The run also counts round trips, but only those to the replaced addresses.
-        For a cache server such as memcached, call ``route(address, is_cache=True)``: the run counts
-        its traffic separately.
+        Return ``""`` if the storage itself connects to no server, and ``None`` if only the open
+        storage shows whether it does.  Only a storage whose section refers to the section of its
+        server can be at a distance, and only its round trips are counted.
         """
+        return None
 
     # The following methods work on the open storage; ZODB's interfaces have no such methods.
 
@@ -395,6 +396,14 @@ class StorageType:
         return ()
 
 
+class LocalStorageType(StorageType):
+    """A storage that itself connects to no server, such as one in files, or a wrapper."""
+
+    @classmethod
+    def server_line(cls, section: Any) -> str | None:  # noqa: ARG003
+        return ""
+
+
 @functools.cache
 def storage_types() -> tuple[type[StorageType], ...]:
     """Return all types of storages, those of other packages first."""
@@ -451,10 +460,15 @@ def settle(section: Any) -> None:
         type_of_section(inner).settle(inner)
 
 
-def reroute(section: Any, route: Route) -> None:
-    """Replace the addresses in *section* and its inner sections, right before they are opened."""
-    for inner in nested_sections(section):
-        type_of_section(inner).reroute(inner, route)
+def server_line_of(section: Any) -> str | None:
+    """Return :meth:`StorageType.server_line` for *section* and its inner sections together."""
+    storages = (
+        inner
+        for inner in nested_sections(section)
+        if hasattr(inner, "open") and not isinstance(inner, ZODBDatabase)
+    )
+    lines = [type_of_section(inner).server_line(inner) for inner in storages]
+    return next(filter(None, lines), None if None in lines else "")
 
 
 def qualified(cls: type) -> str:

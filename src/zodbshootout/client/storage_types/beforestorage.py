@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from zodbshootout.client.storage_types import StorageType
+from zodbshootout.client.storage_types import LocalStorageType
 
 
-class BeforeStorageType(StorageType):
+class BeforeStorageType(LocalStorageType):
     """zc.beforestorage, which shows a storage as it was at a given time."""
 
     storage_class = "zc.beforestorage.Before"

@@ -12,12 +12,12 @@ from typing import Any
 from ZODB.utils import u64
 
 from zodbshootout.client.reachability import Address, Requirement, host_and_port, is_here
-from zodbshootout.client.routes import Route, in_dsn
 from zodbshootout.client.storage_types import (
     DATABASE,
     MEMCACHED,
     PRIVATE_DSN,
     SERVER,
+    SERVER_DSN,
     BlobRevision,
     PrivateSection,
     StorageType,
@@ -33,8 +33,6 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     memcached_versions,
     product_of,
     promise_of,
-    reroute_memcached,
-    reroute_mysql,
     size_of,
     vacuum,
 )
@@ -55,6 +53,12 @@ _ADAPTERS = {
     "OracleAdapterFactory": ("oracle", "cx_Oracle"),
 }
 """The section's name and the package of the preferred driver, by the section's class."""
+_SERVER_LINES = {
+    "Sqlite3AdapterFactory": "",
+    "MySQLAdapterFactory": "host $db_host, port $db_port",
+    "OracleAdapterFactory": "dsn $db/SERVICE",
+}
+"""How the section of a database other than PostgreSQL refers to its server ``db``, by class."""
 _DRIVERS = {
     "mysqldb": ("mysqlclient",),
     "pymysql": ("PyMySQL",),
@@ -194,14 +198,9 @@ class RelStorageType(StorageType):
             adapter.config.driver = next(filter(None, suitable), "auto")
 
     @classmethod
-    def reroute(cls, section: Any, route: Route) -> None:
-        settings, kind = section.config.adapter.config, _adapter_class(section)
-        if kind == "MySQLAdapterFactory":
-            reroute_mysql(settings, route)
-        elif kind != "OracleAdapterFactory" and hasattr(settings, "dsn"):  # as in Newt DB's section
-            settings.dsn = in_dsn(settings.dsn or "", route)
-        if getattr(section.config, "cache_servers", None):
-            reroute_memcached(section.config, route)
+    def server_line(cls, section: Any) -> str:
+        line = _SERVER_LINES.get(_adapter_class(section), SERVER_DSN)
+        return line or ("cache-servers $db" if section.config.cache_servers else "")
 
     def run_sql(self, statements: Sequence[str]) -> bool:
         def run(_: Any, cursor: Any) -> None:

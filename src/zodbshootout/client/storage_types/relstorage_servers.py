@@ -1,14 +1,14 @@
-"""Ask databases and memcached servers for facts, vacuum databases, and replace addresses."""
+"""Ask databases and memcached servers for facts, and vacuum databases."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from zodbshootout.client.reachability import Address, connect
-from zodbshootout.client.routes import Route, in_cache_server, memcached_address
 from zodbshootout.model.outcome import CheckFailed
 from zodbshootout.model.storage_facts import DiskSize, Durability, Promise
 
@@ -60,8 +60,9 @@ _MYSQL_TABLES = (
 )
 _LEVELS = {"0": "OFF", "1": "NORMAL", "2": "FULL", "3": "EXTRA"}
 """SQLite's names for the values of ``PRAGMA synchronous``."""
-
-MYSQL_PORT = 3306
+_MEMCACHED = re.compile(r"((inet6?|tcp):)?(?P<host>\[[^]]+\]|[^:\[\]/]+)(:(?P<port>\d+))?(:\d+)?")
+"""A memcached server in pylibmc's notation, which may end with a weight."""
+MEMCACHED_PORT = 11211
 
 
 def kind_of(adapter: Any) -> str | None:
@@ -237,31 +238,19 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def reroute_mysql(settings: Any, route: Route) -> None:
-    """Replace the address in a MySQL adapter's settings by what *route* returns."""
-    path = getattr(settings, "unix_socket", None)
-    if path:
-        settings.unix_socket = route(path)
-        return
-    in_file = settings.read_default_file or settings.read_default_group
-    if in_file and not settings.host:
-        return  # the client library's file may name a host
-    # If route leaves localhost unchanged, the client library still uses the default socket.
-    routed = route((settings.host or "localhost", settings.port or MYSQL_PORT))
-    assert isinstance(routed, tuple)
-    settings.host, settings.port = routed
-
-
-def reroute_memcached(settings: Any, route: Route) -> None:
-    """Replace the addresses in ``cache-servers`` by what *route* returns."""
-    words = settings.cache_servers.split()
-    settings.cache_servers = " ".join(in_cache_server(word, route) for word in words)
-
-
 def memcached_addresses(servers: str | Sequence[str] | None) -> list[Address]:
     """Return the addresses of TCP and Unix sockets in a value of ``cache-servers``."""
     words = servers.split() if isinstance(servers, str) else servers or ()
     return [address for address in map(memcached_address, words) if address is not None]
+
+
+def memcached_address(server: str) -> Address | None:
+    """Return a memcached's address, or ``None`` if it uses neither TCP nor a Unix socket."""
+    path = server.removeprefix("unix:")
+    if path.startswith("/"):
+        return path
+    match = _MEMCACHED.fullmatch(server)
+    return (match["host"].strip("[]"), int(match["port"] or MEMCACHED_PORT)) if match else None
 
 
 def memcached_versions(servers: Iterable[Address]) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 from ZODB.POSException import POSKeyError
 
 from zodbshootout.client.reachability import Address, Requirement, connect, is_here, printable
-from zodbshootout.client.routes import Route
 from zodbshootout.client.storage_types import (
     CACHE,
     DATABASE,
@@ -108,15 +107,8 @@ class ClientStorageType(StorageType):
         ]
 
     @classmethod
-    def reroute(cls, section: Any, route: Route) -> None:
-        encryption = getattr(section.config, "ssl", None)
-        if encryption and not encryption[1]:
-            # The server's certificate contains the original host, not the one that route returns.
-            addresses = (server.address for server in section.config.server)
-            hosts = (address[0] for address in addresses if isinstance(address, tuple))
-            section.config.ssl = encryption[0], next(hosts, None)
-        for server in section.config.server:
-            server.address = route(server.address)
+    def server_line(cls, section: Any) -> str:  # noqa: ARG003
+        return "server $db"
 
     def promise(self) -> Promise:
         return BEHIND_SERVER

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from zodbshootout.client.storage_types import PrivateSection, StorageType
+from zodbshootout.client.storage_types import LocalStorageType, PrivateSection
 
 
-class ZlibStorageType(StorageType):
+class ZlibStorageType(LocalStorageType):
     """zc.zlibstorage, which compresses records."""
 
     storage_class = "zc.zlibstorage.ZlibStorage"

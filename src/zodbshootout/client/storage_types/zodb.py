@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zodbshootout.client.storage_types import (
+    LocalStorageType,
     PrivateSection,
     StorageType,
     inner_sections,
@@ -26,7 +27,7 @@ from zodbshootout.model.storage_facts import (
 )
 
 
-class FileStorageType(StorageType):
+class FileStorageType(LocalStorageType):
     """FileStorage: an append-only file with an index in memory, and without a cache of records."""
 
     storage_class = "ZODB.FileStorage.FileStorage.FileStorage"
@@ -63,7 +64,7 @@ class FileStorageType(StorageType):
         return True
 
 
-class MappingStorageType(StorageType):
+class MappingStorageType(LocalStorageType):
     """MappingStorage: dictionaries in the memory of one process."""
 
     storage_class = "ZODB.MappingStorage.MappingStorage"
@@ -92,7 +93,7 @@ class TemporaryStorageType(MappingStorageType):
         return False
 
 
-class DemoStorageType(StorageType):
+class DemoStorageType(LocalStorageType):
     """DemoStorage: changes over an unchanged base; by default the changes stay in memory."""
 
     storage_class = "ZODB.DemoStorage.DemoStorage"
@@ -138,7 +139,7 @@ class DemoStorageType(StorageType):
         return (changes,)
 
 
-class BlobStorageType(StorageType):
+class BlobStorageType(LocalStorageType):
     """The wrapper that keeps blobs in a directory, for storages that cannot keep them."""
 
     storage_class = "ZODB.blob.BlobStorage"
@@ -163,7 +164,7 @@ class BlobStorageType(StorageType):
         return f"BlobStorage cannot pack {wrapped.name}, which lacks the lock that packing needs"
 
 
-class RecordedStorageType(StorageType):
+class RecordedStorageType(LocalStorageType):
     """The wrapper that records what an application does."""
 
     storage_class = "zodbshootout.recording.storage.RecordedStorage"

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, quote_plus
+from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 import ZConfig
 import ZODB
 from ZConfig.matcher import SectionValue
 
-from zodbshootout.client.reachability import Requirement, printable
-from zodbshootout.client.routes import UDP, Route, addresses, in_uri
+from zodbshootout.client.reachability import Address, Requirement, printable
 from zodbshootout.client.storage_types import StorageType
 from zodbshootout.client.storage_types.relstorage import check_driver, suitable_driver
+from zodbshootout.client.storage_types.relstorage_servers import memcached_addresses
 from zodbshootout.errors import suggestion
 from zodbshootout.plugins import entries
 
 _SLASHED = frozenset({"file", "memory", "zconfig", "zeo"})
 """zodburi's schemes whose URIs begin with ``SCHEME://``."""
+_LOCAL = frozenset({"file", "memory", "sqlite", "zconfig"})
+"""The schemes without a server; the section of a ``zconfig:`` URI tells itself whether it has one.
+"""
+_SERVED = frozenset({"mysql", "postgres", "zeo"})
+"""The schemes whose URIs name a server as ``SCHEME://HOST:PORT``."""
+ZEO_PORT = 9991
+"""The port of a ``zeo:`` URI that names none."""
 _QUOTING = (ZConfig.SubstitutionSyntaxError, ZConfig.SubstitutionReplacementError)
 """ZConfig's errors that quote the value of a key."""
 
@@ -95,7 +103,7 @@ class URIDatabase:
 
     def __init__(self, section: Any) -> None:
         self.uri: ResolvedURI = section.uri
-        """The URI that is opened; see :meth:`lead_to`."""
+        """The URI that is opened; :meth:`StorageOfURI.settle` may add a driver."""
         # The function of a zconfig: URI is a method of the storage's section.
         storage = getattr(self.uri.open_storage, "__self__", None)
         inner = {"storage": storage} if hasattr(storage, "config") else {}
@@ -104,11 +112,6 @@ class URIDatabase:
         self.config = SectionValue({**own, **self.uri.options}, name, matcher)
         """The URI as it is written, its parameters, the options of the DB and, for a ``zconfig:``
         URI, the section of the storage."""
-
-    def lead_to(self, uri: str) -> None:
-        """Open *uri* instead, for instance with the address of a relay."""
-        if uri != self.uri:
-            self.uri = ResolvedURI(uri)
 
     def open_storage(self) -> Any:
         """Open the storage without a DB."""
@@ -132,21 +135,35 @@ class StorageOfURI(StorageType):
     @classmethod
     def requirements(cls, section: Any) -> Sequence[Requirement]:
         # RelStorage would run without its memcached, and ZEO's client would wait for 30 seconds.
-        known = addresses(lambda route: in_uri(section.uri, route))
+        caches = _query(section.uri).get("cache_servers", "").split(",")
+        known = [*_zeo_addresses(section.uri), *memcached_addresses(caches)]
         return [
             Requirement((address,), f"no server at {printable(address)}; start one there")
-            for address, is_cache in known.items()
-            if (is_cache or scheme_of(section.uri) == "zeo")
-            and not (isinstance(address, str) and address.startswith(UDP))
+            for address in known
         ]
 
     @classmethod
     def settle(cls, section: Any) -> None:
-        section.lead_to(_with_driver(section.uri))
+        section.uri = ResolvedURI(_with_driver(section.uri))
 
     @classmethod
-    def reroute(cls, section: Any, route: Route) -> None:
-        section.lead_to(in_uri(section.uri, route))
+    def server_line(cls, section: Any) -> str | None:
+        scheme = scheme_of(section.uri)
+        if scheme in _SERVED:
+            return f"uri {scheme}://$db"
+        if "cache_servers" in _query(section.uri):
+            return "cache_servers=$db"
+        return "" if scheme in _LOCAL else None
+
+
+def _zeo_addresses(uri: str) -> list[Address]:
+    """Return the address of the server of a ``zeo:`` URI; empty for other URIs."""
+    if scheme_of(uri) != "zeo":
+        return []
+    parts = urlsplit(uri)
+    if parts.hostname:
+        return [(parts.hostname, parts.port or ZEO_PORT)]
+    return [re.split(r"[?#]", uri.removeprefix("zeo://"), maxsplit=1)[0]]
 
 
 def _with_driver(uri: str) -> str:

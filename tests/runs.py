@@ -44,10 +44,10 @@ def run(*values: float, loops: int = 1, unit: str = "second", **metadata: Any) -
 def cell(
     benchmark: str, contender: str, variant: Mapping[str, Value] | None = None, **parameters: Any
 ) -> Cell:
-    """Return a cell of two threads with one DB, unless *parameters* say otherwise."""
+    """Return a cell of two threads with one DB and 1000 objects, or of other *parameters*."""
     known = benchmarks().get(benchmark)
     words = known.words() if known else BenchmarkWords(f"{benchmark} {{objects}}")
-    of_cell = Parameters(**{"crew": THREADS, **parameters})
+    of_cell = Parameters(**{"crew": THREADS, "objects": 1000, **parameters})
     return Cell(benchmark, contender, of_cell, words, variant or {})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _FIVE = "add update warm cold hot"
+_N = "--object-counts 1000"
 CONFIGURATIONS = "docs/results/conf"
 SAMPLES = "src/zodbshootout/config/samples"
 
@@ -81,7 +82,7 @@ RESULTS_PAGE = Experiment(
             "sample",
             "Six benchmarks, two processes",
             "sample",
-            f"{_FIVE} steamin -c 2 -s 128 --at-most 8",
+            f"{_FIVE} steamin -c 2 {_N} -s 128 --at-most 8",
             [
                 Published(
                     "zodbshootout's results page",
@@ -115,7 +116,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2",
             "Two processes",
             f"{CONFIGURATIONS}/relstorage.conf",
-            f"{_FIVE} -c 2 -s 128 --at-most 6",
+            f"{_FIVE} -c 2 {_N} -s 128 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0",
                 add=(19534, 23184, 8152),
@@ -129,7 +130,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2-memcached",
             "Two processes, with memcached",
             f"{CONFIGURATIONS}/relstorage-memcached.conf",
-            f"{_FIVE} -c 2 -s 128 --at-most 6",
+            f"{_FIVE} -c 2 {_N} -s 128 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0 with memcached",
                 add=(14789, 17378, 8220),
@@ -143,7 +144,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2-threads",
             "Two threads that share a DB",
             f"{CONFIGURATIONS}/relstorage.conf",
-            f"{_FIVE} -c 2 --threads shared -s 128 --at-most 6",
+            f"{_FIVE} -c 2 --threads shared {_N} -s 128 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0 in shared threads",
                 add=(13409, 14081, 4852),
@@ -157,7 +158,7 @@ RELSTORAGE_2 = Experiment(
             "relstorage-2-pypy",
             "Two threads that share a DB, in PyPy",
             f"{CONFIGURATIONS}/pypy.conf",
-            f"{_FIVE} -c 2 --threads shared -s 128 -w 3 --at-most 6",
+            f"{_FIVE} -c 2 --threads shared {_N} -s 128 -w 3 --at-most 6",
             _relstorage_2(
                 "RelStorage 2.0 in PyPy",
                 add=(15235, 13849, 4681),
@@ -183,7 +184,7 @@ RELSTORAGE_VERSIONS = Experiment(
             "relstorage-versions",
             "1000 objects of 128 bytes, two processes",
             f"{CONFIGURATIONS}/relstorage-versions.conf",
-            "add update cold -c 2 -s 128 --at-most 8",
+            f"add update cold -c 2 {_N} -s 128 --at-most 8",
             compared=_OLD_AND_NEW,
         ),
         Run(
@@ -203,14 +204,14 @@ RELEASES = Experiment(
             "releases-relstorage",
             "RelStorage 4.0 to 4.3",
             "website-sample",
-            f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 --at-most 14",
+            f"{_FIVE} --only postgresql --against 'RelStorage>=4' -c 1 {_N} --at-most 14",
             part="over-releases",
         ),
         Run(
             "releases-zodb",
             "ZODB 5.8 to 6.4",
             "fs-sample",
-            f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 --at-most 8",
+            f"{_FIVE} --only fs --against 'ZODB>=5.8; newest of minor' -c 1 {_N} --at-most 8",
             part="over-releases",
         ),
     ],
@@ -270,7 +271,7 @@ NEWT = Experiment(
             "newt-1000",
             "1000 objects, two processes",
             "newt-sample",
-            "add update cold -c 2 -s 96 --at-most 6",
+            f"add update cold -c 2 {_N} -s 96 --at-most 6",
             _newt(1000),
         ),
         Run(
@@ -308,7 +309,7 @@ _SETTINGS = [
             f"cold --object-counts 5000 -c 1 {_BUFFERS}",
             1,
         ),
-        ("pickles", "The pickle cache", f"update -c 1 {_PICKLES}", 1.5),
+        ("pickles", "The pickle cache", f"update -c 1 {_N} {_PICKLES}", 1.5),
     )
 ]
 
@@ -319,7 +320,7 @@ EXAMPLES = Experiment(
             "website",
             "ZEO, PostgreSQL and MariaDB",
             "website-sample",
-            "-c 4 --threads --at-most 8",
+            f"-c 4 --threads {_N} --at-most 8",
             compared=[("zeo", "postgresql"), ("zeo", "mysql")],
             terminal=True,
         ),
@@ -333,12 +334,12 @@ EXAMPLES = Experiment(
                 part="at-a-distance",
             )
             for suffix, clients, words, minutes in (
-                ("", "one client", "add update cold prefetch_cold -c 1", 10),
+                ("", "one client", f"add update cold prefetch_cold -c 1 {_N}", 10),
                 ("-10", "one client, ten objects", "add update cold -c 1 --object-counts 10", 5),
                 (
                     "-threads",
                     "four threads",
-                    "add update cold prefetch_cold -c 4 --threads",
+                    f"add update cold prefetch_cold -c 4 --threads {_N}",
                     20,
                 ),
             )
@@ -347,7 +348,7 @@ EXAMPLES = Experiment(
             "upkeep",
             "Packing, opening and copying",
             "website-sample",
-            "pack open copy --min-objects 100k --garbage 30% --revisions 3 -p 6",
+            f"pack open copy {_N} --min-objects 100k --garbage 30% --revisions 3 -p 6",
             compared=[("zeo", "postgresql"), ("zeo", "mysql")],
             costs=True,
             seconds=True,
@@ -364,14 +365,14 @@ EXAMPLES = Experiment(
             "growth",
             "A tree of up to ten million objects",
             "",
-            "add cold open -c 1 --only filestorage,sqlite --btrees --grown "
+            f"add cold open -c 1 {_N} --only filestorage,sqlite --btrees --grown "
             "--min-objects 100k,1M,10M -p 8",
         ),
         Run(
             "tutorial",
             "Two contenders",
             "website-sample",
-            "add cold hot --only zeo,postgresql -c 4 --threads --at-most 4",
+            f"add cold hot --only zeo,postgresql -c 4 --threads {_N} --at-most 4",
             compared=[("zeo", "postgresql")],
             costs=True,
         ),
@@ -402,13 +403,13 @@ EXAMPLES = Experiment(
             "commits",
             "Steps of transactions",
             "",
-            "new_oid tpc ex_commit im_commit --only filestorage --threads --at-most 1.5",
+            f"new_oid tpc ex_commit im_commit --only filestorage --threads {_N} --at-most 1.5",
         ),
         Run(
             "hosts",
             "Eight clients on two hosts",
             "zeo",
-            "add cold hot --hosts local:2 -c 8 --at-most 3",
+            f"add cold hot --hosts local:2 -c 8 {_N} --at-most 3",
         ),
         Run(
             "rates",
@@ -419,12 +420,12 @@ EXAMPLES = Experiment(
         ),
         *_SETTINGS,
         *(
-            Run(name, title, f"docs/examples/{name}.conf", f"{words} --at-most 1.5".strip())
+            Run(name, title, f"docs/examples/{name}.conf", f"{words} --at-most 1.5")
             for name, title, words in (
-                ("zeo", "ZEO", ""),
-                ("postgresql", "PostgreSQL", ""),
-                ("mysql", "MariaDB", ""),
-                ("memcached", "memcached", "cold conflicts"),
+                ("zeo", "ZEO", _N),
+                ("postgresql", "PostgreSQL", _N),
+                ("mysql", "MariaDB", _N),
+                ("memcached", "memcached", f"cold conflicts {_N}"),
             )
         ),
     ],

@@ -106,11 +106,11 @@ def test_threads_and_greenlets_are_two_by_default(words: list[str]) -> None:
 def test_defaults_are_those_of_the_manual() -> None:
     options = parse(["x.conf"])
     assert options.effort == Effort(
-        processes=4, values=0, warmups=0, loops=0, min_time=0.05, run_time=0.8,
+        processes=8, values=0, warmups=0, loops=0, min_time=0.01, run_time=0.5,
         precision=0.05, cell_limit=8.0,
     )  # fmt: skip
     assert options.timeout == 1800
-    assert options.sweep.values[OBJECTS] == [1000]
+    assert options.sweep.values[OBJECTS] == [100]
     assert options.sweep.values[SIZE] == [300]
     assert options.sweep.base.mapping is MappingType.PERSISTENT_MAPPING
 
@@ -494,8 +494,8 @@ def test_a_memory_value_is_one_iteration_unless_loops_are_given(
 
 
 def test_a_given_number_of_runs_or_values_fixes_the_effort() -> None:
-    assert parse(["-p", "5"]).effort == Effort(5, 0, 0, 0, 0.05, run_time=RUN_TIME)
-    assert parse(["-n", "7"]).effort == Effort(3, 7, 0, 0, 0.05, run_time=RUN_TIME)
+    assert parse(["-p", "5"]).effort == Effort(5, 0, 0, 0, 0.01, run_time=RUN_TIME)
+    assert parse(["-n", "7"]).effort == Effort(3, 7, 0, 0, 0.01, run_time=RUN_TIME)
 
 
 def test_precision_and_at_most_are_accepted_unless_the_effort_is_fixed() -> None:

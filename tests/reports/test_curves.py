@@ -36,7 +36,7 @@ def curves_of(*results: CellResult, label: str = "") -> list[dict[str, Any]]:
 
 
 def test_a_measured_cell_has_its_time_and_its_round_trips() -> None:
-    update = measured(cell("update", "zeo"), [0.08], [0.12], [0.1], trips="12")
+    update = measured(cell("update", "zeo", objects=100), [0.08], [0.12], [0.1], trips="12")
     time, trips = curves_of(update)
     assert time.pop("value") == pytest.approx(100)
     assert time == {

@@ -12,7 +12,7 @@ import pytest
 from tests.runs import cell, failed, measured, noisy, run, speed_ratio
 from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
-from zodbshootout.model.specification import CrewShape, Parameters
+from zodbshootout.model.specification import CrewShape
 from zodbshootout.results.changes import mean_ratio
 from zodbshootout.results.ratios import Verdict
 from zodbshootout.results.result import CellResult
@@ -172,7 +172,7 @@ def test_another_durability_is_the_first_difference() -> None:
 
 def test_crews_of_different_shapes_are_compared_only_if_the_shape_is_ignored() -> None:
     base = [adding("a", [1.0], [1.0])]
-    alone = Parameters(CrewShape(1))
+    alone = replace(base[0].cell.parameters, crew=CrewShape(1))
     new = CellResult(replace(base[0].cell, parameters=alone)).with_run(run(1.0))
     assert compare(base, [new]).changes == []
     assert len(compare(base, [new], ["concurrency", "threads"]).changes) == 1

@@ -103,7 +103,7 @@ def test_what_is_spent_once_is_not_taken_for_the_time_of_later_rounds() -> None:
         if number == 0:
             now[0] += 9.0
             rounds.spend_once(row, 9.0)
-            shares.append(rounds.affordable(row))
+            shares.append(rounds.affordable(row, rounds.effort.processes))
         now[0] += shares["ab".index(row)]
     # Of the seconds, 18 are spent once; a tenth of what is left is not planned for.
     assert shares == pytest.approx([0.9 * 18 / 6, 0.9 * (18 - 3 * 2.7) / 3])
@@ -163,7 +163,7 @@ def test_assured_rounds_take_nothing_of_what_the_others_can_afford() -> None:
         now[0] += 100.0 if row == "long" else 1.0
         if number == 0:
             rounds.spend_once(row, 90.0 if row == "long" else 0.0)
-            shares[row] = rounds.affordable(row)
+            shares[row] = rounds.affordable(row, rounds.effort.processes)
     # The rounds of both others have the same shares, and those of a take a second.
     assert shares["a"] == pytest.approx(0.9 * 59 / 6)
     assert shares["b"] == pytest.approx(0.9 * (58 - 2) / 3)

@@ -44,9 +44,11 @@ PRECISION = 0.05
 RIGOROUS = 0.02
 SECONDS_OF_A_CELL = 8.0
 """Seconds that the command may spend on a cell, on average; four times that with ``--rigorous``."""
-MIN_RUNS_FOR_PRECISION = 4
-"""Minimum number of runs with ``--precision``: fewer runs say too little about their spread."""
-SHORT_RUN_TIME = 0.8
+MIN_RUNS_FOR_PRECISION = 8
+"""Minimum number of runs with ``--precision``: fewer runs say too little about their spread.
+By Student's t, an interval is 4.3 standard errors wide on either side with three runs, and 2.4 with
+eight."""
+SHORT_RUN_TIME = 0.5
 """Seconds for which a run with ``--precision`` measures each contender.  Such a run is short,
 because many short runs say more than a few long ones."""
 PROCESSES = 3
@@ -166,7 +168,7 @@ class Options(RunOptions, VariantOptions):
     object_counts: Sequence[int] = several(
         "--object-counts N", group="objects", type=values.counts, made=_distinct,
         help="objects that each client writes or reads per iteration, such as 500 or 10k "
-        "(default: 1000); several as N,N,... or N..N, or by repeating the option")
+        "(default: 100); several as N,N,... or N..N, or by repeating the option")
     object_size: Sequence[int] = several(
         "-s --object-size BYTES", type=values.record_sizes, made=_distinct,
         help="bytes of a stored record, such as 300, 1k or 1MB (default: 300); several as "
@@ -324,8 +326,8 @@ class Options(RunOptions, VariantOptions):
         help="add the results to those in FILENAME and in the directory beside it")
     # On a machine whose speed drifts, many short interleaved values compare contenders better than
     # a few long ones.
-    min_time: float = option("--min-time", 0.05, type=values.seconds,
-        help="minimum time of a value, in seconds (default: 0.05)")
+    min_time: float = option("--min-time", 0.01, type=values.seconds,
+        help="minimum time of a value, in seconds (default: 0.01)")
     timeout: float = option("--timeout", 1800.0, type=values.seconds,
         help="time limit of a worker, in seconds (default: 1800)")
     dump: bool = flag("-d --dump", help="print all values as well, as pyperf dump does")

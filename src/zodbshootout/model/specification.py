@@ -261,7 +261,7 @@ class Parameters:
 
     crew: CrewShape
     """The clients."""
-    objects: int = 1000
+    objects: int = 100
     """Objects that each client writes or reads per iteration; 0 if the benchmark uses none."""
     object_size: int = 300
     """Bytes per stored object record."""

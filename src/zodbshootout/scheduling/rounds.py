@@ -80,20 +80,23 @@ class Rounds(Generic[R]):
         """Record how much of a row's current round was work that later rounds do not repeat."""
         self._once[row] = self._once.get(row, 0.0) + seconds
 
-    def affordable(self, row: R) -> float:
+    def affordable(self, row: R, fewest: int) -> float:
         """Return the seconds that each round of a row may take so that all rows have enough rounds.
 
-        Call this in the first round of the row.  A row that had a round is assumed to need the same
-        time for each further round.  The time that is left is for the rows that had no round: first
-        for the work that each of them does only once, then in equal shares for their rounds.
-        Assured rounds are not counted.
+        Each row is to have at least *fewest* rounds, and no fewer than :data:`MIN_RUNS`.  Call this
+        in the first round of the row.  A row that had a round is assumed to need the same time for
+        each further round.  The time that is left is for the rows that had no round: first for the
+        work that each of them does only once, then in equal shares for their rounds.  Assured
+        rounds are not counted.
         """
         seconds = self.limit - (self.clock() - self._began)
         spent_once = [once for other, once in self._once.items() if not self.assured(other)]
         rounds = 0
         for other in self.rows:
             assured = self._assured_left(other)
-            missing = min(self._left[other], self._fewest - self.made.get(other, 0)) - assured
+            missing = (
+                min(self._left[other], max(MIN_RUNS, fewest) - self.made.get(other, 0)) - assured
+            )
             if other in self.took:
                 seconds -= max(0, missing) * self.took[other]
             elif missing > 0 or (self._left[other] and not assured):
@@ -101,10 +104,6 @@ class Rounds(Generic[R]):
                 if other != row and spent_once:
                     seconds -= sum(spent_once) / len(spent_once)
         return max(0.0, PLANNED * seconds / max(1, rounds))
-
-    @property
-    def _fewest(self) -> int:
-        return max(MIN_RUNS, self.effort.processes)
 
     @property
     def seconds_left(self) -> float:

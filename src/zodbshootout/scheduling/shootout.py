@@ -23,6 +23,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import clients_together
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.sides import rounds_needed
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
@@ -201,7 +202,11 @@ class Shootout:
         self.store.close(cells)
 
     def _run_time(self, row: Row) -> float:
-        """Return how many seconds the slices of one contender may take in a run."""
+        """Return how many seconds the slices of one contender may take in a run.
+
+        If time is short, runs become shorter, but not shorter than what they take besides slices;
+        then their number becomes smaller.
+        """
         effort = self.plan.effort
         if not effort.precision:
             return self._calibrations[row].effort.run_time
@@ -211,8 +216,11 @@ class Shootout:
             if self._calibrations[other].turns_chosen
         ]
         overhead = max(0.0, statistics.fmean(overheads)) if overheads else OVERHEAD
-        affordable = self._rounds.affordable(row) / len(self._measurable(row)) - overhead
-        return min(effort.run_time, max(0.0, affordable))
+        wanted, longest = (
+            self._rounds.affordable(row, fewest) / len(self._measurable(row)) - overhead
+            for fewest in (effort.processes, MIN_RUNS)
+        )
+        return min(effort.run_time, max(wanted, min(overhead, longest), 0.0))
 
     def _calibration(self, row: Row) -> RowCalibration[Cell]:
         cell = row[0]

@@ -1,7 +1,11 @@
-"""What the records of options say about each other: every relation is kept, with its message."""
+"""What the records of options say about each other: every relation is kept, with its message.
+
+``REWRITE_GOLDENS=1 pytest tests/cli/test_records.py`` writes the list of all relations anew.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +17,7 @@ from zodbshootout.cli.main import parser_of
 from zodbshootout.cli.parser import run_parser
 from zodbshootout.errors import UserError
 
+RELATIONS = Path(__file__).with_name("relations.txt")
 RECORDS = run_parser().records.values()
 BY_NAME = {name: one for one in RECORDS for name in one.names}
 VALUES = {
@@ -59,6 +64,23 @@ def test_options_that_do_not_go_together_are_refused(
         run_parser().given(words)
     assert str(caught.value) == message
     assert "\n" not in message
+
+
+def relations(command: str) -> Iterator[str]:
+    """Yield a line for each relation of a command's options."""
+    for field, one in parser_of(command).records.items():
+        name = one.names[0] if one.names else field
+        yield from (f"{command}: {name} needs {other}" for other in one.needs)
+        yield from (f"{command}: {name} excludes {other}" for other in one.excludes)
+        if one.one_of:
+            yield f"{command}: {name} is one of {one.one_of}"
+
+
+def test_the_relations_are_those_of_the_list() -> None:
+    lines = [line for command in ("run", *COMMANDS) for line in relations(command)]
+    if os.environ.get("REWRITE_GOLDENS"):
+        RELATIONS.write_text("".join(f"{line}\n" for line in lines))
+    assert lines == RELATIONS.read_text().splitlines()
 
 
 @pytest.mark.parametrize("command", ["run", *COMMANDS])

@@ -23,7 +23,10 @@ def encoded(microseconds: int) -> str:
 
 
 def result(contender: str, times: int = 1, **more: Any) -> CellResult:
-    """Return a result with the usual metadata of a replay, *times* times as slow."""
+    """Return a result with the usual metadata of a replay, *times* times as slow.
+
+    Metadata that are ``None`` in *more* are missing.
+    """
     metadata = {
         "iterations": 100,
         **{f"{step}_ns": 100_000 * times * at for at, step in enumerate(
@@ -32,6 +35,7 @@ def result(contender: str, times: int = 1, **more: Any) -> CellResult:
         "read_only_latency_histogram": encoded(50 * times),
         **more,
     }  # fmt: skip
+    known = {key: value for key, value in metadata.items() if value is not None}
     return measured(
-        cell("replay", contender, workload=WORKLOAD), *[[1e-3 * times] * 3] * 4, **metadata
+        cell("replay", contender, workload=WORKLOAD), *[[1e-3 * times] * 3] * 4, **known
     )

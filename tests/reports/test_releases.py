@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from tests.results.of_releases import IN_ORDER, all_releases, in_release, name_of
+from tests.results.of_releases import (
+    IN_ORDER,
+    INSTALLED,
+    all_releases,
+    in_release,
+    name_of,
+    variant_in,
+)
 from tests.runs import cell, unsupported
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.drawing import draw
@@ -191,3 +199,32 @@ def test_a_record_has_the_release_and_its_ratio_to_the_one_before() -> None:
     assert (second["release"], second["release_before"]) == ("4.1.0", "4.0.0")
     assert second["step_low"] < 1.25 < second["step_high"]
     assert second["step_verdict"] == "faster"
+
+
+def of_two_packages() -> list[CellResult]:
+    """Return the releases of a storage and of its driver, each of which has a step to installed."""
+    of_driver = [
+        replace(one, cell=replace(one.cell, variant=variant_in(driver, "psycopg2")))
+        for driver in ("2.7", "2.8")
+        for one in [in_release(driver, 0.12, version_RelStorage=INSTALLED, version_psycopg2=driver)]
+    ]
+    of_storage = [
+        in_release(release, 0.08 if release in IN_ORDER[3:] else 0.1, version_psycopg2="2.9")
+        for release in IN_ORDER
+    ]
+    return [*of_storage[3:4], *of_storage[:3], *of_storage[4:], *of_driver]
+
+
+def test_a_step_is_in_the_charts_and_records_of_its_own_package() -> None:
+    storage, driver = charts_of(of_two_packages())
+    assert (storage.x.names, driver.x.names) == (IN_ORDER, ["2.7", "2.8", "2.9"])
+    assert [(mark.x, mark.text) for mark in storage.marks] == [(3, "1.25×")]
+    assert [(mark.x, mark.text) for mark in driver.marks] == [(2, "1.50×")]
+    records = make_report([ResultSet(of_two_packages())]).records
+    steps = {
+        record["contender"]: (record["release"], record["release_before"]) for record in records
+    }
+    assert steps["pg"] == (INSTALLED, "4.2.0")
+    assert steps[name_of("4.1.0")] == ("4.1.0", "4.0.0")
+    assert steps["pg@psycopg2==2.8"] == ("2.8", "2.7")
+    assert records[0]["step_ratio"] == pytest.approx(1.25, rel=0.02)

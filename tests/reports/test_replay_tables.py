@@ -113,6 +113,12 @@ def test_the_steps_of_each_contender_are_drawn_as_a_stack() -> None:
     assert "b time to begin 2.00 us, time to load 4.00 us" in chart.summary()
 
 
+def test_a_step_that_nobody_took_is_not_in_the_legend() -> None:
+    report = whole_report([ResultSet([result("a", store_ns=None), result("b", store_ns=None)])])
+    (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]
+    assert chart.x.names == [step for step in STEPS if step != "time to store"]
+
+
 def test_the_figures_of_a_stack_have_the_names_of_their_steps() -> None:
     report = whole_report([ResultSet([result("a"), result("b", 2)])])
     (chart,) = [chart for chart in report.all_charts() if chart.kind is ChartKind.STACKS]

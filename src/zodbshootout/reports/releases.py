@@ -33,7 +33,8 @@ from zodbshootout.reports.headings import (
     group_of,
     title_of,
 )
-from zodbshootout.results.axes import Family
+from zodbshootout.results.axes import Axis, Family
+from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.ratios import multiple
@@ -56,9 +57,17 @@ class Releases:
         return [(results, one) for results in self.result_sets for one in results.families]
 
     @cached_property
-    def steps(self) -> list[Step]:
-        """The changes that are significant: of times, then of costs."""
-        return [step for results in self.result_sets for step in _significant(results)]
+    def _steps(self) -> dict[tuple[str, Axis, tuple[Cell, Quantity]], Step]:
+        """The changes that are significant, by column, package and figure: times, then costs.
+
+        The installed releases of several packages are one cell, which can have a step of each.
+        """
+        return {
+            (results.column(step.series.title), step.series.axis, step.change.new.key): step
+            for results in self.result_sets
+            for step in results.steps
+            if step.change.is_significant
+        }
 
     def title_of(self, column: str) -> str:
         """Return a column's title or, for a release, the title of its contender."""
@@ -87,20 +96,22 @@ class Releases:
 
     def lines(self, *, all_costs: bool = False) -> Iterator[str]:
         """Yield a line for each step; without *all_costs*, leave out costs that are not counts."""
-        steps = [step for step in self.steps if all_costs or _is_exact(step)]
+        steps = [step for step in self._steps.values() if all_costs or _is_exact(step)]
         yield from _sentences(steps)
         if self.families and not steps:
             yield NO_STEP
 
     def largest(self) -> list[str]:
         """Return sentences on the steps of times, the largest first; if there are none, say so."""
-        steps = [step for step in self.steps if not _is_amount(step)]
+        steps = [step for step in self._steps.values() if not _is_amount(step)]
         steps.sort(key=lambda step: -abs(step.change.ratio.log.mean))
         return _sentences(steps) or [NO_STEP] * bool(self.families)
 
     def section(self, columns: Sequence[str]) -> Report:
         """Return a page's section on releases, which is empty if there are no releases."""
-        costs = dict.fromkeys(step.series.quantity for step in self.steps if _is_amount(step))
+        costs = dict.fromkeys(
+            step.series.quantity for step in self._steps.values() if _is_amount(step)
+        )
         charts = [
             chart
             for quantity in (THROUGHPUT, *costs)
@@ -151,13 +162,6 @@ class Releases:
     def _chart(self, curves: Mapping[str, Series], columns: Sequence[str]) -> Chart:
         series = next(iter(curves.values()))
         axis, quantity, first = series.axis, series.quantity, series.figures[0]
-        # The installed releases of several packages are one cell, which can have a step of each.
-        steps = {
-            (results.column(step.series.title), step.change.new.key): step
-            for results in self.result_sets
-            for step in _significant(results)
-            if step.series.axis == axis
-        }
         order = axis.ordered(axis.of(result) for one in curves.values() for result in one.results)
         points: list[Point] = []
         marks: list[Mark] = []
@@ -165,7 +169,7 @@ class Releases:
             for figure in series.figures:
                 place = order.index(axis.of(figure.result))
                 points.append(_point(column, place, figure, series.figures[0]))
-                if step := steps.get((column, figure.key)):
+                if step := self._steps.get((column, axis, figure.key)):
                     marks.append(_mark(step, points[-1]))
         return Chart(
             ChartKind.LINES,
@@ -188,10 +192,6 @@ def _mark(step: Step, point: Point) -> Mark:
     (sentence,) = _sentences([step])
     text = f"{multiple(step.change.shown.value)}×"
     return Mark(point.x, point.y, text, sentence, point.x, point.x, (point.column, point.column))
-
-
-def _significant(results: ResultSet) -> list[Step]:
-    return [step for step in results.steps if step.change.is_significant]
 
 
 def _rows(

@@ -60,7 +60,11 @@ def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
 def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
     """Yield a chart for each table of steps."""
     for group in _groups(cells):
-        steps = quantities(Shown.STEPS)
+        steps = [
+            step
+            for step in quantities(Shown.STEPS)
+            if any(figure_of(result, step) is not None for result in group.values())
+        ]
         points = [
             Point(column, place, figure.value, figure.text())
             for column, result in group.items()

@@ -40,7 +40,7 @@ from zodbshootout.reports.sentences import by_distance, sentence, speed
 from zodbshootout.reports.tables import other_load, tables_and_notes, tables_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import mean_ratio
-from zodbshootout.results.result import CellResult, versions_in
+from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import Comparison
 
 MAX_VERDICTS = 3
@@ -306,31 +306,38 @@ def _tables(result_sets: Sequence[ResultSet], where: Shown, footnotes: Footnotes
 
 
 def _contenders(cells: Sequence[Columned]) -> Report:
-    first = {column: result.metadata for column, result in reversed(cells) if result.measured}
-    metadata = {column: first[column] for column, _ in cells if column in first}
-    versions = sorted({name for keys in metadata.values() for name in versions_in(keys)})
-    versions = [name for name in versions if f"version_{name}" not in _MACHINE]
-    titles = {**_CONTENDER, **{f"version_{name}": name for name in versions}}
-    table = _facts("Contender", metadata, titles)
+    first = {column: result for column, result in reversed(cells) if result.measured}
+    results = {column: first[column] for column, _ in cells if column in first}
+    packages = sorted(
+        {name for one in results.values() for name in one.versions} - {"zodbshootout"}
+    )
+    facts = {
+        column: {**_titled(result.metadata, _CONTENDER), **result.versions}
+        for column, result in results.items()
+    }
+    table = _facts("Contender", facts, [*_CONTENDER.values(), *packages])
     return Report(
-        [table] if metadata else [],
+        [table] if results else [],
         title="Contenders",
         listings=[
             Listing(column, text)
-            for column, facts in metadata.items()
-            if (text := str(json.loads(facts.get("configuration_text", '""'))))
+            for column, result in results.items()
+            if (text := str(json.loads(result.metadata.get("configuration_text", '""'))))
         ],
     )
 
 
 def _runs(result_sets: Sequence[ResultSet]) -> Report:
-    metadata = {results.label or "this run": _first_metadata(results) for results in result_sets}
+    facts = {
+        results.label or "this run": _titled(_first_metadata(results), _MACHINE)
+        for results in result_sets
+    }
     commands = [
         Listing(f"Command{f' of {results.label}' if results.label else ''}", command)
         for results in result_sets
         if (command := _first_metadata(results).get("command_line"))
     ]
-    table = _facts("Run", metadata, _MACHINE)
+    table = _facts("Run", facts, list(_MACHINE.values()))
     return Report([table], title="Machine and command", listings=commands)
 
 
@@ -338,13 +345,15 @@ def _first_metadata(results: ResultSet) -> Mapping[str, Any]:
     return next((result.metadata for result in results.results if result.measured), {})
 
 
-def _facts(
-    title: str, metadata: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str]
-) -> Table:
-    """Return a table with a column for each key of *metadata*, and a row for each fact."""
-    rows = [
-        Row(row, [Entry(str(facts.get(key, DASH))) for facts in metadata.values()])
-        for key, row in titles.items()
-        if any(key in facts for facts in metadata.values())
+def _titled(metadata: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, str]:
+    return {title: str(metadata[key]) for key, title in titles.items() if key in metadata}
+
+
+def _facts(title: str, facts: Mapping[str, Mapping[str, str]], rows: Sequence[str]) -> Table:
+    """Return a table with a column for each key of *facts*, and a row for each fact."""
+    lines = [
+        Row(row, [Entry(of_column.get(row, DASH)) for of_column in facts.values()])
+        for row in rows
+        if any(row in of_column for of_column in facts.values())
     ]
-    return Table("", list(metadata), rows, title=title, words=frozenset(metadata))
+    return Table("", list(facts), lines, title=title, words=frozenset(facts))

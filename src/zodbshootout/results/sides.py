@@ -245,10 +245,10 @@ def _differing(pairs: Sequence[tuple[Settings, Settings]]) -> list[Difference]:
 
 def _facts(result: CellResult) -> dict[Path, str]:
     runs = result.facts
-    versions = sorted({name for keys in runs for name in versions_in(keys)})
+    versions = grouped(pair for keys in runs for pair in versions_in(keys).items())
     facts = {
-        name: dict.fromkeys(str(keys[name]) for keys in runs if name in keys)
-        for name in [*_FACTS, *(f"version_{name}" for name in versions)]
+        **{name: [str(keys[name]) for keys in runs if name in keys] for name in _FACTS},
+        **{f"version_{package}": versions[package] for package in sorted(versions)},
+        "uncleared_caches": result.uncleared_caches,
     }
-    uncleared = {"uncleared_caches": result.uncleared_caches}
-    return {(name,): ", ".join(one) for name, one in {**facts, **uncleared}.items() if one}
+    return {(name,): ", ".join(dict.fromkeys(one)) for name, one in facts.items() if one}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.runs import cell, failed, measured
 from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import ReplayedWorkload
-from zodbshootout.reports import csv_json, format_named
+from zodbshootout.reports import Write, csv_json, format_named, table_layout
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.figures import figure_of
@@ -27,16 +27,19 @@ GOLDEN = Path(__file__).parent / "golden"
 OTHERS = [measured(cell("add", "fs"), [0.04]), failed(cell("add", "zeo"), "gone | away")]
 
 
-def written(name: str, *result_sets: ResultSet, unit: str = "", baseline: str | None = None) -> str:
+def written(
+    name: str, *result_sets: ResultSet, unit: str = "", baseline: str | None = None,
+    named: Callable[[str], Write] = format_named,
+) -> str:  # fmt: skip
     stream = io.StringIO()
     report = make_report(result_sets or [ResultSet(EVERYTHING)], QUANTITIES.get(unit), baseline)
-    format_named(name)(report, Console(file=stream, width=1000))
+    named(name)(report, Console(file=stream, width=1000))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
 CASES = {
     "everything.csv": lambda: written("csv"),
-    "everything.table.csv": lambda: written("csv-table"),
+    "everything.table.csv": lambda: written("csv", named=table_layout),
     "everything.md": lambda: written("markdown"),
     "everything.json": lambda: written("json"),
     "seconds.txt": lambda: written("text", unit="seconds"),
@@ -142,7 +145,7 @@ def test_the_memory_of_a_replay_at_the_recorded_speed_is_no_latency() -> None:
 
 def test_a_benchmark_that_is_not_installed_has_its_name_as_title() -> None:
     assert "their_own 1000" in written(
-        "csv-table", ResultSet([measured(cell("their_own", "fs"), [1.0])])
+        "csv", ResultSet([measured(cell("their_own", "fs"), [1.0])]), named=table_layout
     )
 
 

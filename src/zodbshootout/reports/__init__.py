@@ -29,7 +29,6 @@ Write = Callable[["Report", "Console"], None]
 _FORMATS = {
     "text": "text:write",
     "csv": "csv_json:write_csv",
-    "csv-table": "csv_json:write_csv_table",
     "markdown": "markup:write_markdown",
     "json": "csv_json:write_json",
     "customSmallerIsBetter": "curves:write",
@@ -38,8 +37,8 @@ _FORMATS = {
     "png": "drawing:write_png",
 }
 """For each built-in format, a module of this package and its function that writes the format."""
-TABLE = "-table"
-"""The suffix that marks a format for ``--layout table``, as in ``csv-table``."""
+_TABLES = {"csv": "csv_json:write_csv_table"}
+"""The functions for ``--layout table``, by format."""
 PICTURES = frozenset({"svg", "png"})
 """The image formats, which show nothing but charts."""
 _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
@@ -47,15 +46,13 @@ _ENDINGS = {"md": "markdown", "txt": "text", "htm": "html"}
 _PACKAGES = {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "Jinja2"}
 """The modules that the extra ``report`` installs, each with the name of its package."""
 ENTRY_POINTS = "zodbshootout.formats"
+TABLES = "zodbshootout.tables"
+"""The group of entry points of functions for ``--layout table``."""
 
 
 def formats(*, pictures: bool = True) -> list[str]:
     """Return the names that ``--format`` accepts, with or without the image formats."""
-    return [
-        name
-        for name in _all_formats()
-        if not name.endswith(TABLE) and (pictures or name not in PICTURES)
-    ]
+    return [name for name in _all_formats() if pictures or name not in PICTURES]
 
 
 def format_named(name: str, option: str = "--format") -> Write:
@@ -97,10 +94,10 @@ def table_layout(name: str) -> Write:
 
     :raises UserError: if the format has no such layout
     """
-    if f"{name}{TABLE}" not in _all_formats():
-        available = [other for other in formats() if f"{other}{TABLE}" in _all_formats()]
-        raise UserError(f"--layout table: not available in {name}; use {' or '.join(available)}")
-    return format_named(f"{name}{TABLE}")
+    tables = _named(TABLES, _TABLES)
+    if name not in tables:
+        raise UserError(f"--layout table: not available in {name}; use {' or '.join(tables)}")
+    return cast("Write", load_plugin(tables[name]))
 
 
 def format_of_file(path: PurePath, option: str, name: str | None = None) -> Write:
@@ -122,8 +119,10 @@ def format_of_file(path: PurePath, option: str, name: str | None = None) -> Writ
 
 @functools.cache
 def _all_formats() -> Mapping[str, EntryPoint]:
-    """Return all formats by name; other packages may replace built-in formats of the same name."""
-    built_in = [
-        EntryPoint(name, f"{__name__}.{value}", ENTRY_POINTS) for name, value in _FORMATS.items()
-    ]
-    return {point.name: point for point in [*built_in, *entries(ENTRY_POINTS)]}
+    return _named(ENTRY_POINTS, _FORMATS)
+
+
+def _named(group: str, built_in: Mapping[str, str]) -> Mapping[str, EntryPoint]:
+    """Return the functions of a group by format; other packages may replace *built_in* ones."""
+    own = [EntryPoint(name, f"{__name__}.{value}", group) for name, value in built_in.items()]
+    return {point.name: point for point in [*own, *entries(group)]}

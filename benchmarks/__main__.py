@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks [--quick] [NAME ...]``, run in the directory of the checkout.
+"""The command ``python -m benchmarks [--quick] [--against REV] [NAME ...]``, run in the checkout.
 
 It prints a line for each figure as soon as it is measured: its name, its value, its goal, and
 whether the goal is reached.  The exit status is 1 if a goal is missed or a figure not measured.
@@ -41,22 +41,28 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="try each briefly; proves nothing")
+    parser.add_argument(
+        "--against", metavar="REV", default="", help="a Git revision to measure in turn; precision"
+    )
     chosen = parser.parse_args(arguments)
     unknown = [name for name in chosen.names if name not in NAMES]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if chosen.against and chosen.names != ["precision"]:
+        parser.error("--against is for precision alone")
+    more = {"against": chosen.against} if chosen.against else {}
     reached = True
     for name in chosen.names or NAMES:
-        for figure in _figures(name, quick=chosen.quick):
+        for figure in _figures(name, quick=chosen.quick, **more):
             print(figure, flush=True)  # noqa: T201
             reached = reached and figure.reached is not False
     return int(not reached)
 
 
-def _figures(name: str, *, quick: bool) -> Iterator[Line]:
+def _figures(name: str, *, quick: bool, **more: str) -> Iterator[Line]:
     module = importlib.import_module(f"benchmarks.{name}")
     try:
-        yield from module.measure(quick=quick)
+        yield from module.measure(quick=quick, **more)
     except NotMeasured as error:
         yield Line(name, "not measured", str(error), reached=False)
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyperf
+
 from benchmarks.line import NotMeasured
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
@@ -37,6 +39,11 @@ class Run:
     def starts(self) -> list[float]:
         """The starts of the slices, in seconds of :func:`time.perf_counter`."""
         return [float(start) for start in str(self.metadata["slice_starts_s"]).split()]
+
+    @property
+    def ends(self) -> list[float]:
+        """The instants at which the last client had done its counted iterations of each slice."""
+        return [float(end) for end in str(self.metadata["slice_ends_s"]).split()]
 
     @property
     def on_clock(self) -> float:
@@ -80,28 +87,65 @@ class Done:
         return sum(sum(run.slice_seconds) for run in self.runs)
 
 
+Measured = Mapping[tuple[str, str], Sequence[Run]]
+"""The runs of each cell, by its contender and benchmark."""
+
+
 def shoot_out(configuration: str, *words: str) -> Done:
     """Run the command on a configuration, with *words*, in a temporary directory.
 
     :raises NotMeasured: if the command could not measure everything
     """
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
-        directory = Path(name)
-        file, output = directory / "contenders.conf", directory / "out.json"
-        file.write_text(configuration, encoding="utf-8")
-        command = [sys.executable, "-m", "zodbshootout", str(file), *words, "-q", "-o", str(output)]
-        began = time.perf_counter()
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, env=environment(), cwd=directory
-        )
-        wall = time.perf_counter() - began
-        if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise NotMeasured(f"the command ended with {done.returncode}: {''.join(last)}")
+        output = Path(name, "out.json")
+        wall = _run(configuration, words, output)
         return Done(wall, [result for result in read_results(output) if result.measured])
 
 
-def environment() -> dict[str, str]:
-    """Return an environment in which this package can be imported."""
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+def measure_with(configuration: str, *words: str, sources: Path | None = None) -> Measured:
+    """Run the command, by default that of this checkout, on a configuration; return all runs.
+
+    *sources* is the directory of the sources of another version.  Results are read as pyperf reads
+    them, because this version may not know all metadata of another one.
+
+    :raises NotMeasured: if the command could not measure everything
+    """
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        output = Path(name, "out.json")
+        _run(configuration, words, output, sources)
+        runs: dict[tuple[str, str], list[Run]] = {}
+        for benchmark in pyperf.BenchmarkSuite.load(str(output)).get_benchmarks():
+            for run in benchmark.get_runs():
+                metadata = run._metadata
+                if run.values:
+                    cell = metadata["contender"], metadata["benchmark"]
+                    runs.setdefault(cell, []).append(Run(run.values, metadata))
+        return runs
+
+
+def _run(
+    configuration: str, words: Sequence[str], output: Path, sources: Path | None = None
+) -> float:
+    """Run the command beside its *output*; return the seconds that it took."""
+    file = output.with_name("contenders.conf")
+    file.write_text(configuration, encoding="utf-8")
+    command = [sys.executable, "-m", "zodbshootout", str(file), *words, "-q", "-o", str(output)]
+    began = time.perf_counter()
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment(sources),
+        cwd=output.parent,
+    )  # fmt: skip
+    wall = time.perf_counter() - began
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise NotMeasured(f"the command ended with {done.returncode}: {''.join(last)}")
+    return wall
+
+
+def environment(sources: Path | None = None) -> dict[str, str]:
+    """Return an environment in which this package can be imported.
+
+    If *sources* are given, zodbshootout is imported from there.
+    """
+    paths = map(str, filter(None, [sources, ROOT, os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

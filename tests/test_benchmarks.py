@@ -13,7 +13,7 @@ from benchmarks.capacity import commits_in
 from benchmarks.command import Run, environment
 from benchmarks.limited import commits
 from benchmarks.line import at_least, at_most, info
-from benchmarks.precision import hodges_lehmann, log_ratios
+from benchmarks.precision import log_ratios, off_the_clock, precision_of
 
 pytestmark = pytest.mark.servers
 
@@ -68,14 +68,40 @@ def run(values: list[float], slices: str, starts: str = "", on_clock: float = 0.
     return Run(values, metadata)
 
 
-def test_pairs_are_values_of_the_same_slice() -> None:
-    first, second = run([1.0, 2.0, 9.0], "0 1 3"), run([2.0, 1.0, 5.0], "0 1 2")
-    assert log_ratios([first], [second]) == [math.log(1 / 2), math.log(2)]
+def test_pairs_are_values_of_the_same_slice_of_the_same_round() -> None:
+    first = [in_round("1", run([1.0, 2.0, 9.0], "0 1 3")), in_round("2", run([1.0], "4"))]
+    second = [in_round("3", run([2.0], "4")), in_round("1", run([2.0, 1.0, 5.0], "0 1 2"))]
+    assert log_ratios(first, second) == [[math.log(1 / 2), math.log(2)]]
 
 
-def test_the_estimate_is_the_median_of_pairwise_means() -> None:
-    assert hodges_lehmann([1.0, 2.0, 6.0]) == 2.75  # the median of 1, 1.5, 2, 3.5, 4, 6
-    assert hodges_lehmann([0.0] * 9 + [1000.0]) == 0.0
+def in_round(number: str, one: Run) -> Run:
+    return Run(one.values, {**one.metadata, "round": number})
+
+
+def made(factor: float, offset: float) -> list[Run]:
+    """Return four runs of two slices of a second, which begin every five seconds."""
+    runs = []
+    for number in range(4):
+        starts = [10.0 * number + offset, 10.0 * number + offset + 5]
+        one = run([factor, factor], "0 1", " ".join(map(str, starts)), on_clock=2.0)
+        ends = " ".join(str(start + 1) for start in starts)
+        runs.append(in_round(str(number), Run(one.values, {**one.metadata, "slice_ends_s": ends})))
+    return runs
+
+
+def test_the_precision_is_that_of_pairs_of_equal_contenders() -> None:
+    names = ["zeo_1", "zeo_2", "sqlite_1", "sqlite_2"]
+    cells = {
+        (name, "add"): made(2.0 if name == "zeo_2" else 1.0, 1.1 * at)
+        for at, name in enumerate(names)
+    }
+    precision = precision_of(cells)
+    assert precision.worst == pytest.approx(1.0)
+    assert precision.half_interval == 0.0
+    assert (precision.runs, precision.called) == ([4, 4], 1)
+    assert precision.share == pytest.approx(32 / (35 + 3.3))
+    slices, rows = off_the_clock(cells)
+    assert (slices.measured, rows.measured) == ("100.0 ms a slice", "0.70 s")
 
 
 def test_commits_of_a_storage_are_counted_within_the_slices() -> None:

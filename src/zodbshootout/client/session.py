@@ -287,13 +287,13 @@ class StretchTimer:
         time starts when the wait is over.
         """
         now = self._clock.now
-        self.late = max(0.0, now() - instant)
+        alone = self._benchmark.client.parameters.crew.size == 1
+        self.late = 0.0 if alone else max(0.0, now() - instant)
         helpers = helpers_now()  # this takes long if there are helpers
         self._clock.wait_until(instant)
         self._used_before = usage_now(helpers)
         began = now()
         self._waited = max(0.0, began - instant)
-        alone = self._benchmark.client.parameters.crew.size == 1
         self._origin = began if alone else instant
         self._start = began if alone else instant + self.late
 

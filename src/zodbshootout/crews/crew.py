@@ -27,8 +27,8 @@ NOTICE_PER_CLIENT = 0.0001
 single client starts at once."""
 MAX_LATENESS = 0.25
 """The maximum number of seconds to add because clients were late."""
-LATENESS_KEPT = 0.9
-"""The factor by which the seconds added for lateness are multiplied after each start."""
+LATENESS_KEPT = 0.95
+"""The factor by which the seconds added for lateness are multiplied after a start in time."""
 LATENESS_ADDED = 0.3
 """The part of a client's lateness that is added: less than all of it, because most clients that are
 very late were kept from a processor only once."""
@@ -199,9 +199,10 @@ class Crew(ABC):
         """Have every client start and stop."""
         answers = self.ask(Start(self._clock.now() + self._notice + self._lateness))
         late = max(self.ask(Stop()) if None in answers else answers)
-        if self.size > 1:
-            lateness = LATENESS_KEPT * self._lateness + LATENESS_ADDED * late
-            self._lateness = min(MAX_LATENESS, lateness)
+        if not late:
+            self._lateness *= LATENESS_KEPT
+        else:
+            self._lateness = min(MAX_LATENESS, self._lateness + LATENESS_ADDED * late)
 
     def _reported(self) -> list[list[Stretch]]:
         """Return the reports about each stretch since the preparation, sorted by client."""

@@ -46,6 +46,9 @@ from zodbshootout.workers.measuring import Calibrations, Measure, Slice, Turns
 
 START_TIMEOUT = 60.0
 """Seconds to wait for a fork server to fork a worker."""
+LEAVING_TIME = 0.5
+"""Seconds in which a worker that has answered may end by itself.  Ending it takes longer, because
+processes of its group are looked for among all processes of the machine."""
 PIECE = 65536
 """The maximum number of bytes of a worker's output to read at once."""
 MAX_RELAYED = 2**20
@@ -263,6 +266,7 @@ class ForkServer:
             worker.send(launcher.logging)
             worker.send(call)
             yield worker
+            self.exit_code(worker, LEAVING_TIME)
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
         """Send an order; wait for a message that has the key *answer*; return the key's value."""

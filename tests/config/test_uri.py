@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from zodbshootout.config.source import Source
 from zodbshootout.config.uri import is_uri, source_of
 from zodbshootout.contenders.contender import Contender, contenders_of
 from zodbshootout.errors import UserError
-from zodbshootout.model.specification import Storage
+from zodbshootout.model.specification import CrewShape, Parameters, Storage
 from zodbshootout.model.storage_facts import Sharing
 
 OTHER = """
@@ -144,6 +145,37 @@ def test_trap_9_the_database_parameters_of_a_uri_are_honoured() -> None:
 def test_a_path_in_a_uri_is_taken_literally(tmp_path: Path) -> None:
     open_db(contender(f"file://{tmp_path}/a $b $$(c) #d.fs").storage).close()
     assert (tmp_path / "a $b $$(c) #d.fs").is_file()
+
+
+@pytest.mark.parametrize(
+    ("uri", "line"),
+    [
+        ("zeo://localhost:8100?wait=1", "uri zeo://$db in a <zodburi NAME>"),
+        ("zeo:///run/zeo.sock", "uri zeo://$db in a <zodburi NAME>"),
+        ("postgres://u@localhost/x", "uri postgres://$db in a <zodburi NAME>"),
+        (
+            "mysql://u@localhost/x?unix_socket=/run/my.sock",
+            "uri mysql://$db in a <zodburi NAME>",
+        ),
+        (
+            "sqlite://?data_dir={}/sqlite&cache_servers=localhost:11211",
+            "cache_servers=$db in the uri",
+        ),
+        ("zconfig://{}/zodb.conf", "server $db"),
+        ("sqlite://?data_dir={}/sqlite", ""),
+        ("file://{}/x.fs", ""),
+        ("memory://", ""),
+        ("demo:(memory://)/(zeo://localhost:8100)", None),
+    ],
+)
+def test_a_uri_that_names_a_server_is_not_supported_at_a_distance(
+    uri: str, line: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "zodb.conf").write_text("<zodb>\n<zeoclient>\nserver db:1\n</zeoclient>\n</zodb>")
+    described = contender(uri.format(tmp_path))
+    assert described.server_line == line
+    refusal = replace(described, distance=0.002).refusal(Parameters(CrewShape(1)))
+    assert (refusal is not None and f"refer to it by {line}" in refusal) == bool(line)
 
 
 def test_a_uri_in_a_section_uses_the_names_that_the_run_defines(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import trustme
 
 from tests.integration import foreign
 from tests.integration.command import SOURCES, left_behind, metadata_of, open_directory, run
-from zodbshootout.servers.address import HOST
 
 # The runs are shared by the tests of the module.
 pytestmark = [
@@ -25,10 +23,6 @@ pytestmark = [
 
 OBJECTS, SIZE = 10, 300
 BRIEF = ("update", "--object-counts", str(OBJECTS), "-p", "1", "-n", "1", "-l", "1", "-o", "a.json")
-NO_SECTION = (
-    "its section refers to no section of a server: write <externalserver db> with 'address "
-    "HOST:PORT', and refer to it by dsn host=$db_host port=$db_port"
-)
 Metadata = Mapping[str, object]
 Facts = Mapping[str, Metadata]
 """The metadata of an update, by contender."""
@@ -43,16 +37,14 @@ def relstorage(name: str, adapter: str, *options: str) -> str:
 
 def postgresql(name: str, driver: str, dsn: str = "host='$pg_host'", *options: str) -> str:
     settings = f"{dsn} dbname='{name}' user='zodbshootout' password='$pg_password'"
-    port = "" if "port=" in dsn else " port='$pg_port'"
-    adapter = f"<postgresql>\ndriver {driver}\ndsn {settings}{port}\n</postgresql>\n"
+    adapter = f"<postgresql>\ndriver {driver}\ndsn {settings} port='$pg_port'\n</postgresql>\n"
     return relstorage(name, adapter, *options)
 
 
-def mysql(name: str, driver: str, *settings: str) -> str:
-    lines = "".join(f"{setting}\n" for setting in settings or ("host $my_host", "port $my_port"))
-    account = "user zodbshootout\npasswd $my_password\n"
-    adapter = f"<mysql-or-mariadb>\ndriver {driver}\ndb {name}\n{lines}{account}"
-    return relstorage(name, f"{adapter}</mysql-or-mariadb>\n")
+def mysql(name: str, driver: str) -> str:
+    address = "host $my_host\nport $my_port\nuser zodbshootout\npasswd $my_password\n"
+    adapter = f"<mysql-or-mariadb>\ndriver {driver}\ndb {name}\n{address}</mysql-or-mariadb>\n"
+    return relstorage(name, adapter)
 
 
 def zeo(name: str, *settings: str) -> str:
@@ -64,14 +56,10 @@ def uri(name: str, text: str) -> str:
     return f"<zodburi {name}>\nuri {text}\n</zodburi>\n"
 
 
-NAMELESS = "<postgresql>\ndsn user=zodbshootout dbname=template1\n</postgresql>\n"
-"""A database whose host an environment variable names."""
-PYLIBMC = "cache-module-name relstorage.pylibmc_wrapper"
-CACHED = ("cache-servers $mc", PYLIBMC)
+CACHED = ("cache-servers $mc", "cache-module-name relstorage.pylibmc_wrapper")
 SQLITE = "<sqlite3>\ndata-dir $scratch/sqlite\n</sqlite3>\n"
 CONTENDERS = {
     "zeo": zeo("zeo", "server $main"),
-    "zeo_several": zeo("zeo_several", f"server {HOST}:1", "server $main", "storage several"),
     "zeo_ssl": zeo(
         "zeo_ssl", "server localhost:$safe_port", "<ssl>", "certificate $safe_certificate",
         "key $safe_key", "authenticate $safe_authority", "check-hostname true", "</ssl>",
@@ -82,27 +70,23 @@ CONTENDERS = {
     "pg_psycopg2cffi": postgresql("pg_psycopg2cffi", "psycopg2cffi"),
     "pg_pg8000": postgresql("pg_pg8000", "pg8000"),
     "pg_require": postgresql("pg_require", "psycopg2", "host='$pg_host' sslmode=require"),
+    # libpq looks for host in the certificate, and connects to hostaddr.
     "pg_full": postgresql(
-        "pg_full", "psycopg2", "host=localhost sslmode=verify-full sslrootcert=$authority"
+        "pg_full", "psycopg2",
+        "host=localhost hostaddr=$pg_host sslmode=verify-full sslrootcert=$authority",
     ),
-    "pg_by_number": postgresql("pg_by_number", "psycopg2", "hostaddr=$pg_host"),
-    "pg_uri": uri("pg_uri", "postgres://zodbshootout:$pg_password@$pg/pg_uri?keep_history=false"),
     "pg_mc": postgresql("pg_mc", "psycopg2", "host='$pg_host'", *CACHED),
     "sqlite_mc": relstorage("sqlite_mc", SQLITE, *CACHED),
     "my_mysqldb": mysql("my_mysqldb", "MySQLdb"),
     "my_pymysql": mysql("my_pymysql", "PyMySQL"),
     "my_connector": mysql("my_connector", "Py MySQL Connector/Python"),
-    "my_ssl": mysql(
-        "my_ssl", "MySQLdb", "host $my_host", "port $my_port", "read_default_file $options"
-    ),
 }  # fmt: skip
 TRIPS = {
-    **dict.fromkeys(("zeo", "zeo_several", "zeo_ssl", "zeo_uri"), "2"),
-    **dict.fromkeys(("pg_psycopg2", "pg_require", "pg_full", "pg_by_number", "pg_mc"), "12"),
-    "pg_uri": "12",
+    **dict.fromkeys(("zeo", "zeo_ssl", "zeo_uri"), "2"),
+    **dict.fromkeys(("pg_psycopg2", "pg_require", "pg_full", "pg_mc"), "12"),
     "pg_psycopg2cffi": "11",
     "pg_pg8000": "26",
-    **dict.fromkeys(("my_mysqldb", "my_pymysql", "my_connector", "my_ssl"), "14"),
+    **dict.fromkeys(("my_mysqldb", "my_pymysql", "my_connector"), "14"),
 }
 """The round trips of an update, however many objects it has."""
 NEEDED = {"pg_psycopg2cffi": "psycopg2cffi", "my_connector": "mysql"}
@@ -115,7 +99,6 @@ def counted() -> Iterator[Facts]:
     """The metadata of one run of all contenders."""
     with open_directory() as place:
         certificate, key, authority = certificates(place)
-        (place / "my.cnf").write_text(f"[client]\nssl-ca={authority}\n")
         contenders = [CONTENDERS[name] for name in INSTALLED]
 
         def databases(prefix: str) -> str:
@@ -123,16 +106,14 @@ def counted() -> Iterator[Facts]:
 
         (place / "x.conf").write_text(
             "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
-            f"%define authority {authority}\n%define options {place}/my.cnf\n"
+            f"%define authority {authority}\n"
             "<zeoserver main>\n<mappingstorage>\n</mappingstorage>\n"
-            "<mappingstorage several>\n</mappingstorage>\n"
             "<mappingstorage uri>\n</mappingstorage>\n</zeoserver>\n"
             "<zeoserver safe>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
             "<memcachedserver mc>\n</memcachedserver>\n"
             f"<postgresqlserver pg>\n{databases('pg_')}<settings>\nssl on\n"
             f"ssl_cert_file {certificate}\nssl_key_file {key}\n</settings>\n</postgresqlserver>\n"
-            f"<mysqlserver my>\n{databases('my_')}<settings>\nssl-cert {certificate}\n"
-            f"ssl-key {place}/readable.pem\n</settings>\n</mysqlserver>\n{''.join(contenders)}"
+            f"<mysqlserver my>\n{databases('my_')}</mysqlserver>\n{''.join(contenders)}"
         )
         # The folder tests/mysql would hide MySQL Connector/Python.
         done = run(place, "x.conf", "-c", "1", *BRIEF, PYTHONPATH=str(SOURCES))
@@ -149,7 +130,6 @@ def certificates(place: Path) -> Sequence[Path]:
     issued.cert_chain_pems[0].write_to_path(certificate)
     issued.private_key_pem.write_to_path(key)
     issuer.cert_pem.write_to_path(authority)
-    shutil.copy(key, place / "readable.pem")
     key.chmod(0o600)
     if os.geteuid() == 0:
         shutil.chown(key, foreign.account("postgres"))
@@ -183,7 +163,6 @@ def test_each_object_of_a_commit_is_a_round_trip_of_pylibmc_to_memcached(counted
         ("zeo", "zeo_ssl"),
         ("pg_psycopg2", "pg_require"),
         ("pg_psycopg2", "pg_full"),
-        ("my_mysqldb", "my_ssl"),
     ],
 )
 def test_encryption_adds_bytes(plain: str, encrypted: str, counted: Facts) -> None:
@@ -232,46 +211,4 @@ def test_one_client_of_several_in_a_process_is_counted(
     assert {name: set(numbers(counted[name], "trips")) for name in trips} == {
         name: {number} for name, number in trips.items()
     }
-    assert left_behind(place) == []
-
-
-def test_sockets_are_counted_like_ports(place: Path) -> None:
-    # The other server of ZEO is not there.
-    zeo_address, lost_address = (f"{place}/{name}/zeo.sock" for name in ("here", "gone"))
-    Path(zeo_address).parent.mkdir()
-    memcached_address = str(foreign.open_to("memcache", place / "mc") / "mc.sock")
-    with ExitStack() as stack:
-        stack.enter_context(foreign.zeo(place, zeo_address))
-        stack.enter_context(foreign.memcached(place, memcached_address))
-        sockets = {
-            "here": zeo_address,
-            "mc": memcached_address,
-            "server": stack.enter_context(foreign.postgresql(place)),
-            "mysqld": stack.enter_context(foreign.mysql(place)),
-        }
-        settings = "host=$server_host port=$server_port user=zodbshootout dbname=postgres"
-        database = f"<postgresql>\ndsn {settings}\n</postgresql>\n"
-        lines = "unix_socket $mysqld\ndb a\nuser u\npasswd\n"
-        contenders = {
-            "zeo": zeo("zeo", f"server {lost_address}", "server $here"),
-            "pg": relstorage("pg", database, *CACHED),
-            "my": relstorage("my", f"<mysql-or-mariadb>\n{lines}</mysql-or-mariadb>\n"),
-            "elsewhere": relstorage("elsewhere", NAMELESS),
-        }
-        imports = "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
-        external = "".join(
-            f"<externalserver {name}>\naddress {socket}\n</externalserver>\n"
-            for name, socket in sockets.items()
-        )
-        (place / "x.conf").write_text(f"{imports}{external}{''.join(contenders.values())}")
-        done = run(place, "x.conf", "-c", "1", *BRIEF, PGHOST=str(place / "pg.run"))
-    assert done.status == 0, done.out + done.err
-    counted = facts(place, list(contenders))
-    assert counted["elsewhere"]["traffic_not_counted"] == NO_SECTION
-    shown = run(place, "show", "a.json", "--costs").out
-    assert f"round trips of elsewhere were not counted: {NO_SECTION}" in shown
-    assert {name: set(numbers(counted[name], "trips")) for name in ("zeo", "pg", "my")} == {
-        "zeo": {2}, "pg": {12}, "my": {14}
-    }  # fmt: skip
-    assert set(numbers(counted["pg"], "cache_trips")) == {OBJECTS}
     assert left_behind(place) == []

@@ -86,6 +86,20 @@ def test_a_crossing_is_measured_between_two_round_trip_times() -> None:
     assert line.endswith(", zeo above")
 
 
+def test_what_was_measured_at_0_alone_has_no_time_and_no_crossing_at_a_distance() -> None:
+    cells = cells_of([*at_all(("zeo", 2, NEAR)), at(0.0, 12, QUICK, "pg")])
+    assert measured_crossings(cells) == []
+    (table,) = tables_of_times(cells)
+    assert [[entry.line() for entry in row.entries] for row in table.rows] == [
+        ["10", "4"], ["11 (11)", ""], ["14 (14)", ""]
+    ]  # fmt: skip
+    (chart,) = distance_charts(cells, ["zeo", "pg"])
+    assert [point.x for point in chart.of("pg")] == [0.0]
+    served = timed("pg", QUICK, trips="12 12")  # its section sets the distance
+    (table,) = tables_of_times(cells_of([*at_all(("zeo", 2, NEAR)), served]))
+    assert [row.entries[1].line() for row in table.rows] == ["", "", "", "4"]
+
+
 def test_equal_contenders_do_not_cross() -> None:
     other = tuple(seconds + shift for seconds, shift in zip(NEAR, (1e-5, -2e-5, 2e-5), strict=True))
     results = at_all(("one", 2, NEAR))

@@ -67,7 +67,7 @@ def test_traffic_is_not_counted_if_a_client_is_also_connected_elsewhere() -> Non
         assert "trips" not in result.metadata
         assert result.metadata["traffic_not_counted"] == (
             "it is also connected to cache:11211 and /run/socket; write an <externalserver> with "
-            "this address, and refer to it by its name"
+            "this address and refer to it by its name, or leave it out"
         )
 
 

@@ -133,8 +133,8 @@ def also_connected_to(others: Sequence[Address]) -> str:
     """Return what to write if a client is also connected to *others*."""
     names = " and ".join(map(printable, others))
     return (
-        f"it is also connected to {names}; write an <externalserver> with this address, and refer "
-        "to it by its name"
+        f"it is also connected to {names}; write an <externalserver> with this address and refer "
+        "to it by its name, or leave it out"
     )
 
 

@@ -150,9 +150,9 @@ class StorageOfURI(StorageType):
     def server_line(cls, section: Any) -> str | None:
         scheme = scheme_of(section.uri)
         if scheme in _SERVED:
-            return f"uri {scheme}://$db"
+            return f"uri {scheme}://$db in a <zodburi NAME>"
         if "cache_servers" in _query(section.uri):
-            return "cache_servers=$db"
+            return "cache_servers=$db in the uri"
         return "" if scheme in _LOCAL else None
 
 

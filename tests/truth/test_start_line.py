@@ -165,7 +165,7 @@ def test_a_slow_machine_gets_the_notice_that_it_needs() -> None:
         spreads = [crew.measure(1).start_spread for _ in range(100)]
     assert spreads[0] == slow
     assert spreads[5] < 0.5 * slow
-    assert max(spreads[15:]) <= 0.06 * slow
+    assert max(spreads[30:]) <= 0.1 * slow
 
 
 def test_a_client_waits_on_the_system_clock_until_the_instant_or_later() -> None:

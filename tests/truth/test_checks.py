@@ -6,8 +6,8 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -34,6 +34,8 @@ from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Not
 from zodbshootout.client.benchmarks.cold import Cold
 from zodbshootout.client.benchmarks.reading import Reading, ReadSet, check_contents, read
 from zodbshootout.client.client import Client
+from zodbshootout.client.data import datasets
+from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import payload
 from zodbshootout.client.database import Database
 from zodbshootout.model.outcome import Failed, State
@@ -70,6 +72,32 @@ def failure(
 def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
     content = payload(parameters(), 0).contents(1, 0, position)[0]
     return lambda oid, data: data.replace(content, bytes(len(content)))
+
+
+@pytest.mark.parametrize("at", [0, 7, 19])
+@pytest.mark.parametrize("name", ["cold", "hot", "load"])
+def test_a_storage_that_lies_in_one_slice_of_a_lap_fails(
+    name: str, at: int, storage: FakeStorage
+) -> None:
+    honest, chosen = storage.corrupt, benchmarks()[name]
+    set_read = 0 if name == "hot" else at
+    content = datasets.contents(Dataset.READ, parameters(), 0, 0, set_read)[3]
+
+    def lying() -> Iterator[AbstractContextManager[None]]:
+        for number in range(20):
+            storage.corrupt = honest
+            if number == at:
+                storage.corrupt = lambda _, data: data.replace(content, bytes(len(content)))
+            yield nullcontext()
+
+    loops = 10 if name == "load" else 1
+    with (
+        pytest.raises(Failed, match="object 3"),
+        plan(chosen, storage, parameters(), storage.clock).started() as crew,
+    ):
+        crew.prepare(loops, stretches=20)
+        crew.take(lying())
+        crew.samples()
 
 
 @pytest.mark.parametrize("name", ["cold", "hot"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.fakes import (
     database_of,
     measure,
     parameters,
+    plan,
 )
 from tests.truth.expected import BEGIN, EXPECTED, HALF, MAPPING, N
 from zodbshootout.client import session
@@ -101,6 +103,29 @@ def test_a_conflict_benchmark_takes_its_expected_time_if_nothing_conflicts(
     (sample,) = measure(benchmarks()[name], storage_for(clock), params, clock, [loops])
     assert all_took(sample, EXPECTED[name])
     assert sample.counts["loads"] == 0
+
+
+def test_a_stall_in_one_slice_of_a_lap_is_in_the_figure_of_that_slice(clock: FakeClock) -> None:
+    stall = 2.0**-3
+
+    class Stalling(FakeStorage):
+        commits = 0
+
+        def tpc_begin(self, transaction: Any, tid: Any = None) -> None:
+            self.commits += 1
+            if self.commits == 30:
+                clock.spend(stall)
+            super().tpc_begin(transaction, tid)
+
+    params = parameters(shared=True, objects=N)
+    with plan(benchmarks()["tpc"], Stalling(clock), params, clock).started() as crew:
+        crew.prepare(4, stretches=20)
+        crew.take(iter([nullcontext()] * 20))
+        samples = crew.samples()
+    slow = [sample for sample in samples if not all_took(sample, EXPECTED["tpc"])]
+    assert len(slow) == 1
+    assert slow[0].latencies.longest == EXPECTED["tpc"] + stall
+    assert len(samples) == 20
 
 
 @pytest.mark.parametrize("name", EXPECTED)

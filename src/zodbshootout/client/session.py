@@ -161,6 +161,8 @@ class Session:
             self._go_on(stretch, self._channel.poll, POLL_INTERVAL)
             stretch.stop()
             self._channel.recv()
+        if not self._order.empty:
+            self._benchmark.check_latest()
         self._taken.append(stretch)
         if len(self._taken) < self._order.stretches and self._benchmark.between is not None:
             self._benchmark.between()  # while no other contender is measured

@@ -47,9 +47,10 @@ class Benchmark:
     A session calls :meth:`set_up` once.  All clients start and stop a stretch together; one or more
     stretches measure what pyperf calls a value.  Before one or more stretches, the session calls
     :meth:`prepare` and :meth:`supply`.  Then it calls :meth:`run` for each iteration of these
-    stretches and, between two iterations, :attr:`between`.  After the stretches, it calls
-    :meth:`check`.  At the end, it calls :meth:`verify` and :meth:`account`.  Then only the session
-    of the first client calls :meth:`audit`.  Finally, each session calls :meth:`tear_down`.
+    stretches and, between two iterations, :attr:`between`.  After each stretch, it calls
+    :meth:`check_latest`, and after all of them :meth:`check`.  At the end, it calls :meth:`verify`
+    and :meth:`account`.  Then only the session of the first client calls :meth:`audit`.  Finally,
+    each session calls :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -262,6 +263,15 @@ class Benchmark:
         An iteration that commits a transaction also begins that transaction.
         """
         raise NotImplementedError
+
+    def check_latest(self) -> None:
+        """Check what the latest iteration has done, if later ones would hide it.
+
+        The session calls this after each stretch, while other contenders wait for their turn, so it
+        should take next to no time.
+
+        :raises CheckFailed: if the iteration did not do what it should have
+        """
 
     def check(self, done: int) -> None:
         """Check the iterations since the latest preparation, and count what they did.

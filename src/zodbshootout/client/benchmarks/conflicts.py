@@ -230,8 +230,7 @@ class ReadCurrentConflicts(Conflicting):
             tally._p_activate()
             read_current(tally)
 
-    def check(self, done: int) -> None:
-        super().check(done)
+    def check_latest(self) -> None:
         # ZODB has no public name for the objects that the last transaction confirmed.
         confirmed = len(self.client.connection._readCurrent)
         if confirmed != len(self.neighbours):

@@ -140,6 +140,16 @@ POSTGRESQL = """
     </relstorage>
 </zodb>
 """
+EXTERNAL = """
+<externalserver db>
+    address {}
+</externalserver>
+<zodb zeo>
+    <zeoclient>
+        server $db
+    </zeoclient>
+</zodb>
+"""
 LISTEN = "listen 203.0.113.1"
 SHARED = "use --threads shared, or -c 1"
 EXCLUSIVE = f"FileStorage: only one DB at a time can open it; leave out --hosts, and {SHARED}"
@@ -154,6 +164,12 @@ EXCLUSIVE = f"FileStorage: only one DB at a time can open it; leave out --hosts,
             "server main is reachable from this host only; see listen",
         ),
         (ZEO.format(LISTEN), None),
+        (EXTERNAL.format("localhost:1"), "server db is reachable from this host only; see address"),
+        (
+            EXTERNAL.format("/run/zeo.sock"),
+            "server db is reachable from this host only; see address",
+        ),
+        (EXTERNAL.format("203.0.113.1:1"), None),
         (POSTGRESQL.format("", ""), "server pg is reachable from this host only; see listen"),
         (POSTGRESQL.format(LISTEN, "cache-local-dir $scratch/cache"), None),
         (

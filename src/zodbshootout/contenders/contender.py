@@ -44,7 +44,6 @@ from zodbshootout.model.storage_facts import (
 )
 from zodbshootout.model.titles import Value, title_of
 from zodbshootout.servers.address import (
-    HOST,
     endpoints_of,
     external_of,
     is_loopback,
@@ -138,7 +137,7 @@ class Contender:
         )
 
     def opened(self, info: StorageInfo) -> Contender:
-        is_private = self.servers and info.server_place is Place.HERE
+        is_private = self.servers and not self.external and info.server_place is Place.HERE
         known = replace(
             info,
             promise=self._kept_by_server(info.promise),
@@ -194,9 +193,10 @@ class Contender:
             return
         for file in _files_in(self.settings):
             yield f"{file} exists on this host only; leave out --hosts"
-        for server in self.servers.values():
-            if is_loopback(server.listen or HOST):
-                yield f"server {server.name} is reachable from this host only; see listen"
+        for server in self.storage.servers:
+            if isinstance(server.address, str) or is_loopback(server.address[0]):
+                key = "listen" if server.name in self.servers else "address"
+                yield f"server {server.name} is reachable from this host only; see {key}"
 
     def refusal(self, parameters: Parameters) -> str | None:
         """Return why the contender refuses *parameters*, or ``None`` if it accepts them."""

@@ -24,7 +24,7 @@ _ALIKE = {Verdict.NO_DIFFERENCE: "no difference seen", Verdict.UNDECIDED: "undec
 
 def by_distance(comparison: Comparison) -> list[Comparison]:
     """Divide a comparison into one for each round-trip time."""
-    groups = grouped((change.base.cell.parameters.rtt, change) for change in comparison.changes)
+    groups = grouped((distance_of(change.base.result), change) for change in comparison.changes)
     return [replace(comparison, changes=changes) for changes in groups.values()]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.reports.elements import DASH, Entry, Row, Table
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 _CAPTIONS = {"trips": "Round trips of an iteration", "bytes": "Bytes sent and received"}
@@ -45,5 +44,5 @@ def _entry(results: Sequence[CellResult], cost: str) -> str:
 def _figure(result: CellResult, cost: str) -> str:
     """Return a cost per iteration, followed by a plus and the cost of cache servers, if any."""
     kinds = (QUANTITIES[cost], QUANTITIES[f"cache_{cost}"])
-    counted = (figure_of(result, kind) for kind in kinds)
+    counted = (result.figures[kind] for kind in kinds)
     return " + ".join(figure.entry for figure in counted if figure) or DASH

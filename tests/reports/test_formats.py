@@ -20,7 +20,6 @@ from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.reports import Write, csv_json, format_named, table_layout
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -104,7 +103,7 @@ def latency_metadata(durations: Sequence[float]) -> dict[str, Any]:
 
 
 def value(result: CellResult, name: str) -> float:
-    figure = figure_of(result, QUANTITIES[name])
+    figure = result.figures[QUANTITIES[name]]
     assert figure is not None
     return figure.value
 
@@ -157,7 +156,7 @@ def test_no_percentile_is_longer_than_the_longest_latency() -> None:
 def test_the_standard_deviation_covers_the_values_of_all_runs() -> None:
     result = measured(cell("add", "fs"), [0.1, 0.3], [0.2, 0.2])
     assert value(result, "stdev") == pytest.approx(0.0816, rel=1e-2)
-    assert figure_of(measured(cell("add", "fs"), [0.1]), QUANTITIES["stdev"]) is None
+    assert measured(cell("add", "fs"), [0.1]).figures[QUANTITIES["stdev"]] is None
 
 
 def test_the_hit_rate_of_a_cache_is_never_above_one() -> None:

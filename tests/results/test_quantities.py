@@ -20,7 +20,6 @@ from zodbshootout.model.quantities import QUANTITIES, Quantity, Shown, recorded
 from zodbshootout.model.units import NUMBER
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult
 
@@ -71,7 +70,7 @@ def test_a_new_quantity_is_compared_gated_and_required(both: Path) -> None:
 
 def numbers_of(result: CellResult) -> Iterator[tuple[str, float | None]]:
     for name, quantity in QUANTITIES.items():
-        figure = figure_of(result, quantity)
+        figure = result.figures[quantity]
         yield name, None if figure is None else figure.value
 
 
@@ -104,7 +103,7 @@ def test_each_number_has_one_value_wherever_it_is_shown(tmp_path: Path) -> None:
             assert (float(line[quantity.key]) if line[quantity.key] else None) == number, name
             if number is None:
                 continue
-            figure = figure_of(result, quantity)
+            figure = result.figures[quantity]
             assert figure is not None
             limit = Requirement.parsed(f"{result.cell.benchmark} {name} >= 0{unit_of(quantity)}")
             assert limit.figure(result) == figure

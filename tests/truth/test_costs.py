@@ -11,7 +11,6 @@ import pytest
 
 from tests.integration.command import open_directory, run
 from zodbshootout.model.quantities import QUANTITIES
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import read_results
 
 pytestmark = pytest.mark.servers
@@ -82,7 +81,7 @@ def measured(place: Path, configuration: str, *words: str) -> Costs:
         (result.cell.contender, result.cell.benchmark, name): figure.value
         for result in read_results(place / "a.json")
         for name, cost in QUANTITIES.items()
-        if (figure := figure_of(result, cost)) is not None
+        if (figure := result.figures[cost]) is not None
     }
 
 

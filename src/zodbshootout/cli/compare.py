@@ -21,7 +21,6 @@ from zodbshootout.reports import checked_format
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.elements import Report
 from zodbshootout.results.axes import CONTENDERS, ENVIRONMENTS, Axis, at_distances, axes_of
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.files import damage_of, read_results
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
@@ -156,7 +155,7 @@ def _read_times(path: Path) -> list[CellResult]:
 
 def _check_recorded(metric: Quantity, results: Sequence[CellResult], of: str, path: Path) -> None:
     """Check that some result has a quantity; *of* names a contender or an environment."""
-    if any(figure_of(result, metric) for result in results):
+    if any(result.figures[metric] for result in results):
         return
     owner = f" of {of}" if of else ""
     servers = f": the run started no server{' for it' if of else ''}" if metric.of_server else ""

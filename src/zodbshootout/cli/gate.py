@@ -21,7 +21,7 @@ from zodbshootout.model.quantities import Quantity, Sense
 from zodbshootout.reports.comparison import remedy
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change
-from zodbshootout.results.figures import Figure, figure_of
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import Comparison
@@ -115,7 +115,7 @@ class Requirement:
     def figure(self, result: CellResult) -> Figure | None:
         """Return the figure that the requirement limits, ``None`` if the result lacks it."""
         is_valid = result.state is State.MEASURED and result.keeps_up
-        return figure_of(result, self.quantity) if is_valid else None
+        return result.figures[self.quantity] if is_valid else None
 
     def _judgement(self, result: CellResult) -> Judgement:
         figure = self.figure(result)

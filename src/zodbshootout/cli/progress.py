@@ -21,7 +21,6 @@ from zodbshootout.model.wording import counted
 from zodbshootout.reports import text
 from zodbshootout.reports.headings import ResultSet, in_first_rows
 from zodbshootout.reports.tables import make_report
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.names import long_name, row_name
 from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.plan import Plan
@@ -99,7 +98,7 @@ def describe(result: CellResult) -> str:
     if not result.measured:
         return f"{result.state.value}: {result.reason}"
     chosen = shown(result.cell.parameters, result.facts)
-    figure = next(filter(None, (figure_of(result, one) for one in chosen if one.watched)), None)
+    figure = next(filter(None, (result.figures[one] for one in chosen if one.watched)), None)
     if figure is None:
         return "no figure"
     within = "" if figure.half_width is None else f" ±{figure.half_width:.0%}"

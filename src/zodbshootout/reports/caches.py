@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import CACHEABLE_HITS
 from zodbshootout.reports.headings import Columned, benchmarks_of
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
@@ -22,7 +21,7 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
-    known = [cell for cell in cells if figure_of(cell[1], CACHEABLE_HITS) is not None]
+    known = [cell for cell in cells if cell[1].figures[CACHEABLE_HITS] is not None]
     lasting = [cell for cell in known if "openings_without_hits" in cell[1].metadata]
     persistent = grouped(
         ((cell[1].cell.benchmark, setting, cell[1].metadata.get("persistent_cache_flaw")), cell)
@@ -64,7 +63,7 @@ def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
 
 def _share(result: CellResult) -> float:
     """Return the share of the loads that the cache served."""
-    figure = figure_of(result, CACHEABLE_HITS)
+    figure = result.figures[CACHEABLE_HITS]
     return figure.value if figure else 0.0
 
 

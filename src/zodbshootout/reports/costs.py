@@ -34,7 +34,6 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.reports.releases import Releases
 from zodbshootout.results.axes import at_distance
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 NOT_OURS = "servers that the run did not start: only the costs of their clients are known"
@@ -129,7 +128,7 @@ def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> 
 
 
 def _entry(result: CellResult | None, cost: Quantity) -> Entry:
-    figure = result and figure_of(result, cost)
+    figure = result and result.figures[cost]
     return Entry(figure.entry, figure.value) if figure else MISSING
 
 

@@ -16,7 +16,6 @@ from zodbshootout.reports.elements import Report
 from zodbshootout.reports.headings import ResultSet
 from zodbshootout.results.axes import Axis, Family
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.series import Step
 
@@ -113,7 +112,7 @@ def _step(
 def _figures(result: CellResult) -> Iterator[tuple[str, float | None]]:
     """Yield the keys and the values of all quantities, and the interval of the time."""
     for quantity in QUANTITIES.values():
-        figure = figure_of(result, quantity)
+        figure = result.figures[quantity]
         yield quantity.key, None if figure is None else figure.value
         if quantity is TIME:
             low, high = (figure and figure.interval) or (None, None)

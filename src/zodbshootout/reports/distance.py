@@ -44,7 +44,7 @@ from zodbshootout.reports.headings import (
 )
 from zodbshootout.results.axes import RTT, at_distance
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.figures import IMPRECISE, TILDE, figure_of, time_of
+from zodbshootout.results.figures import IMPRECISE, TILDE, time_of
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.series import Line, Series, crossings
 
@@ -205,7 +205,7 @@ def trips_of(result: CellResult) -> float | None:
 
 def _counted(result: CellResult) -> list[float]:
     """Return the round trips of every iteration whose traffic was counted; empty if none was."""
-    counts = (figure_of(result, one) for one in (TRIPS, CACHE_TRIPS))
+    counts = (result.figures[one] for one in (TRIPS, CACHE_TRIPS))
     figures = [figure.amounts for figure in counts if figure is not None]
     return [math.fsum(trips) for trips in zip(*figures, strict=True)]
 
@@ -222,7 +222,7 @@ def _are_measured(cells: Sequence[Columned]) -> bool:
 
 
 def _has_time(result: CellResult) -> bool:
-    return figure_of(result, THROUGHPUT) is not None
+    return result.figures[THROUGHPUT] is not None
 
 
 def _is_near(result: CellResult) -> bool:

@@ -24,7 +24,7 @@ from zodbshootout.model.specification import MappingType, Parameters, exactly
 from zodbshootout.reports.elements import MISSING, Entry
 from zodbshootout.results.axes import Axis, Family, at_distances, families
 from zodbshootout.results.cell import Cell
-from zodbshootout.results.figures import Figure, figure_of
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.series import Series, Step, series_along, steps_of
 
@@ -208,7 +208,7 @@ def _row_of(result: CellResult) -> tuple[object, ...]:
 
 def entry_of(result: CellResult | None, quantity: Quantity) -> Entry:
     """Return the entry of a quantity in a table without ratios."""
-    figure = result and figure_of(result, quantity)
+    figure = result and result.figures[quantity]
     return Entry(figure.text(), figure.value) if figure else MISSING
 
 

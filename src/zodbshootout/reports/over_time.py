@@ -33,7 +33,6 @@ from zodbshootout.reports.headings import (
     rows_of,
     title_of,
 )
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult
 
@@ -84,11 +83,11 @@ def _course(result: CellResult) -> Iterator[str]:
         sizes = [
             figure.text()
             for at in (0, -1)
-            if (figure := figure_of(replace(result, runs=(result.runs[at],)), QUANTITIES[name]))
+            if (figure := replace(result, runs=(result.runs[at],)).figures[QUANTITIES[name]])
         ]
         if sizes:
             yield f"{title} {', at the end '.join(sizes)}"
-    if longest := figure_of(result, LONGEST):
+    if longest := result.figures[LONGEST]:
         yield f"longest iteration {longest.text()}"
 
 
@@ -133,7 +132,7 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
             **{
                 one.key: figure and figure.value
                 for one in (TIME, *quantities(Shown.HOURS))
-                for figure in [figure_of(alone, one)]
+                for figure in [alone.figures[one]]
             },
         }
 
@@ -226,7 +225,7 @@ def _charts(
 def _points(column: str, result: CellResult, quantity: Quantity) -> Iterator[Point]:
     unit = MEGABYTE if quantity.unit is BYTES else 1.0
     for starts, run in zip(result.starts, result.runs, strict=True):
-        figure = figure_of(replace(result, runs=(run,)), quantity)
+        figure = replace(result, runs=(run,)).figures[quantity]
         if figure is not None:
             minutes = (statistics.fmean(starts) - result.starts[0][0]) / 60
             yield Point(column, round(minutes, 3), figure.value / unit, figure.text())

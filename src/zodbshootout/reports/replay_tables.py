@@ -17,7 +17,6 @@ from zodbshootout.reports.elements import (
     Table,
 )
 from zodbshootout.reports.headings import Columned, description, entry_of, rows_of
-from zodbshootout.results.figures import figure_of
 from zodbshootout.results.result import CellResult
 
 RECORDED = "recorded"
@@ -48,9 +47,9 @@ def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
 
 def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
     """Yield a note if replays at full speed had conflicts."""
-    at_full_speed = [cell for cell in cells if figure_of(cell[1], THROUGHPUT)]
+    at_full_speed = [cell for cell in cells if cell[1].figures[THROUGHPUT]]
     results = [result for group in _groups(at_full_speed) for result in group.values()]
-    if any(figure.value for result in results if (figure := figure_of(result, CONFLICTS))):
+    if any(figure.value for result in results if (figure := result.figures[CONFLICTS])):
         yield (
             "replay: as fast as possible, so the conflicts are not those of the application; "
             "--speed 1 begins transactions at their recorded times"
@@ -63,13 +62,13 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
         steps = [
             step
             for step in quantities(Shown.STEPS)
-            if any(figure_of(result, step) is not None for result in group.values())
+            if any(result.figures[step] is not None for result in group.values())
         ]
         points = [
             Point(column, place, figure.value, figure.text())
             for column, result in group.items()
             for place, step in enumerate(steps)
-            if (figure := figure_of(result, step)) is not None
+            if (figure := result.figures[step]) is not None
         ]
         yield Chart(
             ChartKind.STACKS,

@@ -47,7 +47,7 @@ from zodbshootout.reports.sentences import by_distance, sentence, speed
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.figures import IMPRECISE, TILDE, compared, figure_of
+from zodbshootout.results.figures import IMPRECISE, TILDE, compared
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import Comparison, rounds_needed
 
@@ -180,7 +180,7 @@ class _Scale:
         if missing is not None:
             return missing
         note = self.footnotes.on(column, result)
-        figure = figure_of(result, quantity)
+        figure = result.figures[quantity]
         if figure is None:
             return replace(MISSING, note=note) if note else MISSING
         style = Style.NOTABLE if result.reason else Style.PLAIN
@@ -193,7 +193,7 @@ class _Scale:
 
 def _is_shown(result: CellResult, quantity: Quantity | None) -> bool:
     """Return whether the table has more than a dash for a cell."""
-    return not result.measured or quantity is None or figure_of(result, quantity) is not None
+    return not result.measured or quantity is None or result.figures[quantity] is not None
 
 
 def _table(group: Group, scale: _Scale) -> Table:

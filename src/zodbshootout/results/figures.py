@@ -7,12 +7,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from zodbshootout.model.quantities import TIME, Combine, Quantity, Sense, shown
 from zodbshootout.model.units import text_of_range
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, Estimate, joined, mean_of, mean_of_runs
-from zodbshootout.results.result import CellResult
+
+if TYPE_CHECKING:
+    from zodbshootout.results.result import CellResult
 
 IMPRECISE = 0.1
 """If no precision was requested, a figure is imprecise if the half width of its interval exceeds
@@ -180,13 +183,19 @@ class Figure:
         return rounds
 
 
-def figure_of(result: CellResult, quantity: Quantity) -> Figure | None:
-    """Return a quantity of a cell, ``None`` if any of its runs lacks the quantity."""
-    if quantity not in result.known:
-        is_recorded = bool(result.runs) and _is_recorded(result, quantity)
-        result.known[quantity] = Figure(result, quantity) if is_recorded else None
-    figure: Figure | None = result.known[quantity]
-    return figure
+class Figures(dict[Quantity, "Figure | None"]):
+    """The figures of a cell by quantity, ``None`` if any of its runs lacks the quantity.
+
+    Each figure is computed when it is first asked for.
+    """
+
+    def __init__(self, result: CellResult) -> None:
+        self._result = result
+
+    def __missing__(self, quantity: Quantity) -> Figure | None:
+        is_recorded = bool(self._result.runs) and _is_recorded(self._result, quantity)
+        self[quantity] = Figure(self._result, quantity) if is_recorded else None
+        return self[quantity]
 
 
 def _is_recorded(result: CellResult, quantity: Quantity) -> bool:
@@ -209,7 +218,7 @@ def _amounts(result: CellResult, quantity: Quantity) -> Sequence[Sequence[float]
 
 def time_of(result: CellResult) -> Figure:
     """Return the time of an iteration of a timed cell."""
-    return figure_of(result, TIME) or Figure(result, TIME)
+    return result.figures[TIME] or Figure(result, TIME)
 
 
 def compared(result: CellResult, quantity: Quantity | None = None) -> list[Figure]:
@@ -220,5 +229,5 @@ def compared(result: CellResult, quantity: Quantity | None = None) -> list[Figur
     if not (result.measured and result.keeps_up):
         return []
     shown_ones = (one for one in shown(result.cell.parameters, result.facts) if one.watched)
-    figures = (figure_of(result, one) for one in ([quantity] if quantity else shown_ones))
+    figures = (result.figures[one] for one in ([quantity] if quantity else shown_ones))
     return [figure for figure in figures if figure is not None]

@@ -24,6 +24,7 @@ from zodbshootout.model.settings import Settings, settings_in
 from zodbshootout.model.wording import counted
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS, mean_of
+from zodbshootout.results.figures import Figures
 
 MAX_WARMING_UP = 2
 """A run with at most this many values cannot show whether its first value is slower."""
@@ -285,9 +286,9 @@ class CellResult:
         return self._histograms[kind]
 
     @cached_property
-    def known(self) -> dict[Any, Any]:
-        """What was computed from the runs, so that it is computed once."""
-        return {}
+    def figures(self) -> Figures:
+        """The figures of the cell, by quantity."""
+        return Figures(self)
 
     @cached_property
     def _histograms(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from zodbshootout.results.axes import at_distances, families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change, changes_of
 from zodbshootout.results.estimate import MIN_RUNS, runs_needed
-from zodbshootout.results.figures import compared, figure_of
+from zodbshootout.results.figures import compared
 from zodbshootout.results.names import long_name
 from zodbshootout.results.result import CellResult, versions_in
 
@@ -134,7 +134,7 @@ def compare(
         {
             key: one
             for key, one in side.items()
-            if one.measured and (quantity is None or figure_of(one, quantity) is not None)
+            if one.measured and (quantity is None or one.figures[quantity] is not None)
         }
         for side in sides
     )

@@ -24,7 +24,7 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.config.pythons import Environment
 from zodbshootout.config.source import read_source
 from zodbshootout.reports import drawing
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.files import ResultFiles, read_results
 

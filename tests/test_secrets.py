@@ -27,7 +27,7 @@ from zodbshootout.errors import BAD_USAGE
 from zodbshootout.guardian import Guardian
 from zodbshootout.model.outcome import Failure
 from zodbshootout.reports import text
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import ResultFiles, read_results, recorded
 from zodbshootout.results.result import CellResult

@@ -22,10 +22,11 @@ from zodbshootout.model.specification import Parameters
 from zodbshootout.recording.description import describe
 from zodbshootout.recording.recorded import Workload
 from zodbshootout.reports import Write, format_named, text
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.elements import Chart, Entry, Labels, Report, Row, Table
-from zodbshootout.reports.headings import ResultSet, title_of
+from zodbshootout.reports.headings import title_of
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.reports.workload_report import workload_report

@@ -21,7 +21,7 @@ from zodbshootout.cli.report import ReportFile
 from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.quantities import THROUGHPUT
 from zodbshootout.reports import format_named
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult

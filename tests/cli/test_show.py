@@ -20,7 +20,7 @@ from zodbshootout.cli.output import console_on
 from zodbshootout.cli.values import default_directory
 from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles, read_results

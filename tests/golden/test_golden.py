@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands import outcome
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import Chart, Report, Scale, Table
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import read_results
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.runs import cell, measured
 from zodbshootout.model.latencies import Latencies
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 from zodbshootout.workers.histograms import histogram

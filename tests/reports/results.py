@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.runs import cell, failed, measured, noisy, run, unpaired, unsupported
+from zodbshootout.reports.cells import Cells, ResultSet
 from zodbshootout.results.result import CellResult
 
 EVERYTHING = [
@@ -20,6 +21,10 @@ EVERYTHING = [
     unpaired(cell("hot", "zeo"), [0.0005, 0.00051], [0.000504, 0.000505], [0.00050]),
     failed(cell("hot", "pg"), "another reason"),
 ]
+
+
+def cells_of(results: Sequence[CellResult]) -> Cells:
+    return Cells.of([ResultSet(results)])
 
 
 def with_worker_metadata(result: CellResult) -> CellResult:

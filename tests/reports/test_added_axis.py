@@ -14,8 +14,8 @@ from tests.runs import cell, measured, noisy
 from zodbshootout.model.parameters import ROWS, SWEPT, Parameter, Scope, with_values
 from zodbshootout.model.quantities import TIME
 from zodbshootout.model.titles import Value
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import Chart
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.axes import Axis, ParameterAxis, axes_of

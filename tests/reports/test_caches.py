@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.reports.results import cells_of
 from tests.runs import cell, failed, measured
 from zodbshootout.reports.caches import cache_notes
 from zodbshootout.results.result import CellResult
@@ -22,7 +23,7 @@ def served(
 
 
 def notes(*results: CellResult) -> list[str]:
-    return list(cache_notes([(result.cell.contender, result) for result in results]))
+    return list(cache_notes(cells_of(results)))
 
 
 def test_small_shares_are_listed_by_benchmark_and_equal_ones_are_joined() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.results import FOUR, noisy_run
+from tests.reports.results import FOUR, cells_of, noisy_run
 from tests.reports.swept import CLIENTS, ITERATIONS, SWEPT, swept
 from tests.runs import cell, measured, noisy
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import CrewShape
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.charts import QuantityCharts, distributions
 from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
-from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.figures import Figure, time_of
 from zodbshootout.results.files import read_results
@@ -31,10 +31,7 @@ def points(*figures: float) -> list[Point]:
 
 
 def figures(results: Sequence[CellResult], unit: str = "objects") -> QuantityCharts:
-    columned = in_columns([ResultSet(results)])
-    columns = list(dict.fromkeys(column for column, _ in columned))
-    timed = [(column, result) for column, result in columned if result.measured]
-    return QuantityCharts(timed, columns, QUANTITIES[unit])
+    return QuantityCharts(cells_of(results).timed, QUANTITIES[unit])
 
 
 def grid() -> list[CellResult]:
@@ -125,7 +122,7 @@ def test_the_interval_of_a_rate_is_the_inverted_interval_of_the_times() -> None:
 
 def test_a_distribution_runs_from_the_median_to_the_longest_latency() -> None:
     result = swept()[0]
-    (chart,) = distributions([("fs", result)], ["fs"])
+    (chart,) = distributions(cells_of([result]))
     first, *_, last = chart.points
     assert first.x == 2
     assert first.y == pytest.approx(result.latencies_at([50])[50], rel=1e-2)
@@ -154,7 +151,7 @@ def test_latencies_at_several_percentiles_equal_those_of_the_histogram() -> None
 
 
 def test_a_cell_without_latencies_has_no_distribution() -> None:
-    assert not list(distributions([("fs", measured(swept()[0].cell, [1.0]))], ["fs"]))
+    assert not list(distributions(cells_of([measured(swept()[0].cell, [1.0])])))
 
 
 def test_a_chart_summary_gives_the_ends_of_each_curve() -> None:

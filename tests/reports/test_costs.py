@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.reports.results import cells_of
 from tests.runs import cell, measured
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.costs import costs_report, costs_section
 from zodbshootout.reports.drawing import draw
 from zodbshootout.reports.elements import Chart
-from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.html import figures_of
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.result import CellResult
@@ -32,7 +33,7 @@ RESULTS = [
 
 
 def charts() -> dict[str, Chart]:
-    section = costs_section(in_columns([ResultSet(RESULTS)]), ["zeo", "pg"])
+    section = costs_section(cells_of(RESULTS))
     return {chart.title: chart for chart in section.charts}
 
 

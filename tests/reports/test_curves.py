@@ -11,15 +11,15 @@ import pytest
 from rich.console import Console
 
 from tests.reports.at_a_rate import result as at_a_rate
-from tests.reports.results import EVERYTHING
+from tests.reports.results import EVERYTHING, cells_of
 from tests.reports.swept import swept
 from tests.reports.test_distance import crossing_at_600_us
 from tests.runs import cell, measured
 from zodbshootout.errors import UserError
 from zodbshootout.reports import format_named
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns
 from zodbshootout.reports.elements import Report
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 
@@ -72,7 +72,7 @@ def test_the_results_of_several_files_have_different_names() -> None:
 
 
 def test_figures_of_other_reports_are_refused() -> None:
-    (sides, *_) = comparisons_of_columns([ResultSet(swept())])
+    (sides, *_) = comparisons_of_columns(cells_of(swept()))
     over_time = Report(records=[{"seconds_per_iteration": 1.0}])
     for report in (comparison_report(sides), over_time):
         with pytest.raises(UserError, match="to write it: zodbshootout show FILE --format custom"):

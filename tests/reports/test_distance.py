@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.reports.results import cells_of
 from tests.runs import cell, unpaired
 from zodbshootout.model.specification import CrewShape, duration
 from zodbshootout.model.titles import Release, Value, title_of
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.distance import (
     crossing_lines,
     distance_charts,
@@ -16,7 +18,6 @@ from zodbshootout.reports.distance import (
     tables_of_times,
 )
 from zodbshootout.reports.drawing import draw
-from zodbshootout.reports.headings import Columned, ResultSet, in_columns
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 
@@ -35,10 +36,6 @@ def timed(
     return unpaired(target, *([value] for value in seconds), **facts)
 
 
-def columned(name: str, *args: Any, **kwargs: Any) -> Columned:
-    return name, timed(name, *args, **kwargs)
-
-
 def at(rtt: float, trips: int, seconds: tuple[float, ...], name: str) -> CellResult:
     facts: dict[str, Any] = {"rtt_s": rtt} if rtt else {}
     there = tuple(value + trips * rtt for value in seconds)
@@ -53,12 +50,8 @@ def crossing_at_600_us() -> list[CellResult]:
     return at_all(("zeo", 2, NEAR), ("pg", 12, QUICK))
 
 
-def cells_of(results: list[CellResult]) -> list[Columned]:
-    return in_columns([ResultSet(results)])
-
-
 def test_contenders_cross_where_their_trips_outweigh_their_time() -> None:
-    cells = [columned("zeo", NEAR, trips="2 2"), columned("pg", QUICK, trips="12 12")]
+    cells = cells_of([timed("zeo", NEAR, trips="2 2"), timed("pg", QUICK, trips="12 12")])
     (line,) = crossing_lines(cells)
     # 6 ms / 10 trips
     assert line == "estimate: update: pg is faster below 0.6 ms (0.58 to 0.62), zeo above"
@@ -77,7 +70,7 @@ def test_contenders_cross_where_their_trips_outweigh_their_time() -> None:
 def test_without_a_crossing_within_reach_nothing_is_said(
     zeo: dict[str, Any], pg: dict[str, Any]
 ) -> None:
-    assert not list(crossing_lines([columned("zeo", NEAR, **zeo), columned("pg", QUICK, **pg)]))
+    assert not list(crossing_lines(cells_of([timed("zeo", NEAR, **zeo), timed("pg", QUICK, **pg)])))
 
 
 def test_a_crossing_is_measured_between_two_round_trip_times() -> None:
@@ -109,8 +102,8 @@ def test_equal_contenders_do_not_cross() -> None:
 
 
 def test_times_are_estimated_from_trips() -> None:
-    local = columned("fs", QUICK, place="")
-    cells = [columned("zeo", NEAR, trips="2 2"), local, columned("pg", QUICK)]
+    local = timed("fs", QUICK, place="")
+    cells = cells_of([timed("zeo", NEAR, trips="2 2"), local, timed("pg", QUICK)])
     (table,) = tables_of_times(cells)
     assert [row.title for row in table.rows] == [
         "update at 0.2 ms", "update at 1 ms", "update at 5 ms"
@@ -120,14 +113,14 @@ def test_times_are_estimated_from_trips() -> None:
         ["12", "4", "-"],
         ["20", "4", "-"],
     ]
-    cached = [columned("zeo", NEAR, trips="2 2", cache_trips="1 1")]
+    cached = cells_of([timed("zeo", NEAR, trips="2 2", cache_trips="1 1")])
     (table,) = tables_of_times(cached)
     assert table.rows[0].entries[0].text == "10.6"
 
 
 @pytest.mark.parametrize("facts", [{"size": 4, "trips": "2 2"}, {"trips": "1 2"}])
 def test_an_estimate_is_a_bound_if_requests_overlap(facts: dict[str, Any]) -> None:
-    (table,) = tables_of_times([columned("zeo", NEAR, **facts)])
+    (table,) = tables_of_times(cells_of([timed("zeo", NEAR, **facts)]))
     assert table.rows[0].entries[0].text == "up to 10.4"
 
 
@@ -170,7 +163,7 @@ def test_contenders_are_compared_at_the_same_round_trip_time() -> None:
 @pytest.mark.slow
 def test_the_curves_of_a_chart_are_the_contenders_and_its_mark_the_crossing() -> None:
     cells = cells_of(crossing_at_600_us())
-    (chart,) = distance_charts(cells, ["fs", "zeo", "pg"])
+    (chart,) = distance_charts(cells)
     assert chart.drawn() == ["zeo", "pg"]
     assert [(point.x, point.low is not None) for point in chart.of("pg")] == [
         (0.0, True), (0.5, True), (2.0, True)
@@ -184,8 +177,8 @@ def test_the_curves_of_a_chart_are_the_contenders_and_its_mark_the_crossing() ->
 
 
 def test_estimated_curves_are_dashed() -> None:
-    cells = [columned("zeo", NEAR, trips="2 2"), columned("pg", QUICK, trips="12 12")]
-    (chart,) = distance_charts(cells, ["zeo", "pg"])
+    cells = cells_of([timed("zeo", NEAR, trips="2 2"), timed("pg", QUICK, trips="12 12")])
+    (chart,) = distance_charts(cells)
     assert chart.estimated
     assert "estimate" in chart.y.title
     # The lines end beyond the crossing at 0.6 ms.
@@ -195,7 +188,7 @@ def test_estimated_curves_are_dashed() -> None:
 
 
 def test_storages_without_round_trips_have_no_chart() -> None:
-    assert not list(distance_charts([columned("fs", QUICK, place="")], ["fs"]))
+    assert not list(distance_charts(cells_of([timed("fs", QUICK, place="")])))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.specification import ReplayedWorkload
 from zodbshootout.reports import Write, csv_json, format_named, table_layout
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 

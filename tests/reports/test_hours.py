@@ -13,10 +13,10 @@ from rich.console import Console
 from tests.results.over_time import RUNS, course, for_a_time
 from tests.runs import cell
 from zodbshootout.model.latencies import Latencies
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.csv_json import write_csv, write_json
 from zodbshootout.reports.drawing import draw
 from zodbshootout.reports.elements import Chart, Table
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.over_time import over_time_report
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.reports.at_a_rate import RUNS, result, titles_and_figures
+from tests.reports.results import cells_of
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.charts import distributions
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.names import long_name, short_name
 from zodbshootout.results.result import CellResult
@@ -59,8 +60,7 @@ def test_the_cells_of_phases_have_different_names() -> None:
 
 
 def test_a_chart_for_each_contender_has_a_line_for_each_phase() -> None:
-    cells = [(one.cell.contender, one) for one in [*phases("a"), *phases("b", 3)]]
-    charts = list(distributions(cells, ["a", "b"]))
+    charts = list(distributions(cells_of([*phases("a"), *phases("b", 3)])))
     assert [chart.subtitle.partition(",")[0] for chart in charts] == ["a", "b"]
     for chart in charts:
         lines = ["before pack", "during pack", "after pack"]

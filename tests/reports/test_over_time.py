@@ -10,14 +10,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from tests.reports.results import cells_of
 from tests.results.over_time import SLOWING, values
 from tests.runs import cell, measured
 from zodbshootout.reports import text
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.comparison import comparison_report, comparisons_of_columns, remedy
 from zodbshootout.reports.csv_json import write_json
 from zodbshootout.reports.drawing import draw
 from zodbshootout.reports.elements import Chart
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.ratios import Verdict
@@ -77,7 +78,7 @@ def test_the_trend_of_a_contender_by_itself_may_be_that_of_the_machine() -> None
 
 
 def test_a_comparison_with_a_contender_that_gets_slower_has_no_advice() -> None:
-    (columns,) = comparisons_of_columns([ResultSet(with_trends([FS, SLOW]))])
+    (columns,) = comparisons_of_columns(cells_of(with_trends([FS, SLOW])))
     (change,) = columns.changes
     undecided = replace(change, verdict=Verdict.UNDECIDED, runs_needed=100)
     assert remedy([undecided]) == ""

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.runs import cell, failed, measured
 from zodbshootout.model.storage_facts import Durability, Place, Sharing
 from zodbshootout.reports import format_named
-from zodbshootout.reports.headings import Columned, ResultSet
+from zodbshootout.reports.cells import Columned, ResultSet
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report

@@ -17,10 +17,10 @@ from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.quantities import LONGEST, P50, P999
 from zodbshootout.model.specification import LatencyLimit
 from zodbshootout.reports import text
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.comparison import comparison_report
 from zodbshootout.reports.elements import ChartKind
 from zodbshootout.reports.footnotes import OVERLOADED
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.sentences import sentence
 from zodbshootout.reports.tables import make_report

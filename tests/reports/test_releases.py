@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.reports.results import cells_of
 from tests.results.of_releases import (
     IN_ORDER,
     INSTALLED,
@@ -18,12 +19,12 @@ from tests.results.of_releases import (
     variant_in,
 )
 from tests.runs import cell, unsupported
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.costs import costs_report
 from zodbshootout.reports.drawing import draw
 from zodbshootout.reports.elements import Chart, ChartKind
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.html import figures_of
-from zodbshootout.reports.releases import NO_STEP, RELATIVE, Releases
+from zodbshootout.reports.releases import NO_STEP, RELATIVE, releases_section
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.result import CellResult
@@ -183,7 +184,7 @@ def test_a_page_begins_with_the_largest_steps() -> None:
 
 
 def test_the_table_of_a_page_compares_each_release_with_the_one_before() -> None:
-    (table,) = Releases([ResultSet(both())]).section(["pg"]).tables
+    (table,) = releases_section(cells_of(both())).tables
     assert [row.title for row in table.rows] == [
         f"pg, relstorage {release}" for release in IN_ORDER[1:]
     ]

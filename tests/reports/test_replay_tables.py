@@ -12,8 +12,8 @@ from rich.console import Console
 from tests.reports.replayed import WORKLOAD, result
 from tests.runs import cell, measured
 from zodbshootout.reports import text
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import ChartKind
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.html import figures_of
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report

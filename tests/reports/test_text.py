@@ -18,8 +18,8 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import MappingType
 from zodbshootout.reports import text
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import Entry, Note, Report, Row, Table
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.result import CellResult
 

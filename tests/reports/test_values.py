@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.runs import cell, measured
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import Chart, ChartKind
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.result import CellResult

@@ -18,7 +18,7 @@ from tests.runs import cell, measured, noisy
 from zodbshootout.model import quantities
 from zodbshootout.model.quantities import QUANTITIES, Quantity, Shown, recorded
 from zodbshootout.model.units import NUMBER
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import read_results
 from zodbshootout.results.result import CellResult

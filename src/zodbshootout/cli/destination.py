@@ -15,7 +15,7 @@ from zodbshootout.cli.report import ReportFile
 from zodbshootout.cli.values import default_directory
 from zodbshootout.errors import UserError
 from zodbshootout.model.masking import Mask
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.files import ResultFiles, damage_of, read_results

@@ -15,7 +15,7 @@ from zodbshootout.errors import ALL_MEASURED, SOME_FAILED, UserError
 from zodbshootout.model.outcome import State
 from zodbshootout.model.wording import counted
 from zodbshootout.reports import text
-from zodbshootout.reports.headings import ResultSet
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.reports.tables import make_report, tables_with_comparisons
 from zodbshootout.results.files import recorded

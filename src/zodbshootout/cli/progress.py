@@ -19,7 +19,7 @@ from zodbshootout.cli.output import Streams
 from zodbshootout.model.quantities import shown
 from zodbshootout.model.wording import counted
 from zodbshootout.reports import text
-from zodbshootout.reports.headings import ResultSet, in_first_rows
+from zodbshootout.reports.cells import ResultSet, in_first_rows
 from zodbshootout.reports.tables import make_report
 from zodbshootout.results.names import long_name, row_name
 from zodbshootout.results.result import CellResult

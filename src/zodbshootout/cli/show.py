@@ -12,8 +12,8 @@ from zodbshootout.cli.output import Streams, project_url
 from zodbshootout.cli.values import LAST, is_last, quantity, result_to_read
 from zodbshootout.model.quantities import QUANTITIES, Quantity
 from zodbshootout.reports import checked_format, formats, table_layout
+from zodbshootout.reports.cells import Cells, ResultSet
 from zodbshootout.reports.costs import costs_report
-from zodbshootout.reports.headings import ResultSet, in_columns
 from zodbshootout.reports.over_time import over_time_report
 from zodbshootout.reports.tables import tables_with_comparisons
 from zodbshootout.results.files import damage_of, read_results
@@ -88,10 +88,9 @@ def next_commands(result_sets: Sequence[ResultSet]) -> Iterator[str]:
     if len(paths) == 1 and is_last(paths[0]):
         files, page = LAST, Path("page.html")
     yield "Next:"
-    unlabelled = [replace(results, label="") for results in result_sets]
     first, *others = (
-        list(dict.fromkeys(column for column, result in in_columns([results]) if result.timed))
-        for results in unlabelled
+        list(dict.fromkeys(column for column, _ in Cells.of([replace(file, label="")]).timed))
+        for file in result_sets
     )
     if len(others) == 1 and set(first) & set(others[0]):
         yield f"  zodbshootout compare {files}"

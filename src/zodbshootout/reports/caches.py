@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import CACHEABLE_HITS
-from zodbshootout.reports.headings import Columned, benchmarks_of
+from zodbshootout.reports.cells import Cells
 from zodbshootout.results.result import CellResult
 
 SMALL_SHARE = 0.9
@@ -16,12 +16,12 @@ NEXT_TO_NOTHING = 0.01
 """The limit that replaces :data:`SMALL_SHARE` if objects changed after they were cached."""
 
 
-def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
+def cache_notes(cells: Cells) -> Iterator[str]:
     """Yield lines with the hit rates of persistent caches, and with low hit rates of other caches.
 
     Only a persistent cache can serve the loads of a DB that was just opened.
     """
-    known = [cell for cell in cells if cell[1].figures[CACHEABLE_HITS] is not None]
+    known = [cell for cell in cells if cell[1].figures[CACHEABLE_HITS]]
     lasting = [cell for cell in known if "openings_without_hits" in cell[1].metadata]
     persistent = grouped(
         ((cell[1].cell.benchmark, setting, cell[1].metadata.get("persistent_cache_flaw")), cell)
@@ -44,14 +44,14 @@ def cache_notes(cells: Sequence[Columned]) -> Iterator[str]:
             )
 
 
-def caches_left(cells: Sequence[Columned]) -> Iterator[str]:
+def caches_left(cells: Cells) -> Iterator[str]:
     """Yield a line that names the caches that may have served cold reads."""
-    uncleared = [(column, result) for column, result in cells if result.uncleared_caches]
+    uncleared = cells.only(lambda result: result.uncleared_caches)
     caches = grouped(
         (cache, column) for column, result in uncleared for cache in result.uncleared_caches
     )
     if caches:
-        names = benchmarks_of(uncleared)
+        names = uncleared.benchmarks
         listed = "; ".join(
             f"{cache} ({', '.join(dict.fromkeys(columns))})" for cache, columns in caches.items()
         )

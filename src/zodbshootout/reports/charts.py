@@ -11,18 +11,9 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import THROUGHPUT, TIME, Quantity
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.units import SECONDS
+from zodbshootout.reports.cells import Cells, Columned
 from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
-from zodbshootout.reports.headings import (
-    Columned,
-    ResultSet,
-    caption_of,
-    curves_along,
-    description,
-    in_columns,
-    pace_of,
-    rows_of,
-    title_of,
-)
+from zodbshootout.reports.headings import caption_of, description, pace_of, title_of
 from zodbshootout.results.axes import RTT, Axis, ParameterAxis, axes_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure, compared
@@ -43,20 +34,19 @@ _Key = tuple[str, Parameters]
 class QuantityCharts:
     """The charts of one quantity."""
 
-    cells: Sequence[Columned]
-    columns: Sequence[str]
+    cells: Cells
     quantity: Quantity
 
     def bars(self) -> Iterator[Chart]:
         """Yield a chart for each table row that is in no curve over a parameter."""
         swept = {
             _key(result.cell)
-            for axis in swept_axes([result for _, result in self.cells])
+            for axis in swept_axes(self.cells.results)
             for curves in self._curves(axis)
             for series in curves.values()
             for result in series.results
         }
-        for row in rows_of(cell for cell in self.cells if _key(cell[1].cell) not in swept):
+        for row in self.cells.only(lambda result: _key(result.cell) not in swept).rows:
             points = [
                 point_of(figure, column, 0.0)
                 for column, result in row
@@ -67,7 +57,7 @@ class QuantityCharts:
 
     def curves(self) -> Iterator[Chart]:
         """Yield the charts over each parameter that varies."""
-        for axis in swept_axes([result for _, result in self.cells]):
+        for axis in swept_axes(self.cells.results):
             yield from self.over(axis)
 
     def over(self, axis: Axis) -> Iterator[Chart]:
@@ -87,7 +77,7 @@ class QuantityCharts:
         """Return the curves of each chart over *axis* with several places."""
         return [
             curves
-            for curves in curves_along(self.cells, axis, self.quantity)
+            for curves in self.cells.curves(axis, self.quantity)
             if len(
                 {axis.place(one.result) for series in curves.values() for one in series.figures}
                 - {None}
@@ -113,7 +103,7 @@ class QuantityCharts:
             ),
             scale_of(self.quantity, f"{caption} ({self.quantity.better} is better)"),
             points,
-            self.columns,
+            self.cells.columns,
         )
 
 
@@ -141,27 +131,20 @@ def swept_axes(results: Sequence[CellResult]) -> list[ParameterAxis]:
     return [axis for axis in axes if axis is not RTT]
 
 
-def over_values(
-    result_sets: Sequence[ResultSet], benchmark: str, columns: Sequence[str]
-) -> Iterator[Chart]:
+def over_values(cells: Cells, benchmark: str) -> Iterator[Chart]:
     """Yield the charts of a benchmark over the numbers that ``--define`` gave to names.
 
     A curve joins the columns that differ in the number alone, and has the colour of the first.
     """
-    plain = in_columns(result_sets)
-    for axis in axes_of([result for _, result in plain]):
+    for axis in axes_of(cells.results):
         if type(axis) is not Axis:
             continue
-        curved = in_columns(result_sets, axis)
-        titles = {column: title for (column, _), (title, _) in zip(plain, curved, strict=True)}
+        curved = Cells.of(cells.files, axis)
+        titles = {column: title for (column, _), (title, _) in zip(cells, curved, strict=True)}
         firsts = {title: column for column, title in reversed(titles.items())}
-        shown = [titles[one] if firsts[titles[one]] == one else one for one in columns]
-        cells = [
-            (column, result)
-            for column, result in curved
-            if result.timed and result.cell.benchmark == benchmark
-        ]
-        yield from QuantityCharts(cells, shown, THROUGHPUT).over(axis)
+        shown = [titles[one] if firsts[titles[one]] == one else one for one in cells.columns]
+        own = curved.timed.of_benchmark(benchmark)
+        yield from QuantityCharts(replace(own, columns=shown), THROUGHPUT).over(axis)
 
 
 def _key(cell: Cell) -> _Key:
@@ -174,22 +157,18 @@ def _has_wide_gap(numbers: set[float]) -> bool:
     return len(gaps) > 1 and ordered[0] > 0 and max(gaps) / min(gaps) >= WIDE_GAP
 
 
-def distributions(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+def distributions(cells: Cells) -> Iterator[Chart]:
     """Yield a chart for each table row that has recorded latencies.
 
     If an operation such as a pack ran, each column has a chart with a line for each phase.
     """
-    recorded = [
-        (*cell, cell[1].cell.without_operation) for cell in cells if _has_latencies(cell[1])
-    ]
-    for row in rows_of(
-        (column, result) for column, result, plain in recorded if result.cell == plain
-    ):
-        yield _distribution(row, columns, description(row[0][1]))
+    recorded = cells.only(_has_latencies)
+    for row in recorded.only(lambda result: not result.cell.parameters.during).rows:
+        yield _distribution(row, cells.columns, description(row[0][1]))
     phases = grouped(
-        ((column, plain), (result.cell.parameters.moment, result))
-        for column, result, plain in recorded
-        if result.cell != plain
+        ((column, result.cell.without_operation), (result.cell.parameters.moment, result))
+        for column, result in recorded
+        if result.cell.parameters.during
     )
     for (column, plain), lines in phases.items():
         about = f"{column}, {description(lines[0][1])}"

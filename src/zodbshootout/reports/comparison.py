@@ -11,14 +11,13 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Sense
 from zodbshootout.model.settings import SECTION
 from zodbshootout.model.wording import counted
+from zodbshootout.reports.cells import Cells
 from zodbshootout.reports.elements import Entry, Listing, Note, Report, Row, Style, Table
 from zodbshootout.reports.headings import (
-    ResultSet,
     data_axis,
     description,
     figure_titles,
     group_of,
-    in_columns,
     pace_of,
     title_of,
 )
@@ -51,24 +50,19 @@ STYLES = {
 }
 
 
-def comparisons_of_columns(
-    result_sets: Sequence[ResultSet], baseline: str | None = None
-) -> list[Comparison]:
+def comparisons_of_columns(cells: Cells, baseline: str | None = None) -> list[Comparison]:
     """Compare columns that share cells; *baseline* is the title of the column to compare with.
 
     See :func:`~zodbshootout.results.sides.pairs_to_compare`.
     """
-    timed: dict[str, list[CellResult]] = {title: [] for title, _ in in_columns(result_sets)}
-    originals: dict[str, str] = {}
-    releases: set[str] = set()
-    for results in result_sets:
-        of_file = [result for result in results.at_distances if result.timed]
-        for result in of_file:
-            timed[results.column(result.cell.column)].append(result)
-        for name, original in originals_of(of_file).items():
-            originals[results.column(name)] = results.column(original) if original else ""
-        releases.update(results.column(name) for one in results.families for name in one.values)
-    ordered = {title: originals[title] for title in timed if title in originals}
+    timed = grouped(cells.timed)
+    originals = {
+        file.column(name): original and file.column(original)
+        for file in cells.files
+        for name, original in originals_of([r for r in file.at_distances if r.timed]).items()
+    }
+    releases = {file.column(name) for file, one in cells.families for name in one.values}
+    ordered = {title: originals[title] for title in cells.columns if title in originals}
     comparisons = [
         replace(
             compare(timed[base], timed[new], across=True),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Quantity, Shown, quantities
 from zodbshootout.model.specification import duration
 from zodbshootout.model.storage_facts import Place
+from zodbshootout.reports.cells import Cells, Group, ResultSet
 from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_notes, tables_of_times
 from zodbshootout.reports.elements import (
@@ -23,16 +25,8 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import (
-    Columned,
-    Group,
-    ResultSet,
-    capitalized,
-    groups_of,
-    in_columns,
-    title_of,
-)
-from zodbshootout.reports.releases import Releases
+from zodbshootout.reports.headings import capitalized, title_of
+from zodbshootout.reports.releases import step_lines
 from zodbshootout.results.axes import at_distance
 from zodbshootout.results.result import CellResult
 
@@ -41,25 +35,25 @@ NOT_OURS = "servers that the run did not start: only the costs of their clients 
 
 def costs_report(result_sets: Sequence[ResultSet]) -> Report:
     """Return the tables of costs, and the records of all cells."""
-    cells = in_columns(result_sets)
+    cells = Cells.of(result_sets)
     tables = [*cost_tables(cells), *tables_of_times(cells)]
-    steps = Releases(result_sets).lines(all_costs=True)
+    steps = step_lines(cells, all_costs=True)
     notes = [*map(Note, [*steps, *distance_notes(cells), *_notes(cells)]), NO_FIGURE]
     return Report(tables, notes, records=Records(result_sets), title="Costs")
 
 
-def costs_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
+def costs_section(cells: Cells) -> Report:
     """Return a page's section on costs: charts, and folded tables."""
     tables = list(cost_tables(cells))
     if not tables:
         return Report()
     figures = Report(tables, title="All costs")
-    charts = list(cost_charts(cells, columns))
+    charts = list(cost_charts(cells))
     notes = list(map(Note, _notes(cells)))
     return Report(notes=notes, title="Costs", charts=charts, parts=[figures])
 
 
-def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
+def cost_tables(cells: Cells) -> Iterator[Table]:
     """Yield a table for each combination of clients and kind of objects.
 
     A benchmark has no row for a cost that is 0 or unknown for all contenders.
@@ -71,7 +65,7 @@ def cost_tables(cells: Sequence[Columned]) -> Iterator[Table]:
             yield Table(f"Costs (less is better): {group.description}", columns, rows)
 
 
-def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+def cost_charts(cells: Cells) -> Iterator[Chart]:
     """Yield a chart for each cost, in which each benchmark has a bar for each contender.
 
     Each bar is scaled to the longest bar of the same benchmark.
@@ -98,19 +92,19 @@ def cost_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
                     Scale("benchmark", names=list(rows)),
                     Scale(f"{per}less is better; each benchmark has a scale of its own"),
                     points,
-                    columns,
+                    cells.columns,
                 )
 
 
-def _groups(cells: Sequence[Columned]) -> list[Group]:
+def _groups(cells: Cells) -> list[Group]:
     """Return the timed cells of each table, at the shortest round-trip time only."""
-    timed = [(column, result) for column, result in cells if result.timed]
-    shortest = min((result.cell.parameters.rtt or 0.0 for _, result in timed), default=0.0)
-    return groups_of(
-        (column, at_distance(result, None))
-        for column, result in timed
-        if (result.cell.parameters.rtt or 0.0) == shortest
-    )
+    shortest = min((_rtt(result) for result in cells.timed.results), default=0.0)
+    nearest = [(c, at_distance(r, None)) for c, r in cells.timed if _rtt(r) == shortest]
+    return replace(cells, columned=nearest).groups
+
+
+def _rtt(result: CellResult) -> float:
+    return result.cell.parameters.rtt or 0.0
 
 
 def _rows(title: str, row: Mapping[str, CellResult], columns: Sequence[str]) -> Iterator[Row]:
@@ -132,7 +126,7 @@ def _entry(result: CellResult | None, cost: Quantity) -> Entry:
     return Entry(figure.entry, figure.value) if figure else MISSING
 
 
-def _notes(cells: Sequence[Columned]) -> Iterator[str]:
+def _notes(cells: Cells) -> Iterator[str]:
     yield (
         "processor time and bytes written are per iteration, growth and the server's log per "
         "object stored; memory is that of a client at its peak, and of the server at the end of "

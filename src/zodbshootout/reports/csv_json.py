@@ -12,8 +12,8 @@ from rich.console import Console
 
 from zodbshootout.model.parameters import PARAMETERS, Scope
 from zodbshootout.model.quantities import QUANTITIES, THROUGHPUT, TIME
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import Report
-from zodbshootout.reports.headings import ResultSet
 from zodbshootout.results.axes import Axis, Family
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult

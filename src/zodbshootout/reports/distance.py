@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -18,6 +18,7 @@ from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TIME, TRIPS
 from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
 from zodbshootout.network.calibration import is_within
+from zodbshootout.reports.cells import Cells
 from zodbshootout.reports.elements import (
     MISSING,
     Chart,
@@ -34,14 +35,7 @@ from zodbshootout.reports.elements import (
     Table,
 )
 from zodbshootout.reports.footnotes import places
-from zodbshootout.reports.headings import (
-    Columned,
-    benchmarks_of,
-    curves_along,
-    description,
-    groups_of,
-    title_of,
-)
+from zodbshootout.reports.headings import description, title_of
 from zodbshootout.results.axes import RTT, at_distance
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import IMPRECISE, TILDE, time_of
@@ -58,7 +52,7 @@ IN_PARENTHESES = (
 )
 
 
-def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
+def tables_of_times(cells: Cells) -> Iterator[Table]:
     """Yield tables of the time of an iteration at a distance, measured and estimated.
 
     If no distance was measured, the times at :data:`DISTANCES` are estimated.
@@ -71,7 +65,7 @@ def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
         if _has_time(result) and (measured or _is_near(result))
         for far in ([result] if measured else [at_distance(result, rtt) for rtt in DISTANCES[1:]])
     ]
-    for group in groups_of(there):
+    for group in replace(cells, columned=there).groups:
         columns, rows = group.columns, []
         for title, row in group.rows.items():
             bases = {column: near.get((column, *_key(result))) for column, result in row.items()}
@@ -84,22 +78,22 @@ def tables_of_times(cells: Sequence[Columned]) -> Iterator[Table]:
             yield Table(caption, columns, rows)
 
 
-def distance_section(cells: Sequence[Columned], columns: Sequence[str]) -> Report:
+def distance_section(cells: Cells) -> Report:
     """Return a page's section on distance; it is empty if no storage makes round trips."""
     tables = list(tables_of_times(cells))
-    charts = list(distance_charts(cells, columns))
+    charts = list(distance_charts(cells))
     notes = list(map(Note, distance_notes(cells))) if tables else []
     return Report(tables, notes, title="At a distance", charts=charts)
 
 
-def distance_notes(cells: Sequence[Columned]) -> Iterator[str]:
+def distance_notes(cells: Cells) -> Iterator[str]:
     """Yield the crossings and, if times were measured, the meaning of parentheses."""
     yield from crossing_lines(cells)
-    if _are_measured(cells) and any(map(trips_of, (r for _, r in cells if _is_near(r)))):
+    if _are_measured(cells) and any(map(trips_of, filter(_is_near, cells.results))):
         yield IN_PARENTHESES
 
 
-def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
+def undelivered(cells: Cells) -> Iterator[str]:
     """Yield a line for each requested round-trip time that some cells missed by too much."""
     missed: dict[float, dict[tuple[str, Cell], float]] = {}
     for column, result in cells:
@@ -110,7 +104,7 @@ def undelivered(cells: Sequence[Columned]) -> Iterator[str]:
         ends = (f"{1e3 * end:.3g}" for end in (min(means.values()), max(means.values())))
         asked = duration(rtt, " ")
         yield (
-            f"{places(list(means), benchmarks_of(cells))}: round trips of {asked} took "
+            f"{places(list(means), cells.benchmarks)}: round trips of {asked} took "
             f"{' to '.join(dict.fromkeys(ends))} ms: the machine was too slow or too busy to "
             "deliver them"
         )
@@ -134,7 +128,7 @@ def _distances(facts: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     return {**({"": (facts["rtt_s"], facts["rtt_delivered_s"])} if has_both else {}), **times}
 
 
-def crossing_lines(cells: Sequence[Columned]) -> Iterator[str]:
+def crossing_lines(cells: Cells) -> Iterator[str]:
     """Yield a line for each crossing: a distance at which two contenders change places.
 
     Crossings are measured if ``--rtt`` had several values, else estimated.
@@ -147,12 +141,12 @@ def crossing_lines(cells: Sequence[Columned]) -> Iterator[str]:
             yield f"{how}{benchmark}: {crossing.sentence}"
 
 
-def measured_crossings(cells: Sequence[Columned]) -> list[str]:
+def measured_crossings(cells: Cells) -> list[str]:
     """Return the crossings, unless they are estimated."""
     return list(crossing_lines(cells)) if _are_measured(cells) else []
 
 
-def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+def distance_charts(cells: Cells) -> Iterator[Chart]:
     """Yield a chart for each benchmark: the time of an iteration over the round-trip time.
 
     A benchmark without round trips has a chart only if ``--rtt`` had several values.
@@ -185,7 +179,7 @@ def distance_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterat
             # Over distances, times are straight lines on a scale that is not logarithmic.
             Scale(f"time of an iteration (less is better){how}", Labels.SECONDS),
             points,
-            columns,
+            cells.columns,
             estimated=not measured,
             marks=crossings_there,
         )
@@ -217,8 +211,8 @@ def _overlaps(result: CellResult) -> bool:
     return varies or result.cell.parameters.crew.size > 1
 
 
-def _are_measured(cells: Sequence[Columned]) -> bool:
-    return any(result.cell.parameters.rtt is not None for _, result in cells)
+def _are_measured(cells: Cells) -> bool:
+    return any(result.cell.parameters.rtt is not None for result in cells.results)
 
 
 def _has_time(result: CellResult) -> bool:
@@ -239,11 +233,10 @@ def _key(result: CellResult) -> tuple[str, Parameters]:
     return result.cell.benchmark, replace(result.cell.parameters, rtt=None)
 
 
-def _curves(cells: Sequence[Columned]) -> list[dict[str, Series]]:
+def _curves(cells: Cells) -> list[dict[str, Series]]:
     """Return the times of an iteration over the round-trip time, by column, for each benchmark."""
-    timed = (cell for cell in cells if _has_time(cell[1]))
-    placed = ((column, at_distance(result, _rtt(result))) for column, result in timed)
-    return curves_along(placed, RTT, TIME)
+    placed = [(c, at_distance(r, _rtt(r))) for c, r in cells if _has_time(r)]
+    return replace(cells, columned=placed).curves(RTT, TIME)
 
 
 def _entry(result: CellResult | None, near: CellResult | None, *, measured: bool) -> Entry:

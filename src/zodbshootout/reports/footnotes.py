@@ -9,8 +9,8 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import AT_A_RATE, REACHED, Quantity
 from zodbshootout.model.wording import counted
+from zodbshootout.reports.cells import Cells
 from zodbshootout.reports.elements import Entry, Note, Style
-from zodbshootout.reports.headings import Columned, benchmarks_of, groups_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.result import CellResult
 
@@ -30,11 +30,11 @@ class Footnotes:
     """The word for cells that were not run."""
 
     @classmethod
-    def of(cls, cells: Sequence[Columned], pending: str = State.NOT_RUN.value) -> Footnotes:
+    def of(cls, cells: Cells, pending: str = State.NOT_RUN.value) -> Footnotes:
         """Return the footnotes for all tables of *cells*."""
         in_order = [
             (column, row[column])
-            for group in groups_of(cells)
+            for group in cells.groups
             for row in group.rows.values()
             for column in group.columns
             if column in row
@@ -48,7 +48,7 @@ class Footnotes:
         for number, ((state, reason), refused) in enumerate(by_reason.items(), 1):
             word = "" if state is State.MEASURED else f"{state.value}: "
             advice = _advice(refused, cells) if state is State.UNSUPPORTED else ""
-            text = f"{places(refused, benchmarks_of(cells))}: {word}{reason}{advice}"
+            text = f"{places(refused, cells.benchmarks)}: {word}{reason}{advice}"
             notes |= dict.fromkeys(refused, Note(text, number))
         return cls(notes, pending)
 
@@ -86,10 +86,10 @@ def _reason(result: CellResult) -> str:
     return "; ".join(filter(None, [reason, "" if result.keeps_up else OVERLOADED]))
 
 
-def _advice(refused: Sequence[_Place], cells: Sequence[Columned]) -> str:
+def _advice(refused: Sequence[_Place], cells: Cells) -> str:
     """Return advice to leave out a benchmark, if no contender can run it."""
     names = {cell.benchmark for _, cell in refused}
-    is_all = len(names) > 1 or names == set(benchmarks_of(cells))
+    is_all = len(names) > 1 or names == set(cells.benchmarks)
     if is_all or {column for column, _ in refused} < {column for column, _ in cells}:
         return ""
     return f" (leave it out: -{names.pop()})"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import PurePath
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import (
@@ -19,78 +16,12 @@ from zodbshootout.model.parameters import (
     SIZE,
     Parameter,
 )
-from zodbshootout.model.quantities import Quantity, shown
+from zodbshootout.model.quantities import Quantity
 from zodbshootout.model.specification import MappingType, Parameters, exactly
 from zodbshootout.reports.elements import MISSING, Entry
-from zodbshootout.results.axes import Axis, Family, at_distances, families
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Series, Step, series_along, steps_of
-
-Columned = tuple[str, CellResult]
-"""The title of a column, and a result in the column."""
-
-
-@dataclass(frozen=True)
-class ResultSet:
-    """The results of one file, or of the current run."""
-
-    results: Sequence[CellResult]
-    label: str = ""
-    """A prefix for the column titles, if there are several files."""
-    path: PurePath | None = None
-    """The file; ``None`` for results that are not in a file."""
-
-    @cached_property
-    def at_distances(self) -> Sequence[CellResult]:
-        """The results, with those that do not depend on round-trip times at each of the times."""
-        return at_distances(self.results)
-
-    @cached_property
-    def families(self) -> Sequence[Family]:
-        """The contenders that were measured in several releases."""
-        return families(self.at_distances)
-
-    @cached_property
-    def steps(self) -> Sequence[Step]:
-        """The changes of times from release to release, followed by the changes of costs."""
-        return steps_of(self.at_distances) if self.families else []
-
-    @property
-    def name(self) -> str:
-        return self.path.name if self.path else ""
-
-    def column(self, contender: str) -> str:
-        return f"{self.label}: {contender}" if self.label else contender
-
-
-def in_columns(result_sets: Iterable[ResultSet], axis: Axis | None = None) -> list[Columned]:
-    """Return every result with the title of its column or, along an *axis*, of its curve."""
-    return [
-        (results.column((axis.without(result.cell) if axis else result.cell).column), result)
-        for results in result_sets
-        for result in results.at_distances
-    ]
-
-
-def curves_along(
-    cells: Iterable[Columned], axis: Axis, quantity: Quantity
-) -> list[dict[str, Series]]:
-    """Return the curves of each chart over *axis*: series by column, which differ in it alone."""
-    curves = grouped(
-        ((cell.benchmark, cell.parameters), (column, series))
-        for column, results in grouped(cells).items()
-        for series in series_along(results, axis, quantity)
-        for cell in [axis.without(series.results[0].cell)]
-        if series.figures
-    )
-    return list(map(dict, curves.values()))
-
-
-def benchmarks_of(cells: Sequence[Columned]) -> list[str]:
-    """Return the names of the benchmarks of results, in order."""
-    return list(dict.fromkeys(result.cell.benchmark for _, result in cells))
 
 
 def caption_of(
@@ -135,75 +66,12 @@ def _work(result: CellResult, axis: Parameter | None) -> str:
     return "n" if work == objects else f"{work / objects:.2g} n"
 
 
-@dataclass(frozen=True)
-class Group:
-    """The cells of one table, which have the same clients and the same kind of objects."""
-
-    cells: Sequence[Columned]
-
-    @cached_property
-    def results(self) -> list[CellResult]:
-        return [result for _, result in self.cells]
-
-    @property
-    def columns(self) -> list[str]:
-        return list(dict.fromkeys(column for column, _ in self.cells))
-
-    @property
-    def axis(self) -> Parameter | None:
-        """The parameter that varies from row to row, if any; the caption leaves it out."""
-        return data_axis(self.results)
-
-    @property
-    def description(self) -> str:
-        """The clients and the objects in words."""
-        return description(self.results[0], self.axis)
-
-    @property
-    def rows(self) -> dict[str, dict[str, CellResult]]:
-        """The rows by title, as mappings of columns to results; lower rates come first."""
-        cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
-        titles = row_titles(result for _, result in cells)
-        return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}
-
-
-def groups_of(cells: Iterable[Columned]) -> list[Group]:
-    """Return the cells of each table; tables with fewer clients or smaller objects come first."""
-    groups = map(Group, grouped((group_of(cell[1]), cell) for cell in cells).values())
-    return sorted(groups, key=lambda group: extent(group.results[0]))
-
-
 def group_of(result: CellResult) -> tuple[object, ...]:
     """Return a key that the cells of one table have in common."""
     parameters = result.cell.parameters
     data = _data(parameters, OBJECTS) if _depends_on_data(result) else ""
     pace = parameters.workload.speed, parameters.rate > 0, parameters.limit
     return result.cell.words.counted, parameters.crew, data, *pace
-
-
-def in_first_rows(results: Iterable[CellResult], rows: int) -> list[CellResult]:
-    """Return the results in the first *rows* rows of all tables taken together.
-
-    No figures are computed for the results in later rows.
-    """
-    first: list[CellResult] = []
-    for group in groups_of(("", result) for result in results):
-        ordered = sorted(group.results, key=_rate)
-        for cells in grouped((_row_of(result), result) for result in ordered).values():
-            if rows <= 0:
-                return first
-            first += cells
-            rows -= max(len(shown(one.cell.parameters, one.facts)) for one in cells)
-    return first
-
-
-def _rate(result: CellResult) -> float:
-    return result.cell.parameters.rate
-
-
-def _row_of(result: CellResult) -> tuple[object, ...]:
-    """Return a key that the cells of one row of a table have in common."""
-    return result.cell.benchmark, *(one.of(result.cell.parameters) for one in ROWS)
 
 
 def entry_of(result: CellResult | None, quantity: Quantity) -> Entry:
@@ -280,12 +148,6 @@ def extent(result: CellResult) -> tuple[float, ...]:
         parameters.min_objects,
         parameters.rate,
     )
-
-
-def rows_of(cells: Iterable[Columned]) -> list[list[Columned]]:
-    """Return the results of each row of the tables, in the order of the tables."""
-    rows = grouped(((cell[1].cell.benchmark, cell[1].cell.parameters), cell) for cell in cells)
-    return sorted(rows.values(), key=lambda row: extent(row[0][1]))
 
 
 def description(result: CellResult, axis: Parameter | None = None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from zodbshootout.model.parameters import RATE
 from zodbshootout.model.specification import AFTER, DURING, exactly
 from zodbshootout.model.wording import counted
-from zodbshootout.reports.headings import Columned
+from zodbshootout.reports.cells import Cells
 from zodbshootout.reports.over_time import duration
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult
@@ -18,9 +18,9 @@ NOTEWORTHY = 0.05
 """If at least this fraction of the time passed unobserved between slices, a note says so."""
 
 
-def operation_notes(cells: Sequence[Columned]) -> Iterator[str]:
+def operation_notes(cells: Cells) -> Iterator[str]:
     """Yield a line about each contender's operation: its duration and its effects."""
-    varied = varied_parameters(result.cell for _, result in cells)
+    varied = varied_parameters(result.cell for result in cells.results)
     phases: dict[tuple[str, str], dict[str, CellResult]] = {}
     for column, result in cells:
         parameters = result.cell.parameters

@@ -11,6 +11,7 @@ from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
 from zodbshootout.model.quantities import LONGEST, QUANTITIES, TIME, Quantity, Shown, quantities
 from zodbshootout.model.units import BYTES, significant
+from zodbshootout.reports.cells import Cells, Columned, ResultSet
 from zodbshootout.reports.charts import scale_of
 from zodbshootout.reports.elements import (
     Chart,
@@ -22,17 +23,7 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import (
-    Columned,
-    ResultSet,
-    capitalized,
-    description,
-    distance_of,
-    entry_of,
-    in_columns,
-    rows_of,
-    title_of,
-)
+from zodbshootout.reports.headings import capitalized, description, distance_of, entry_of, title_of
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult
 
@@ -44,12 +35,12 @@ ROWS = 10
 MEGABYTE = 1e6
 
 
-def trend_notes(cells: Sequence[Columned]) -> Iterator[str]:
+def trend_notes(cells: Cells) -> Iterator[str]:
     """Yield a line for each cell that gets slower with time, or was measured with ``--for``."""
-    varied = varied_parameters(result.cell for _, result in cells)
+    varied = varied_parameters(result.cell for result in cells.results)
     names = {
         result.cell: f"{short_name(result.cell, varied)} {distance_of(result)}".rstrip()
-        for _, result in cells
+        for result in cells.results
     }
     several = len(set(names.values())) > 1
     for column, result in cells:
@@ -103,8 +94,8 @@ def over_time_report(result_sets: Sequence[ResultSet]) -> Report:
 
     A table has at most ten rows, so a row may stand for several runs.
     """
-    cells = in_columns(result_sets)
-    notes = list(trend_notes([cell for cell in cells if cell[1].over_time]))
+    cells = Cells.of(result_sets).only(lambda result: result.over_time)
+    notes = list(trend_notes(cells))
     if not notes:
         notes = ["nothing was measured with --for, whose runs share their clients"]
     records = [
@@ -137,9 +128,9 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
         }
 
 
-def _tables(cells: Sequence[Columned]) -> Iterator[Table]:
+def _tables(cells: Cells) -> Iterator[Table]:
     """Yield a table of each quantity for each benchmark that was measured with ``--for``."""
-    for row in rows_of(cell for cell in cells if cell[1].over_time):
+    for row in cells.rows:
         columns = [column for column, _ in row]
         parts = [_in_parts(result) for _, result in row]
         result = row[0][1]
@@ -190,17 +181,16 @@ def _caption(quantity: Quantity, result: CellResult) -> str:
     return capitalized(quantity.caption.format(counted=result.cell.words.counted))
 
 
-def over_time_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+def over_time_charts(cells: Cells) -> Iterator[Chart]:
     """Yield a chart of each quantity for each benchmark that was measured with ``--for``.
 
     For another benchmark in which a contender gets slower with time, yield a chart of the times.
     """
-    known = [cell for cell in cells if cell[1].starts]
-    for row in rows_of(cell for cell in known if not cell[1].over_time):
+    for row in cells.only(lambda result: result.starts and not result.over_time).rows:
         if any(result.gets_slower for _, result in row):
-            yield from _charts(row, columns, [TIME])
-    for row in rows_of(cell for cell in known if cell[1].over_time):
-        yield from _charts(row, columns, quantities(Shown.HOURS))
+            yield from _charts(row, cells.columns, [TIME])
+    for row in cells.only(lambda result: result.over_time).rows:
+        yield from _charts(row, cells.columns, quantities(Shown.HOURS))
 
 
 def _charts(

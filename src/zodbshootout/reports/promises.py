@@ -7,7 +7,7 @@ from typing import Any
 
 from zodbshootout.model.storage_facts import Durability, Place, Sharing
 from zodbshootout.model.wording import listed
-from zodbshootout.reports.headings import Columned
+from zodbshootout.reports.cells import Columned
 
 _USED_BY = {
     Sharing.CONCURRENT.value: "any number of processes at once",
@@ -24,7 +24,7 @@ _Facts = Mapping[str, Mapping[str, Any]]
 """The metadata of contenders, by the titles of their columns."""
 
 
-def promises(cells: Sequence[Columned]) -> list[str]:
+def promises(cells: Iterable[Columned]) -> list[str]:
     """Return lines about durability and sharing, if columns differ, and about servers, if any.
 
     Old results, whose metadata lack the durability, are left out.

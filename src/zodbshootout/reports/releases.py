@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import THROUGHPUT, Quantity, Sense
 from zodbshootout.model.units import SECONDS
+from zodbshootout.reports.cells import Cells, ResultSet
 from zodbshootout.reports.comparison import ratio_entry
 from zodbshootout.reports.elements import (
     MISSING,
@@ -24,17 +24,8 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import (
-    ResultSet,
-    caption_of,
-    curves_along,
-    description,
-    figure_titles,
-    group_of,
-    title_of,
-)
-from zodbshootout.results.axes import Axis, Family
-from zodbshootout.results.cell import Cell
+from zodbshootout.reports.headings import caption_of, description, figure_titles, group_of, title_of
+from zodbshootout.results.axes import Family
 from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.ratios import multiple
@@ -45,147 +36,128 @@ RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
 NO_STEP = "no difference between consecutive releases is significant"
 
 
-@dataclass(frozen=True)
-class Releases:
-    """Contenders in several releases, and the changes from release to release."""
+def title_over_releases(cells: Cells, column: str) -> str:
+    """Return a column's title or, for a release, the title of its contender."""
+    for results, family in cells.families:
+        if column in map(results.column, [family.title, *family.values]):
+            return f"{results.column(family.title)} over {family.axis.title}"
+    return column
 
-    result_sets: Sequence[ResultSet]
 
-    @cached_property
-    def families(self) -> list[tuple[ResultSet, Family]]:
-        """The contenders in each of the result sets."""
-        return [(results, one) for results in self.result_sets for one in results.families]
+def with_releases(table: Table, cells: Cells) -> Table:
+    """Return the table with a row for each release, and a column for each former row.
 
-    @cached_property
-    def _steps(self) -> dict[tuple[str, Axis, tuple[Cell, Quantity]], Step]:
-        """The changes that are significant, by column, package and figure: times, then costs.
+    A table without releases is unchanged.
+    """
+    released = {results.column(name) for results, one in cells.families for name in one.values}
+    if released.isdisjoint(table.columns):
+        return table
+    entries = {
+        column: [row.entries[number] for row in table.rows]
+        for number, column in enumerate(table.columns)
+    }
+    rows = [Row(column, own) for column, own in entries.items() if column not in released]
+    for results, family in cells.families:
+        rows += _rows(results, family, entries)
+    titles = [row.title for row in table.rows]
+    return replace(table, columns=titles, rows=rows, title="Release")
 
-        The installed releases of several packages are one cell, which can have a step of each.
-        """
-        return {
-            (results.column(step.series.title), step.series.axis, step.change.new.key): step
-            for results in self.result_sets
-            for step in results.steps
-            if step.change.is_significant
-        }
 
-    def title_of(self, column: str) -> str:
-        """Return a column's title or, for a release, the title of its contender."""
-        for results, family in self.families:
-            if column in map(results.column, [family.title, *family.values]):
-                return f"{results.column(family.title)} over {family.axis.title}"
-        return column
+def step_lines(cells: Cells, *, all_costs: bool = False) -> Iterator[str]:
+    """Yield a line for each step; without *all_costs*, leave out costs that are not counts."""
+    steps = [step for step in cells.steps.values() if all_costs or _is_exact(step)]
+    yield from _sentences(steps)
+    if cells.families and not steps:
+        yield NO_STEP
 
-    def rows_of(self, table: Table) -> Table:
-        """Return the table with a row for each release, and a column for each former row.
 
-        A table without releases is unchanged.
-        """
-        released = {results.column(name) for results, one in self.families for name in one.values}
-        if released.isdisjoint(table.columns):
-            return table
-        entries = {
-            column: [row.entries[number] for row in table.rows]
-            for number, column in enumerate(table.columns)
-        }
-        rows = [Row(column, own) for column, own in entries.items() if column not in released]
-        for results, family in self.families:
-            rows += _rows(results, family, entries)
-        titles = [row.title for row in table.rows]
-        return replace(table, columns=titles, rows=rows, title="Release")
+def largest_steps(cells: Cells) -> list[str]:
+    """Return sentences on the steps of times, the largest first; if there are none, say so."""
+    steps = [step for step in cells.steps.values() if not _is_amount(step)]
+    steps.sort(key=lambda step: -abs(step.change.ratio.log.mean))
+    return _sentences(steps) or [NO_STEP] * bool(cells.families)
 
-    def lines(self, *, all_costs: bool = False) -> Iterator[str]:
-        """Yield a line for each step; without *all_costs*, leave out costs that are not counts."""
-        steps = [step for step in self._steps.values() if all_costs or _is_exact(step)]
-        yield from _sentences(steps)
-        if self.families and not steps:
-            yield NO_STEP
 
-    def largest(self) -> list[str]:
-        """Return sentences on the steps of times, the largest first; if there are none, say so."""
-        steps = [step for step in self._steps.values() if not _is_amount(step)]
-        steps.sort(key=lambda step: -abs(step.change.ratio.log.mean))
-        return _sentences(steps) or [NO_STEP] * bool(self.families)
+def releases_section(cells: Cells) -> Report:
+    """Return a page's section on releases, which is empty if there are no releases."""
+    costs = dict.fromkeys(step.series.quantity for step in cells.steps.values() if _is_amount(step))
+    charts = [
+        chart
+        for quantity in (THROUGHPUT, *costs)
+        for chart in _charts(cells, quantity)
+        if chart.marks or quantity is THROUGHPUT
+    ]
+    notes = list(map(Note, step_lines(cells, all_costs=True)))
+    return Report(list(_tables(cells)), notes, title="Over releases", charts=charts)
 
-    def section(self, columns: Sequence[str]) -> Report:
-        """Return a page's section on releases, which is empty if there are no releases."""
-        costs = dict.fromkeys(
-            step.series.quantity for step in self._steps.values() if _is_amount(step)
-        )
-        charts = [
-            chart
-            for quantity in (THROUGHPUT, *costs)
-            for chart in self._charts(columns, quantity)
-            if chart.marks or quantity is THROUGHPUT
-        ]
-        notes = list(map(Note, self.lines(all_costs=True)))
-        return Report(list(self._tables()), notes, title="Over releases", charts=charts)
 
-    def _tables(self) -> Iterator[Table]:
-        """Yield tables of the changes of times, with a row for each release."""
-        groups = grouped(
-            (group_of(step.change.base.result), step)
-            for results in self.result_sets
-            for step in results.steps
-            if not _is_amount(step)
-        )
-        for steps in groups.values():
-            titles = figure_titles([step.change.base for step in steps])
-            rows: dict[str, dict[str, Entry]] = {}
-            for step, title in zip(steps, titles, strict=True):
-                release = f"{step.series.title}, {step.series.axis.title} {step.since}"
-                ratio = ratio_entry(step.change) or MISSING
-                rows.setdefault(release, {})[title] = ratio
-            columns = list(dict.fromkeys(titles))
-            yield Table(
-                f"{CHANGES}: {description(steps[0].change.base.result)}",
-                columns,
-                [
-                    Row(release, [row.get(title, Entry()) for title in columns])
-                    for release, row in rows.items()
-                ],
-                title="Release",
-            )
-
-    def _charts(self, columns: Sequence[str], quantity: Quantity) -> Iterator[Chart]:
-        """Yield charts of a quantity of each benchmark over the releases of a package."""
-        for axis in dict.fromkeys(family.axis for _, family in self.families):
-            cells = [
-                (results.column(family.title), result)
-                for results, family in self.families
-                if family.axis == axis
-                for result in family.of(results.at_distances)
-            ]
-            for curves in curves_along(cells, axis, quantity):
-                yield self._chart(curves, columns)
-
-    def _chart(self, curves: Mapping[str, Series], columns: Sequence[str]) -> Chart:
-        series = next(iter(curves.values()))
-        axis, quantity, first = series.axis, series.quantity, series.figures[0]
-        order = axis.ordered(axis.of(result) for one in curves.values() for result in one.results)
-        points: list[Point] = []
-        marks: list[Mark] = []
-        for column, series in curves.items():
-            for figure in series.figures:
-                place = order.index(axis.of(figure.result))
-                points.append(_point(column, place, figure, series.figures[0]))
-                if step := self._steps.get((column, axis, figure.key)):
-                    marks.append(_mark(step, points[-1]))
-        return Chart(
-            ChartKind.LINES,
-            title_of(first.result),
-            description(first.result),
-            Scale(axis.title, names=list(map(axis.text, order))),
-            # Releases differ so little that a scale from 0 on would hide their steps.
-            Scale(
-                RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
-                Labels.SECONDS if quantity.unit is SECONDS else Labels.NUMBERS,
-                from_zero=False,
-            ),
-            points,
+def _tables(cells: Cells) -> Iterator[Table]:
+    """Yield tables of the changes of times, with a row for each release."""
+    groups = grouped(
+        (group_of(step.change.base.result), step)
+        for results in cells.files
+        for step in results.steps
+        if not _is_amount(step)
+    )
+    for steps in groups.values():
+        titles = figure_titles([step.change.base for step in steps])
+        rows: dict[str, dict[str, Entry]] = {}
+        for step, title in zip(steps, titles, strict=True):
+            release = f"{step.series.title}, {step.series.axis.title} {step.since}"
+            ratio = ratio_entry(step.change) or MISSING
+            rows.setdefault(release, {})[title] = ratio
+        columns = list(dict.fromkeys(titles))
+        yield Table(
+            f"{CHANGES}: {description(steps[0].change.base.result)}",
             columns,
-            marks=marks,
+            [
+                Row(release, [row.get(title, Entry()) for title in columns])
+                for release, row in rows.items()
+            ],
+            title="Release",
         )
+
+
+def _charts(cells: Cells, quantity: Quantity) -> Iterator[Chart]:
+    """Yield charts of a quantity of each benchmark over the releases of a package."""
+    for axis in dict.fromkeys(family.axis for _, family in cells.families):
+        there = [
+            (results.column(family.title), result)
+            for results, family in cells.families
+            if family.axis == axis
+            for result in family.of(results.at_distances)
+        ]
+        for curves in replace(cells, columned=there).curves(axis, quantity):
+            yield _chart(cells, curves)
+
+
+def _chart(cells: Cells, curves: Mapping[str, Series]) -> Chart:
+    series = next(iter(curves.values()))
+    axis, quantity, first = series.axis, series.quantity, series.figures[0]
+    order = axis.ordered(axis.of(result) for one in curves.values() for result in one.results)
+    points: list[Point] = []
+    marks: list[Mark] = []
+    for column, series in curves.items():
+        for figure in series.figures:
+            place = order.index(axis.of(figure.result))
+            points.append(_point(column, place, figure, series.figures[0]))
+            if step := cells.steps.get((column, axis, figure.key)):
+                marks.append(_mark(step, points[-1]))
+    return Chart(
+        ChartKind.LINES,
+        title_of(first.result),
+        description(first.result),
+        Scale(axis.title, names=list(map(axis.text, order))),
+        # Releases differ so little that a scale from 0 on would hide their steps.
+        Scale(
+            RELATIVE if quantity is THROUGHPUT else f"{quantity.caption} (less is better)",
+            Labels.SECONDS if quantity.unit is SECONDS else Labels.NUMBERS,
+            from_zero=False,
+        ),
+        points,
+        cells.columns,
+        marks=marks,
+    )
 
 
 def _mark(step: Step, point: Point) -> Mark:

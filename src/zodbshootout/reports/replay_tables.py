@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from zodbshootout.model.quantities import CONFLICTS, THROUGHPUT, Quantity, Shown, quantities
+from zodbshootout.reports.cells import Cells
 from zodbshootout.reports.elements import (
     MISSING,
     Chart,
@@ -16,14 +17,14 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import Columned, description, entry_of, rows_of
+from zodbshootout.reports.headings import description, entry_of
 from zodbshootout.results.result import CellResult
 
 RECORDED = "recorded"
 """The title of the column with the events that were recorded in the workload."""
 
 
-def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
+def replay_tables(cells: Cells) -> Iterator[Table]:
     """Yield the tables about the replays among the cells: times of steps, latencies, events."""
     for group in _groups(cells):
         about, columns, results = _about(group), list(group), list(group.values())
@@ -45,18 +46,17 @@ def replay_tables(cells: Sequence[Columned]) -> Iterator[Table]:
         yield from (table for table in tables if table.rows)
 
 
-def replay_notes(cells: Sequence[Columned]) -> Iterator[str]:
+def replay_notes(cells: Cells) -> Iterator[str]:
     """Yield a note if replays at full speed had conflicts."""
-    at_full_speed = [cell for cell in cells if cell[1].figures[THROUGHPUT]]
-    results = [result for group in _groups(at_full_speed) for result in group.values()]
-    if any(figure.value for result in results if (figure := result.figures[CONFLICTS])):
+    replays = cells.only(lambda result: _is_replay(result) and result.figures[THROUGHPUT])
+    if any(figure.value for one in replays.results if (figure := one.figures[CONFLICTS])):
         yield (
             "replay: as fast as possible, so the conflicts are not those of the application; "
             "--speed 1 begins transactions at their recorded times"
         )
 
 
-def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[Chart]:
+def step_charts(cells: Cells) -> Iterator[Chart]:
     """Yield a chart for each table of steps."""
     for group in _groups(cells):
         steps = [
@@ -77,14 +77,17 @@ def step_charts(cells: Sequence[Columned], columns: Sequence[str]) -> Iterator[C
             Scale("step", names=[step.title for step in steps]),
             Scale("time of a transaction by step (less is better)", Labels.SECONDS),
             points,
-            columns,
+            cells.columns,
         )
 
 
-def _groups(cells: Sequence[Columned]) -> list[Mapping[str, CellResult]]:
+def _groups(cells: Cells) -> list[Mapping[str, CellResult]]:
     """Group the replays that have the same parameters; a group maps columns to results."""
-    replays = (cell for cell in cells if cell[1].timed and cell[1].cell.parameters.workload.name)
-    return list(map(dict, rows_of(replays)))
+    return list(map(dict, cells.only(_is_replay).rows))
+
+
+def _is_replay(result: CellResult) -> bool:
+    return result.timed and bool(result.cell.parameters.workload.name)
 
 
 def _about(group: Mapping[str, CellResult]) -> str:

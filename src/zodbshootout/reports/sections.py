@@ -14,6 +14,7 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Combine, Shown, quantities, shown
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.wording import listed
+from zodbshootout.reports.cells import Cells, ResultSet
 from zodbshootout.reports.charts import QuantityCharts, distributions, over_values
 from zodbshootout.reports.comparison import (
     comparison_report,
@@ -25,16 +26,9 @@ from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import distance_section, measured_crossings
 from zodbshootout.reports.elements import DASH, MISSING, Entry, Listing, Note, Report, Row, Table
 from zodbshootout.reports.footnotes import Footnotes
-from zodbshootout.reports.headings import (
-    Columned,
-    ResultSet,
-    description,
-    figure_titles,
-    in_columns,
-)
+from zodbshootout.reports.headings import description, figure_titles
 from zodbshootout.reports.over_time import over_time_charts, over_time_report
-from zodbshootout.reports.promises import promises
-from zodbshootout.reports.releases import Releases
+from zodbshootout.reports.releases import largest_steps, releases_section, title_over_releases
 from zodbshootout.reports.replay_tables import step_charts
 from zodbshootout.reports.sentences import by_distance, sentence, speed
 from zodbshootout.reports.tables import other_load, tables_and_notes, tables_of
@@ -80,22 +74,20 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
 
     :raises UserError: if no column has the title *baseline*
     """
-    cells = in_columns(result_sets)
-    columns = list(dict.fromkeys(column for column, _ in cells))
+    cells = Cells.of(result_sets)
     footnotes = Footnotes.of(cells)
-    main = _compared(result_sets, baseline, footnotes)
-    views = list(_alternatives(result_sets, main, footnotes)) if main.matrix else []
-    timed = [(column, result) for column, result in cells if result.timed]
+    main = _compared(cells, baseline, footnotes)
+    views = list(_alternatives(cells, main, footnotes)) if main.matrix else []
     faster, *others = (Report(parts=one.parts, baseline=one.baseline) for one in [main, *views])
     latencies, events = (
-        _tables(result_sets, where, footnotes) for where in (Shown.LATENCY, Shown.EVENTS)
+        _tables(cells, where, footnotes) for where in (Shown.LATENCY, Shown.EVENTS)
     )
     first: dict[str, Any] = {"rank": -1, "folded": False}
     sections = [
-        replace(Releases(result_sets).section(columns), anchor="over-releases", **first),
-        replace(costs_section(cells, columns), anchor="costs", **first),
-        replace(distance_section(cells, columns), anchor="at-a-distance", **first),
-        replace(_by_benchmark(result_sets, timed, columns), anchor="by-benchmark", folded=False),
+        replace(releases_section(cells), anchor="over-releases", **first),
+        replace(costs_section(cells), anchor="costs", **first),
+        replace(distance_section(cells), anchor="at-a-distance", **first),
+        replace(_by_benchmark(cells), anchor="by-benchmark", folded=False),
         replace(faster, title="Which is faster", anchor="which-is-faster", alternatives=others),
         Report(latencies, title="Latency", anchor="latency"),
         replace(over_time_report(result_sets), anchor="over-time", records=[], notes=[]),
@@ -103,33 +95,24 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
         replace(_contenders(cells), anchor="contenders"),
         replace(_runs(result_sets), anchor="machine-and-command"),
     ]
-    titles = list(dict.fromkeys(map(Releases(result_sets).title_of, columns)))
+    titles = list(dict.fromkeys(title_over_releases(cells, column) for column in cells.columns))
     return replace(
         main,
         title=_title(result_sets, titles),
         records=Records(result_sets),
-        facts=list(_facts_of_run(result_sets, [result for _, result in timed])),
-        promises=list(map(Note, promises(cells))),
+        facts=list(_facts_of_run(cells)),
         parts=Report(parts=sections).without_charts,
         alternatives=views,
     )
 
 
-def _compared(
-    result_sets: Sequence[ResultSet], baseline: str | None, footnotes: Footnotes
-) -> Report:
+def _compared(cells: Cells, baseline: str | None, footnotes: Footnotes) -> Report:
     """Return a report of all that depends on the baseline; its parts are the comparisons."""
-    comparisons = comparisons_of_columns(result_sets, baseline)
+    comparisons = comparisons_of_columns(cells, baseline)
     return replace(
-        tables_and_notes(result_sets, footnotes, baseline=baseline),
-        verdicts=_verdicts(
-            comparisons,
-            [
-                *Releases(result_sets).largest(),
-                *measured_crossings(in_columns(result_sets)),
-            ],
-        ),
-        matrix=_matrix(comparisons, in_columns(result_sets), footnotes),
+        tables_and_notes(cells, footnotes, comparisons, baseline=baseline),
+        verdicts=_verdicts(comparisons, [*largest_steps(cells), *measured_crossings(cells)]),
+        matrix=_matrix(comparisons, cells, footnotes),
         parts=[
             comparison_report(columns, f"{columns.new} and {columns.base}", verbose=True)
             for columns in comparisons
@@ -138,42 +121,35 @@ def _compared(
     )
 
 
-def _alternatives(
-    result_sets: Sequence[ResultSet], main: Report, footnotes: Footnotes
-) -> Iterator[Report]:
+def _alternatives(cells: Cells, main: Report, footnotes: Footnotes) -> Iterator[Report]:
     """Yield a report for every column that could be the baseline instead."""
-    names = dict.fromkeys(column for column, result in in_columns(result_sets) if result.timed)
-    for name in names:
-        if name != main.baseline and (report := _compared(result_sets, name, footnotes)).matrix:
+    for name in dict.fromkeys(column for column, _ in cells.timed):
+        if name != main.baseline and (report := _compared(cells, name, footnotes)).matrix:
             yield report
 
 
-def _by_benchmark(
-    result_sets: Sequence[ResultSet], timed: Sequence[Columned], columns: Sequence[str]
-) -> Report:
+def _by_benchmark(cells: Cells) -> Report:
     """Return the charts of each benchmark: its throughput, then its latencies."""
     parts = []
-    for benchmark in dict.fromkeys(result.cell.benchmark for _, result in timed):
-        cells = [cell for cell in timed if cell[1].cell.benchmark == benchmark]
-        steps = step_charts(cells, columns)
+    for benchmark in cells.timed.benchmarks:
+        own = cells.timed.of_benchmark(benchmark)
         rates = dict.fromkeys(
             one
-            for _, result in cells
+            for result in own.results
             for one in shown(result.cell.parameters, result.facts)
             if one.combine is Combine.PER_SECOND
         )
-        of_rates = [QuantityCharts(cells, columns, one) for one in rates]
+        of_rates = [QuantityCharts(own, one) for one in rates]
         curves = [chart for charts in of_rates for chart in charts.curves()]
         bars = [chart for charts in of_rates for chart in charts.bars()]
         percentiles = [
             replace(chart, percentile=quantity.name)
             for quantity in quantities(Shown.LATENCY)
-            for chart in QuantityCharts(cells, columns, quantity).curves()
+            for chart in QuantityCharts(own, quantity).curves()
         ]
-        latencies = [*percentiles, *distributions(cells, columns)]
-        values = list(over_values(result_sets, benchmark, columns))
-        trends = over_time_charts(cells, columns)
-        charts = [*curves, *values, *bars, *trends, *steps, *latencies]
+        latencies = [*percentiles, *distributions(own)]
+        values, trends = over_values(cells, benchmark), over_time_charts(own)
+        charts = [*curves, *values, *bars, *trends, *step_charts(own), *latencies]
         parts.append(Report(title=benchmark, anchor=_anchor_of(benchmark), charts=charts))
     points = (point for part in parts for chart in part.charts for point in chart.points)
     has_intervals = any(point.low is not None for point in points)
@@ -199,13 +175,13 @@ def _title(result_sets: Sequence[ResultSet], columns: Sequence[str]) -> str:
     return listed(columns)
 
 
-def _facts_of_run(result_sets: Sequence[ResultSet], results: Sequence[CellResult]) -> Iterator[str]:
+def _facts_of_run(cells: Cells) -> Iterator[str]:
     """Return what was measured, where, when and with which versions."""
-    names = " and ".join(results.name for results in result_sets if results.name)
-    metadata = [_first_metadata(results) for results in result_sets]
-    benchmarks = dict.fromkeys(result.cell.benchmark for result in results)
+    names = " and ".join(file.name for file in cells.files if file.name)
+    metadata = list(map(_first_metadata, cells.files))
+    results = cells.timed.results
     kinds = dict.fromkeys(description(result) for result in results)
-    yield f"{', '.join(benchmarks)}: {'; '.join(kinds)}"
+    yield f"{', '.join(cells.timed.benchmarks)}: {'; '.join(kinds)}"
     yield "; ".join(dict.fromkeys(filter(None, map(_where_and_when, metadata))))
     versions = {
         f"{name} {version}" for result in results for name, version in result.versions.items()
@@ -242,9 +218,7 @@ def _verdicts(comparisons: Sequence[Comparison], first: Sequence[str]) -> list[N
     return list(map(Note, [*first, *(words for _, words in known)][:MAX_VERDICTS]))
 
 
-def _matrix(
-    comparisons: Sequence[Comparison], cells: Sequence[Columned], footnotes: Footnotes
-) -> Table | None:
+def _matrix(comparisons: Sequence[Comparison], cells: Cells, footnotes: Footnotes) -> Table | None:
     """Return the table of all ratios, ``None`` if nothing was compared."""
     by_row = grouped(
         (
@@ -295,19 +269,19 @@ def _no_ratio(
     return MISSING
 
 
-def _tables(result_sets: Sequence[ResultSet], where: Shown, footnotes: Footnotes) -> list[Table]:
+def _tables(cells: Cells, where: Shown, footnotes: Footnotes) -> list[Table]:
     """Return the tables of some quantities, without rows that have no figure."""
     return [
         replace(table, rows=rows, percentile=quantity.name if where is Shown.LATENCY else "")
         for quantity in quantities(where)
-        for table in tables_of(result_sets, footnotes, quantity)
+        for table in tables_of(cells, footnotes, quantity)
         if (rows := [row for row in table.rows if row.has_figure])
     ]
 
 
-def _contenders(cells: Sequence[Columned]) -> Report:
-    first = {column: result for column, result in reversed(cells) if result.measured}
-    results = {column: first[column] for column, _ in cells if column in first}
+def _contenders(cells: Cells) -> Report:
+    first = {column: result for column, result in reversed(cells.columned) if result.measured}
+    results = {column: first[column] for column in cells.columns if column in first}
     packages = sorted(
         {name for one in results.values() for name in one.versions} - {"zodbshootout"}
     )

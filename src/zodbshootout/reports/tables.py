@@ -14,6 +14,7 @@ from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.titles import environment_of
 from zodbshootout.reports.caches import cache_notes, caches_left
+from zodbshootout.reports.cells import Cells, Group, ResultSet
 from zodbshootout.reports.comparison import (
     NOT_SIGNIFICANT,
     comparison_report,
@@ -26,22 +27,11 @@ from zodbshootout.reports.csv_json import Records
 from zodbshootout.reports.distance import measured_crossings, undelivered
 from zodbshootout.reports.elements import MISSING, NO_FIGURE, Entry, Note, Report, Row, Style, Table
 from zodbshootout.reports.footnotes import Footnotes
-from zodbshootout.reports.headings import (
-    Columned,
-    Group,
-    ResultSet,
-    capitalized,
-    caption_of,
-    groups_of,
-    in_columns,
-    legend,
-    pace_of,
-    title_of,
-)
+from zodbshootout.reports.headings import capitalized, caption_of, legend, pace_of, title_of
 from zodbshootout.reports.operations import operation_notes
 from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
-from zodbshootout.reports.releases import Releases
+from zodbshootout.reports.releases import step_lines, with_releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
 from zodbshootout.reports.sentences import by_distance, sentence, speed
 from zodbshootout.results.cell import Cell
@@ -75,7 +65,7 @@ def tables_with_comparisons(
         return report
     parts = [
         comparison_report(columns)
-        for columns in comparisons_of_columns(result_sets)
+        for columns in comparisons_of_columns(Cells.of(result_sets))
         if columns.is_variant and environment_of(columns.changes[0].new.cell.variant)
     ]
     return replace(report, parts=parts)
@@ -91,47 +81,49 @@ def make_report(
 
     *pending* is the entry of cells that were not measured.
     """
-    footnotes = Footnotes.of(in_columns(result_sets), pending)
-    report = tables_and_notes(result_sets, footnotes, quantity, baseline)
+    cells = Cells.of(result_sets)
+    comparisons = [] if quantity else comparisons_of_columns(cells, baseline)
+    report = tables_and_notes(cells, Footnotes.of(cells, pending), comparisons, quantity, baseline)
     return replace(report, records=Records(result_sets))
 
 
 def tables_and_notes(
-    result_sets: Sequence[ResultSet],
+    cells: Cells,
     footnotes: Footnotes,
+    comparisons: Sequence[Comparison],
     quantity: Quantity | None = None,
     baseline: str | None = None,
 ) -> Report:
     """Return a report with tables of a *quantity*, and the notes on them; see :func:`tables_of`.
 
+    *comparisons* are those with *baseline*.
+
     :raises UserError: if no column has the title *baseline*
     """
-    cells = in_columns(result_sets)
-    columns = list(dict.fromkeys(column for column, _ in cells))
-    if baseline and baseline not in columns:
-        raise UserError(f"no contender {baseline!r}; there are {', '.join(columns)}")
-    comparisons = [] if quantity else comparisons_of_columns(result_sets, baseline)
-    tables = tables_of(result_sets, footnotes, quantity, comparisons)
+    if baseline and baseline not in cells.columns:
+        raise UserError(f"no contender {baseline!r}; there are {', '.join(cells.columns)}")
+    tables = tables_of(cells, footnotes, quantity, comparisons)
     if quantity is None:
         tables += replay_tables(cells)
-    legends = legend(result.cell for _, result in cells if _is_shown(result, quantity))
-    releases = Releases(result_sets).lines()
-    conclusions = [*releases, *measured_crossings(cells), *_verdicts(comparisons)]
+    legends = legend(result.cell for result in cells.results if _is_shown(result, quantity))
+    conclusions = [*step_lines(cells), *measured_crossings(cells), *_verdicts(comparisons)]
+    promised = list(map(Note, promises(cells)))
     remarks = [*legends, *_remarks(cells)]
     if quantity is None or quantity.watched:
-        remarks += _imprecision(result_sets, quantity, baseline)
+        remarks += _imprecision(cells.files, quantity, baseline)
     notes = [
-        *map(Note, [*conclusions, *promises(cells)]),
+        *map(Note, conclusions),
+        *promised,
         *footnotes.notes,
         *map(Note, remarks),
     ]
     if any(table.lacks_figures for table in tables):
         notes.append(NO_FIGURE)
-    return Report(tables, notes)
+    return Report(tables, notes, promises=promised)
 
 
 def tables_of(
-    result_sets: Sequence[ResultSet],
+    cells: Cells,
     footnotes: Footnotes,
     quantity: Quantity | None = None,
     comparisons: Sequence[Comparison] = (),
@@ -147,10 +139,10 @@ def tables_of(
         for columns in comparisons
         for change in columns.changes
     }
-    scale, releases = _Scale(quantity, footnotes, changes), Releases(result_sets)
+    scale = _Scale(quantity, footnotes, changes)
     return [
-        table if len(scale.quantities(group.results)) > 1 else releases.rows_of(table)
-        for group in groups_of(in_columns(result_sets))
+        table if len(scale.quantities(group.results)) > 1 else with_releases(table, cells)
+        for group in cells.groups
         if (table := _table(group, scale)).rows
     ]
 
@@ -223,7 +215,7 @@ def _caption(group: Group, scale: _Scale) -> str:
     return f"{capitalized(words)}{less}: {group.description}"
 
 
-def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
+def _remarks(cells: Cells) -> Iterator[str]:
     """Yield lines about the circumstances of the measurements."""
     yield from caches_left(cells)
     yield from cache_notes(cells)
@@ -235,7 +227,7 @@ def _remarks(cells: Sequence[Columned]) -> Iterator[str]:
     yield from undelivered(cells)
 
 
-def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
+def _warming_up(cells: Cells) -> Iterator[str]:
     """Yield a line for each contender whose Python becomes faster while it runs."""
     slower = grouped(
         (column, (times, result.cell.benchmark))
@@ -250,7 +242,7 @@ def _warming_up(cells: Sequence[Columned]) -> Iterator[str]:
         )
 
 
-def _slow_hosts(cells: Sequence[Columned]) -> Iterator[str]:
+def _slow_hosts(cells: Cells) -> Iterator[str]:
     """Yield a line for each host whose clients are slower than the mean of all clients."""
     slower = grouped(
         (slowest[1], (slowest[0], f"{column}, {result.cell.benchmark}"))

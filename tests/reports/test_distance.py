@@ -86,7 +86,7 @@ def test_what_was_measured_at_0_alone_has_no_time_and_no_crossing_at_a_distance(
     assert [[entry.line() for entry in row.entries] for row in table.rows] == [
         ["10", "4"], ["11 (11)", ""], ["14 (14)", ""]
     ]  # fmt: skip
-    (chart,) = distance_charts(cells, ["zeo", "pg"])
+    (chart,) = distance_charts(cells)
     assert [point.x for point in chart.of("pg")] == [0.0]
     served = timed("pg", QUICK, trips="12 12")  # its section sets the distance
     (table,) = tables_of_times(cells_of([*at_all(("zeo", 2, NEAR)), served]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
@@ -10,9 +10,17 @@ from pathlib import PurePath
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.parameters import ROWS, Parameter
 from zodbshootout.model.quantities import Quantity, shown
-from zodbshootout.reports.headings import data_axis, description, extent, group_of, row_titles
-from zodbshootout.results.axes import Axis, Family, at_distances, families
+from zodbshootout.reports.headings import (
+    data_axis,
+    description,
+    extent,
+    group_of,
+    row_titles,
+    title_of,
+)
+from zodbshootout.results.axes import Axis, Family, ParameterAxis, at_distances, families
 from zodbshootout.results.cell import Cell
+from zodbshootout.results.figures import Figure
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.series import Series, Step, series_along, steps_of
 
@@ -100,31 +108,32 @@ class Cells:
     @cached_property
     def groups(self) -> list[Group]:
         """The cells of each table; tables with fewer clients or smaller objects come first."""
-        groups = map(Group, grouped((group_of(cell[1]), cell) for cell in self.columned).values())
-        return sorted(groups, key=lambda group: extent(group.results[0]))
+        groups = grouped((group_of(cell[1]), cell) for cell in self.columned).values()
+        made = (Group(cells, data_axis(result for _, result in cells)) for cells in groups)
+        return sorted(made, key=lambda group: extent(group.first))
 
     @cached_property
-    def rows(self) -> list[list[Columned]]:
+    def rows(self) -> list[Group]:
         """The cells of each row of the tables, in the order of the tables."""
         cells = ((cell[1].cell, cell) for cell in self.columned)
         rows = grouped(((key.benchmark, key.parameters), cell) for key, cell in cells)
-        return sorted(rows.values(), key=lambda row: extent(row[0][1]))
+        return sorted(map(Group, rows.values()), key=lambda row: extent(row.first))
 
-    def curves(self, axis: Axis, quantity: Quantity) -> list[dict[str, Series]]:
-        """Return the curves of each chart over *axis*: series by column, which differ in it."""
-        curves = grouped(
+    def curves(self, axis: Axis, quantity: Quantity) -> list[Curves]:
+        """Return the curves of each chart over *axis*."""
+        charts = grouped(
             ((cell.benchmark, cell.parameters), (column, series))
             for column, results in grouped(self.columned).items()
             for series in series_along(results, axis, quantity)
             for cell in [axis.without(series.results[0].cell)]
             if series.figures
         )
-        return list(map(dict, curves.values()))
+        return [Curves(axis, dict(curves)) for curves in charts.values()]
 
     @cached_property
-    def families(self) -> list[tuple[ResultSet, Family]]:
-        """The contenders in several releases, each with its file."""
-        return [(file, family) for file in self.files for family in file.families]
+    def families(self) -> list[Family]:
+        """The contenders in several releases, with the titles of their columns."""
+        return [family.named(file.column) for file in self.files for family in file.families]
 
     @cached_property
     def steps(self) -> dict[tuple[str, Axis, tuple[Cell, Quantity]], Step]:
@@ -143,9 +152,15 @@ class Cells:
 
 @dataclass(frozen=True)
 class Group:
-    """The cells of one table, which have the same clients and the same kind of objects."""
+    """The cells of a table, row or chart, which have the same clients and kind of objects."""
 
     cells: Sequence[Columned]
+    axis: Parameter | None = None
+    """The parameter that varies from row to row or along the chart's axis; words leave it out."""
+
+    @property
+    def first(self) -> CellResult:
+        return self.cells[0][1]
 
     @cached_property
     def results(self) -> list[CellResult]:
@@ -156,14 +171,14 @@ class Group:
         return list(dict.fromkeys(column for column, _ in self.cells))
 
     @property
-    def axis(self) -> Parameter | None:
-        """The parameter that varies from row to row, if any; the caption leaves it out."""
-        return data_axis(self.results)
+    def title(self) -> str:
+        """The benchmark of a row or a chart in words."""
+        return title_of(self.first, self.axis)
 
     @property
     def description(self) -> str:
         """The clients and the objects in words."""
-        return description(self.results[0], self.axis)
+        return description(self.first, self.axis)
 
     @property
     def rows(self) -> dict[str, dict[str, CellResult]]:
@@ -171,6 +186,26 @@ class Group:
         cells = sorted(self.cells, key=lambda cell: _rate(cell[1]))
         titles = row_titles(result for _, result in cells)
         return {title: dict(row) for title, row in grouped(zip(titles, cells, strict=True)).items()}
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of one chart: series that differ in an axis alone."""
+
+    axis: Axis
+    by_column: Mapping[str, Series]
+
+    @cached_property
+    def group(self) -> Group:
+        """The cells of all curves."""
+        parameter = self.axis.parameter if isinstance(self.axis, ParameterAxis) else None
+        cells = [(column, r) for column, series in self.by_column.items() for r in series.results]
+        return Group(cells, parameter)
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The figures of all curves."""
+        return [figure for series in self.by_column.values() for figure in series.figures]
 
 
 def in_first_rows(results: Sequence[CellResult], rows: int) -> list[CellResult]:

@@ -11,14 +11,13 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import THROUGHPUT, TIME, Quantity
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.units import SECONDS
-from zodbshootout.reports.cells import Cells, Columned
+from zodbshootout.reports.cells import Cells, Columned, Curves, Group
 from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
 from zodbshootout.reports.headings import caption_of, description, pace_of, title_of
 from zodbshootout.results.axes import RTT, Axis, ParameterAxis, axes_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import Figure, compared
 from zodbshootout.results.result import CellResult
-from zodbshootout.results.series import Series
 
 WIDE_GAP = 4.0
 """An axis is logarithmic if its widest gap between values is this many times the narrowest."""
@@ -43,17 +42,16 @@ class QuantityCharts:
             _key(result.cell)
             for axis in swept_axes(self.cells.results)
             for curves in self._curves(axis)
-            for series in curves.values()
-            for result in series.results
+            for result in curves.group.results
         }
         for row in self.cells.only(lambda result: _key(result.cell) not in swept).rows:
             points = [
                 point_of(figure, column, 0.0)
-                for column, result in row
+                for column, result in row.cells
                 for figure in compared(result, self.quantity)
             ]
             if points:
-                yield self._chart([result for _, result in row], points)
+                yield self._chart(row, points)
 
     def curves(self) -> Iterator[Chart]:
         """Yield the charts over each parameter that varies."""
@@ -65,40 +63,31 @@ class QuantityCharts:
         for curves in self._curves(axis):
             points = [
                 point_of(figure, column, place)
-                for column, series in curves.items()
+                for column, series in curves.by_column.items()
                 for figure in series.figures
                 if (place := axis.place(figure.result)) is not None
             ]
-            results = [result for series in curves.values() for result in series.results]
             points.sort(key=lambda point: point.x)
-            yield self._chart(results, points, axis)
+            yield self._chart(curves.group, points, axis)
 
-    def _curves(self, axis: Axis) -> list[dict[str, Series]]:
+    def _curves(self, axis: Axis) -> list[Curves]:
         """Return the curves of each chart over *axis* with several places."""
         return [
             curves
             for curves in self.cells.curves(axis, self.quantity)
-            if len(
-                {axis.place(one.result) for series in curves.values() for one in series.figures}
-                - {None}
-            )
-            > 1
+            if len({axis.place(figure.result) for figure in curves.figures} - {None}) > 1
         ]
 
-    def _chart(
-        self, results: Sequence[CellResult], points: Sequence[Point], axis: Axis | None = None
-    ) -> Chart:
+    def _chart(self, group: Group, points: Sequence[Point], axis: Axis | None = None) -> Chart:
         """Return a chart with curves over *axis*, or with bars if it is ``None``."""
-        first = results[0]
-        parameter = axis.parameter if isinstance(axis, ParameterAxis) else None
-        pace = pace_of(first.cell.parameters) if self.quantity.better == "more" else ""
-        caption = f"{caption_of(self.quantity, results, parameter)} {pace}".rstrip()
+        pace = pace_of(group.first.cell.parameters) if self.quantity.better == "more" else ""
+        caption = f"{caption_of(self.quantity, group.results, group.axis)} {pace}".rstrip()
         return Chart(
             ChartKind.LINES if axis else ChartKind.BARS,
-            title_of(first, parameter),
-            description(first, parameter),
+            group.title,
+            group.description,
             Scale(
-                _title_of(axis, results) if axis else "",
+                _title_of(axis, group.results) if axis else "",
                 logarithmic=_has_wide_gap({point.x for point in points}),
             ),
             scale_of(self.quantity, f"{caption} ({self.quantity.better} is better)"),
@@ -164,7 +153,7 @@ def distributions(cells: Cells) -> Iterator[Chart]:
     """
     recorded = cells.only(_has_latencies)
     for row in recorded.only(lambda result: not result.cell.parameters.during).rows:
-        yield _distribution(row, cells.columns, description(row[0][1]))
+        yield _distribution(row.cells, cells.columns, row.description)
     phases = grouped(
         ((column, result.cell.without_operation), (result.cell.parameters.moment, result))
         for column, result in recorded

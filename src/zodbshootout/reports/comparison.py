@@ -21,7 +21,7 @@ from zodbshootout.reports.headings import (
     pace_of,
     title_of,
 )
-from zodbshootout.reports.sentences import by_distance, sentence
+from zodbshootout.reports.sentences import sentence
 from zodbshootout.results.changes import Change
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.names import long_name
@@ -61,7 +61,7 @@ def comparisons_of_columns(cells: Cells, baseline: str | None = None) -> list[Co
         for file in cells.files
         for name, original in originals_of([r for r in file.at_distances if r.timed]).items()
     }
-    releases = {file.column(name) for file, one in cells.families for name in one.values}
+    releases = {name for family in cells.families for name in family.values}
     ordered = {title: originals[title] for title in cells.columns if title in originals}
     comparisons = [
         replace(
@@ -184,7 +184,7 @@ def in_minutes(minutes: float) -> str:
 
 def _notes(sides: Comparison, *, verbose: bool) -> Iterator[str]:
     if len(sides.changes) > 1:
-        yield from filter(None, map(sentence, by_distance(sides)))
+        yield from filter(None, map(sentence, sides.by_distance))
     yield from _method(sides.changes)
     yield from _differences(sides, verbose=verbose)
     for side, results in ((sides.base, sides.only_base), (sides.new, sides.only_new)):

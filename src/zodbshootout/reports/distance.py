@@ -18,7 +18,7 @@ from zodbshootout.model.quantities import CACHE_TRIPS, THROUGHPUT, TIME, TRIPS
 from zodbshootout.model.specification import Parameters, duration
 from zodbshootout.model.units import significant
 from zodbshootout.network.calibration import is_within
-from zodbshootout.reports.cells import Cells
+from zodbshootout.reports.cells import Cells, Curves
 from zodbshootout.reports.elements import (
     MISSING,
     Chart,
@@ -35,7 +35,6 @@ from zodbshootout.reports.elements import (
     Table,
 )
 from zodbshootout.reports.footnotes import places
-from zodbshootout.reports.headings import description, title_of
 from zodbshootout.results.axes import RTT, at_distance
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.figures import IMPRECISE, TILDE, time_of
@@ -136,7 +135,7 @@ def crossing_lines(cells: Cells) -> Iterator[str]:
     measured = _are_measured(cells)
     how = "" if measured else "estimate: "
     for curves in _curves(cells):
-        benchmark = next(iter(curves.values())).results[0].cell.benchmark
+        benchmark = curves.group.first.cell.benchmark
         for crossing in _crossings_of(curves, measured=measured):
             yield f"{how}{benchmark}: {crossing.sentence}"
 
@@ -159,22 +158,21 @@ def distance_charts(cells: Cells) -> Iterator[Chart]:
         far = next((rtt for rtt in DISTANCES if rtt >= beyond), DISTANCES[-1])
         points = [
             point
-            for column, curve in curves.items()
+            for column, curve in curves.by_column.items()
             for point in (
                 _measured_points(column, curve)
                 if measured
                 else _estimated_points(column, curve, far)
             )
         ]
-        served = any(trips_of(result) for curve in curves.values() for result in curve.results)
+        served = any(map(trips_of, curves.group.results))
         if not points or not (served or measured):
             continue
-        first = next(iter(curves.values())).results[0]
         how = "" if measured else ", an estimate from the round trips"
         yield Chart(
             ChartKind.LINES,
-            title_of(at_distance(first, None)),
-            description(first),
+            curves.group.title,
+            curves.group.description,
             Scale("round-trip time (ms)"),
             # Over distances, times are straight lines on a scale that is not logarithmic.
             Scale(f"time of an iteration (less is better){how}", Labels.SECONDS),
@@ -233,7 +231,7 @@ def _key(result: CellResult) -> tuple[str, Parameters]:
     return result.cell.benchmark, replace(result.cell.parameters, rtt=None)
 
 
-def _curves(cells: Cells) -> list[dict[str, Series]]:
+def _curves(cells: Cells) -> list[Curves]:
     """Return the times of an iteration over the round-trip time, by column, for each benchmark."""
     placed = [(c, at_distance(r, _rtt(r))) for c, r in cells if _has_time(r)]
     return replace(cells, columned=placed).curves(RTT, TIME)
@@ -286,9 +284,9 @@ def _estimated_points(column: str, curve: Series, far: float) -> Iterator[Point]
             yield Point(column, 1e3 * rtt, seconds, f"{bound}{_text(seconds)} ms")
 
 
-def _crossings_of(curves: Mapping[str, Series], *, measured: bool) -> Iterator[Mark]:
+def _crossings_of(curves: Curves, *, measured: bool) -> Iterator[Mark]:
     """Yield the round-trip times at which two contenders are equally fast."""
-    for (one, first), (other, second) in combinations(curves.items(), 2):
+    for (one, first), (other, second) in combinations(curves.by_column.items(), 2):
         lines = (first.line, second.line) if measured else (_line(first), _line(second))
         for crossing in crossings(*lines, open_ended=not measured):
             faster, slower = (one, other) if crossing.first_is_less else (other, one)

@@ -127,7 +127,7 @@ def title_of(result: CellResult, axis: Parameter | None = None) -> str:
     count = "" if axis is OBJECTS else str(parameters.objects)
     title = " ".join(result.cell.words.title.replace("{objects}", count).split())
     paced = f"{exactly(parameters.rate)} a second" if parameters.rate and axis is not RATE else ""
-    where = distance_of(result)
+    where = "" if axis is DISTANCE else distance_of(result)
     return ", ".join(filter(None, [title, paced, where, parameters.moment]))
 
 

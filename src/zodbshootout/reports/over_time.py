@@ -11,7 +11,7 @@ from zodbshootout.model.parameters import CLIENTS, RATE, SIZE
 from zodbshootout.model.parameters import OBJECTS as NUMBER
 from zodbshootout.model.quantities import LONGEST, QUANTITIES, TIME, Quantity, Shown, quantities
 from zodbshootout.model.units import BYTES, significant
-from zodbshootout.reports.cells import Cells, Columned, ResultSet
+from zodbshootout.reports.cells import Cells, Group, ResultSet
 from zodbshootout.reports.charts import scale_of
 from zodbshootout.reports.elements import (
     Chart,
@@ -23,7 +23,7 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import capitalized, description, distance_of, entry_of, title_of
+from zodbshootout.reports.headings import capitalized, distance_of, entry_of
 from zodbshootout.results.names import short_name, varied_parameters
 from zodbshootout.results.result import CellResult
 
@@ -131,22 +131,20 @@ def _records(result: CellResult) -> Iterator[dict[str, Any]]:
 def _tables(cells: Cells) -> Iterator[Table]:
     """Yield a table of each quantity for each benchmark that was measured with ``--for``."""
     for row in cells.rows:
-        columns = [column for column, _ in row]
-        parts = [_in_parts(result) for _, result in row]
-        result = row[0][1]
+        parts = [_in_parts(result) for result in row.results]
         for quantity in quantities(Shown.HOURS):
             lines = [
                 Row(
                     _on_the_clock(start),
                     [entry_of(of_column.get(part), quantity) for of_column in parts],
                 )
-                for part, start in enumerate(_starts_of_parts(row))
+                for part, start in enumerate(_starts_of_parts(row.results))
             ]
             if any(entry.value is not None for line in lines for entry in line.entries):
-                where = f"{result.cell.benchmark} {distance_of(result)}".rstrip()
+                where = f"{row.first.cell.benchmark} {distance_of(row.first)}".rstrip()
                 yield Table(
-                    f"{_caption(quantity, result)}, {where}: {description(result)}",
-                    columns,
+                    f"{_caption(quantity, row.first)}, {where}: {row.description}",
+                    row.columns,
                     lines,
                     "Time",
                 )
@@ -158,8 +156,8 @@ def _on_the_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _starts_of_parts(row: Sequence[Columned]) -> list[float]:
-    longest = max((result for _, result in row), key=lambda result: len(result.runs))
+def _starts_of_parts(results: Sequence[CellResult]) -> list[float]:
+    longest = max(results, key=lambda result: len(result.runs))
     size = _size_of_parts(longest)
     return [starts[0] - longest.starts[0][0] for starts in longest.starts[::size]]
 
@@ -187,25 +185,22 @@ def over_time_charts(cells: Cells) -> Iterator[Chart]:
     For another benchmark in which a contender gets slower with time, yield a chart of the times.
     """
     for row in cells.only(lambda result: result.starts and not result.over_time).rows:
-        if any(result.gets_slower for _, result in row):
+        if any(result.gets_slower for result in row.results):
             yield from _charts(row, cells.columns, [TIME])
     for row in cells.only(lambda result: result.over_time).rows:
         yield from _charts(row, cells.columns, quantities(Shown.HOURS))
 
 
-def _charts(
-    row: Sequence[Columned], columns: Sequence[str], shown: Sequence[Quantity]
-) -> Iterator[Chart]:
+def _charts(row: Group, columns: Sequence[str], shown: Sequence[Quantity]) -> Iterator[Chart]:
     for quantity in shown:
-        if points := [point for cell in row for point in _points(*cell, quantity)]:
-            result = row[0][1]
+        if points := [point for c, result in row.cells for point in _points(c, result, quantity)]:
             unit = ", MB" if quantity.unit is BYTES else ""
             yield Chart(
                 ChartKind.LINES,
-                title_of(result),
-                description(result),
+                row.title,
+                row.description,
                 Scale("minutes since the start of the first run"),
-                scale_of(quantity, f"{_caption(quantity, result)}{unit}"),
+                scale_of(quantity, f"{_caption(quantity, row.first)}{unit}"),
                 points,
                 columns,
                 percentile=quantity.name if quantity.shown & Shown.LATENCY else "",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import THROUGHPUT, Quantity, Sense
 from zodbshootout.model.units import SECONDS
-from zodbshootout.reports.cells import Cells, ResultSet
+from zodbshootout.reports.cells import Cells, Curves
 from zodbshootout.reports.comparison import ratio_entry
 from zodbshootout.reports.elements import (
     MISSING,
@@ -24,12 +24,12 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import caption_of, description, figure_titles, group_of, title_of
+from zodbshootout.reports.headings import caption_of, description, figure_titles, group_of
 from zodbshootout.results.axes import Family
 from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.figures import Figure
 from zodbshootout.results.ratios import multiple
-from zodbshootout.results.series import Series, Step
+from zodbshootout.results.series import Step
 
 CHANGES = "Speed as a multiple of that of the previous release"
 RELATIVE = "speed as a multiple of that of the oldest release (more is better)"
@@ -38,9 +38,9 @@ NO_STEP = "no difference between consecutive releases is significant"
 
 def title_over_releases(cells: Cells, column: str) -> str:
     """Return a column's title or, for a release, the title of its contender."""
-    for results, family in cells.families:
-        if column in map(results.column, [family.title, *family.values]):
-            return f"{results.column(family.title)} over {family.axis.title}"
+    for family in cells.families:
+        if column in {family.title, *family.values}:
+            return f"{family.title} over {family.axis.title}"
     return column
 
 
@@ -49,7 +49,7 @@ def with_releases(table: Table, cells: Cells) -> Table:
 
     A table without releases is unchanged.
     """
-    released = {results.column(name) for results, one in cells.families for name in one.values}
+    released = {name for family in cells.families for name in family.values}
     if released.isdisjoint(table.columns):
         return table
     entries = {
@@ -57,8 +57,8 @@ def with_releases(table: Table, cells: Cells) -> Table:
         for number, column in enumerate(table.columns)
     }
     rows = [Row(column, own) for column, own in entries.items() if column not in released]
-    for results, family in cells.families:
-        rows += _rows(results, family, entries)
+    for family in cells.families:
+        rows += _rows(family, entries)
     titles = [row.title for row in table.rows]
     return replace(table, columns=titles, rows=rows, title="Release")
 
@@ -120,24 +120,24 @@ def _tables(cells: Cells) -> Iterator[Table]:
 
 def _charts(cells: Cells, quantity: Quantity) -> Iterator[Chart]:
     """Yield charts of a quantity of each benchmark over the releases of a package."""
-    for axis in dict.fromkeys(family.axis for _, family in cells.families):
+    for axis in dict.fromkeys(family.axis for family in cells.families):
         there = [
-            (results.column(family.title), result)
-            for results, family in cells.families
+            (family.title, result)
+            for family in cells.families
             if family.axis == axis
-            for result in family.of(results.at_distances)
+            for column, result in cells
+            if column in family.values
         ]
         for curves in replace(cells, columned=there).curves(axis, quantity):
             yield _chart(cells, curves)
 
 
-def _chart(cells: Cells, curves: Mapping[str, Series]) -> Chart:
-    series = next(iter(curves.values()))
-    axis, quantity, first = series.axis, series.quantity, series.figures[0]
-    order = axis.ordered(axis.of(result) for one in curves.values() for result in one.results)
+def _chart(cells: Cells, curves: Curves) -> Chart:
+    axis, quantity = curves.axis, curves.figures[0].quantity
+    order = axis.ordered(map(axis.of, curves.group.results))
     points: list[Point] = []
     marks: list[Mark] = []
-    for column, series in curves.items():
+    for column, series in curves.by_column.items():
         for figure in series.figures:
             place = order.index(axis.of(figure.result))
             points.append(_point(column, place, figure, series.figures[0]))
@@ -145,8 +145,8 @@ def _chart(cells: Cells, curves: Mapping[str, Series]) -> Chart:
                 marks.append(_mark(step, points[-1]))
     return Chart(
         ChartKind.LINES,
-        title_of(first.result),
-        description(first.result),
+        curves.group.title,
+        curves.group.description,
         Scale(axis.title, names=list(map(axis.text, order))),
         # Releases differ so little that a scale from 0 on would hide their steps.
         Scale(
@@ -166,15 +166,13 @@ def _mark(step: Step, point: Point) -> Mark:
     return Mark(point.x, point.y, text, sentence, point.x, point.x, (point.column, point.column))
 
 
-def _rows(
-    results: ResultSet, family: Family, entries: Mapping[str, Sequence[Entry]]
-) -> Iterator[Row]:
+def _rows(family: Family, entries: Mapping[str, Sequence[Entry]]) -> Iterator[Row]:
     """Yield the rows of a contender: its name, then its releases."""
     blank = [Entry() for _ in next(iter(entries.values()))]
-    yield Row(f"{results.column(family.title)}, {family.axis.title}", blank)
+    yield Row(f"{family.title}, {family.axis.title}", blank)
     for column in family.values:
         installed = " (installed)" if column == family.title else ""
-        yield Row(f"  {family.text(column)}{installed}", entries.get(results.column(column), blank))
+        yield Row(f"  {family.text(column)}{installed}", entries.get(column, blank))
 
 
 def _is_exact(step: Step) -> bool:

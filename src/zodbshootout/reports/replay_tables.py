@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from zodbshootout.model.quantities import CONFLICTS, THROUGHPUT, Quantity, Shown, quantities
-from zodbshootout.reports.cells import Cells
+from zodbshootout.reports.cells import Cells, Group
 from zodbshootout.reports.elements import (
     MISSING,
     Chart,
@@ -17,7 +17,7 @@ from zodbshootout.reports.elements import (
     Scale,
     Table,
 )
-from zodbshootout.reports.headings import description, entry_of
+from zodbshootout.reports.headings import entry_of
 from zodbshootout.results.result import CellResult
 
 RECORDED = "recorded"
@@ -27,7 +27,7 @@ RECORDED = "recorded"
 def replay_tables(cells: Cells) -> Iterator[Table]:
     """Yield the tables about the replays among the cells: times of steps, latencies, events."""
     for group in _groups(cells):
-        about, columns, results = _about(group), list(group), list(group.values())
+        about, columns, results = _about(group), group.columns, group.results
         tables = [
             Table(
                 f"Time by step (less is better): {about}", columns,
@@ -62,11 +62,11 @@ def step_charts(cells: Cells) -> Iterator[Chart]:
         steps = [
             step
             for step in quantities(Shown.STEPS)
-            if any(result.figures[step] is not None for result in group.values())
+            if any(result.figures[step] is not None for result in group.results)
         ]
         points = [
             Point(column, place, figure.value, figure.text())
-            for column, result in group.items()
+            for column, result in group.cells
             for place, step in enumerate(steps)
             if (figure := result.figures[step]) is not None
         ]
@@ -81,20 +81,19 @@ def step_charts(cells: Cells) -> Iterator[Chart]:
         )
 
 
-def _groups(cells: Cells) -> list[Mapping[str, CellResult]]:
-    """Group the replays that have the same parameters; a group maps columns to results."""
-    return list(map(dict, cells.only(_is_replay).rows))
+def _groups(cells: Cells) -> list[Group]:
+    """Return the replays that have the same parameters."""
+    return cells.only(_is_replay).rows
 
 
 def _is_replay(result: CellResult) -> bool:
     return result.timed and bool(result.cell.parameters.workload.name)
 
 
-def _about(group: Mapping[str, CellResult]) -> str:
-    result = next(iter(group.values()))
-    parameters = result.cell.parameters
+def _about(group: Group) -> str:
+    parameters = group.first.cell.parameters
     replayed = f"{parameters.workload.name} {parameters.moment}".rstrip()
-    return f"{replayed}, {description(result)}"
+    return f"{replayed}, {group.description}"
 
 
 def _row(quantity: Quantity, results: Sequence[CellResult]) -> Row:

@@ -30,7 +30,7 @@ from zodbshootout.reports.headings import description, figure_titles
 from zodbshootout.reports.over_time import over_time_charts, over_time_report
 from zodbshootout.reports.releases import largest_steps, releases_section, title_over_releases
 from zodbshootout.reports.replay_tables import step_charts
-from zodbshootout.reports.sentences import by_distance, sentence, speed
+from zodbshootout.reports.sentences import sentence, speed
 from zodbshootout.reports.tables import other_load, tables_and_notes, tables_of
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import mean_ratio
@@ -209,7 +209,7 @@ def _verdicts(comparisons: Sequence[Comparison], first: Sequence[str]) -> list[N
     known = [
         (mean.value, sentence(there))
         for columns in comparisons
-        for there in (() if columns.is_release else by_distance(columns))
+        for there in (() if columns.is_release else columns.by_distance)
         if (mean := mean_ratio(there.changes)) is not None
     ]
     if len(known) > MAX_VERDICTS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import Sense
@@ -20,12 +19,6 @@ MANY = 7
 FEW = 3
 """The maximum number of benchmarks that the summary of a topic names for each verdict."""
 _ALIKE = {Verdict.NO_DIFFERENCE: "no difference seen", Verdict.UNDECIDED: "undecided"}
-
-
-def by_distance(comparison: Comparison) -> list[Comparison]:
-    """Divide a comparison into one for each round-trip time."""
-    groups = grouped((distance_of(change.base.result), change) for change in comparison.changes)
-    return [replace(comparison, changes=changes) for changes in groups.values()]
 
 
 def sentence(comparison: Comparison) -> str:

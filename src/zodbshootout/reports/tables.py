@@ -33,7 +33,7 @@ from zodbshootout.reports.over_time import trend_notes
 from zodbshootout.reports.promises import promises
 from zodbshootout.reports.releases import step_lines, with_releases
 from zodbshootout.reports.replay_tables import replay_notes, replay_tables
-from zodbshootout.reports.sentences import by_distance, sentence, speed
+from zodbshootout.reports.sentences import sentence, speed
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.changes import Change
 from zodbshootout.results.estimate import MIN_RUNS
@@ -328,7 +328,7 @@ def _remedy(results: ResultSet, baseline: str | None, precision: float) -> Itera
 def _verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     for columns in comparisons:
         if not columns.is_release:
-            yield from filter(None, map(sentence, by_distance(columns)))
+            yield from filter(None, map(sentence, columns.by_distance))
     changes = [change for columns in comparisons for change in columns.changes]
     yield from exceptions(changes)
     if any(change.ratio.is_known for change in changes):

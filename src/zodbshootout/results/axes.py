@@ -8,7 +8,7 @@ which ``--define`` gives several values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -216,6 +216,11 @@ class Family:
     def text(self, column: str) -> str:
         """Return the release of a column as text."""
         return self.axis.text(self.values[column])
+
+    def named(self, column: Callable[[str], str]) -> Family:
+        """Return the family with other titles of its columns."""
+        values = {column(name): value for name, value in self.values.items()}
+        return replace(self, title=column(self.title), values=values)
 
     def of(self, results: Iterable[CellResult]) -> list[CellResult]:
         """Return the family's results."""

@@ -10,7 +10,7 @@ from typing import Any
 from zodbshootout.errors import UserError
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
-from zodbshootout.model.parameters import PARAMETERS
+from zodbshootout.model.parameters import DISTANCE, PARAMETERS
 from zodbshootout.model.quantities import Quantity
 from zodbshootout.model.settings import Path, Settings
 from zodbshootout.model.titles import environment_of
@@ -71,6 +71,13 @@ class Comparison:
     def named(self, base: str, new: str) -> Comparison:
         """Return the comparison with names of the sides."""
         return replace(self, base=base, new=new)
+
+    @property
+    def by_distance(self) -> list[Comparison]:
+        """A comparison for each round-trip time."""
+        distances = (DISTANCE.in_row(change.base.cell.parameters) for change in self.changes)
+        groups = grouped(zip(distances, self.changes, strict=True))
+        return [replace(self, changes=changes) for changes in groups.values()]
 
     @cached_property
     def differences(self) -> Sequence[Difference]:

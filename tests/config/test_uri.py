@@ -174,7 +174,7 @@ def test_a_uri_that_names_a_server_is_not_supported_at_a_distance(
     (tmp_path / "zodb.conf").write_text("<zodb>\n<zeoclient>\nserver db:1\n</zeoclient>\n</zodb>")
     described = contender(uri.format(tmp_path))
     assert described.server_line == line
-    refusal = replace(described, distance=0.002).refusal(Parameters(CrewShape(1)))
+    refusal = replace(described, rtt=0.002).refusal(Parameters(CrewShape(1)))
     assert (refusal is not None and f"refer to it by {line}" in refusal) == bool(line)
 
 

@@ -77,6 +77,11 @@ def test_the_option_sets_the_key_of_all_servers_that_do_not_have_it(places: Exit
     assert not_moved(contenders) == ["--rtt: fs has no server, and is measured once"]
 
 
+def test_a_contender_at_a_single_distance_has_it_in_its_title(places: ExitStack) -> None:
+    text = zeoserver("main") + zodb("zeo", client("$main")) + zodb("fs", FILE)
+    assert [one.title for one in read(places, text, 0.002)] == ["zeo [2ms]", "fs"]
+
+
 def test_the_key_holds_without_the_option(places: ExitStack) -> None:
     text = zeoserver("main", "200us") + zodb("zeo", client("$main"))
     (contender,) = read(places, text)

@@ -79,7 +79,7 @@ def test_each_host_has_a_relay_of_its_own(home: Path, two_hosts: DaskCluster) ->
     words = ("update", "-c", "2", *BRIEF, "--hosts", two_hosts.address, "--rtt", "5ms")
     done = run(home, "x.conf", *words, "-o", "a.json")
     assert done.status == 0, done.err + done.out
-    metadata = metadata_of(home / "a.d" / "zeo.json", "update")
+    metadata = metadata_of(home / "a.d" / "zeo%20%5B5ms%5D.json", "update")
     assert metadata["rtt_s"] == 0.005
     assert metadata["rtt_delivered_s"] > 0.0045
     trips = set(metadata["trips"].split())

@@ -72,9 +72,9 @@ def test_traffic_is_not_counted_if_a_client_is_also_connected_elsewhere() -> Non
 
 
 def test_a_section_that_names_its_server_itself_is_told_what_to_write() -> None:
-    own = replace(contender("a"), server_line="server $db", distance=0.002)
+    own = replace(contender("a"), server_line="server $db", rtt=0.002)
     near, unreached = (
-        replace(own, distance=0.0),
+        replace(own, rtt=0.0),
         "its section refers to no section of a server: write ",
     )
     write = "<externalserver db> with 'address HOST:PORT', and refer to it by server $db"

@@ -97,8 +97,6 @@ class Contender:
     server_line: str | None = None
     """How the section refers to a server; see
     :meth:`~zodbshootout.client.storage_types.StorageType.server_line`."""
-    distance: float = 0.0
-    """The round-trip time in seconds that ``--rtt`` sets."""
     section: Section = NO_SECTION
     environment: Environment | None = None
     """The environment in which clients open the storage; ``None`` for the command's own Python."""
@@ -108,7 +106,7 @@ class Contender:
     variant: Mapping[str, Value] = field(default_factory=dict)
     """What distinguishes this variant from the section's other variants, by axis."""
     rtt: float | None = None
-    """The round-trip time in seconds, if the contender is measured at several distances."""
+    """The round-trip time of ``--rtt`` in seconds, if the option changes the distance."""
     reading: str = ""
     """The title of the reading of the file to which the contender belongs, with its own servers and
     ``$scratch``; empty if the file was read once."""
@@ -201,7 +199,7 @@ class Contender:
     def refusal(self, parameters: Parameters) -> str | None:
         """Return why the contender refuses *parameters*, or ``None`` if it accepts them."""
         name, shape = self.info.storage_name, parameters.crew
-        if self.distance and self.bypass:
+        if self.rtt and self.bypass:
             return f"it cannot be put at a distance: {self.bypass}"
         if parameters.blobs and self.info.stores_blobs is False:
             return f"{name} stores no blobs as configured here; see blob-dir"
@@ -229,10 +227,7 @@ class Contender:
         """Everything that the sections say; equal for equal configurations."""
         servers = (one.text.whole for one in chain(self.servers.values(), self.external.values()))
         environments = self.server_environments.values()
-        # Without a server, all distances are the same.
-        far = self.distance if self.server_line != "" else 0.0
-        rtts = tuple(server.rtt for server in self.storage.servers) or far
-        own = self.section.whole, self.section.sql, self.environment, rtts
+        own = self.section.whole, self.section.sql, self.environment, self.rtt
         return *own, *servers, *environments
 
     @property

@@ -34,7 +34,7 @@ from zodbshootout.guardian import Guardian
 from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import Failure
 from zodbshootout.model.specification import INSTALLED, ClientKind, CrewShape, Interpreter
-from zodbshootout.model.titles import RTT, Value, title_of
+from zodbshootout.model.titles import Value, title_of
 from zodbshootout.servers.address import given_names
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.servers.server import ServerContext
@@ -51,28 +51,20 @@ class Reading:
     variant: Mapping[str, Value] = field(default_factory=dict)
     """What distinguishes the reading from other readings of the file, by axis: an environment of
     ``--against``, or values of ``--define``.  A number such as ``#1`` replaces a secret value."""
-    rtt: float = 0.0
-    """The round-trip time in seconds to add between clients and servers."""
-    is_distance: bool = False
-    """Whether other readings have other round-trip times."""
+    rtt: float | None = None
+    """The round-trip time in seconds of ``--rtt``; ``None`` without the option."""
     file: str = ""
     """A name for the file, if several files are read."""
 
     @property
     def title(self) -> str:
         """The title that distinguishes this reading from all other readings of all files."""
-        rtt = self.rtt if self.is_distance else None
-        return title_of(self.file, self.variant, rtt).strip()
-
-    @property
-    def values(self) -> Mapping[str, Value | float]:
-        """The values of ``--define`` and, if there are several, the round-trip time."""
-        return {**self.variant, RTT: self.rtt} if self.is_distance else self.variant
+        return title_of(self.file, self.variant, self.rtt).strip()
 
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
         """Return the contenders of the *chosen* sections, in file order."""
         contenders = [
-            replace(contender, distance=self.rtt, reading=self.title)
+            replace(contender, rtt=self._rtt_of(contender), reading=self.title)
             for contender in contenders_of(self.configuration)
             if contender.section.name in chosen
         ]
@@ -88,6 +80,14 @@ class Reading:
             replace(contender.in_environment(self.environment), variant=self.variant)
             for contender in contenders
         ]
+
+    def _rtt_of(self, contender: Contender) -> float | None:
+        """Return the time of ``--rtt``, unless it does not change the distance of a contender."""
+        servers = chain(self.configuration.servers, self.configuration.external)
+        kept = {server.name for server in servers if server.text.key("rtt")}
+        named = {server.name for server in contender.storage.servers}
+        is_moved = named - kept if named else contender.server_line != ""
+        return self.rtt if is_moved else None
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,9 @@ def _names(reading: Reading) -> list[str]:
 def _contenders(readings: Sequence[Reading], chosen: Collection[str]) -> list[Contender]:
     """Return the contenders of the *chosen* sections in all readings of a file."""
     by_section = zip(*(reading.contenders(chosen) for reading in readings), strict=True)
-    if readings[0].environment or not readings[0].values:
+    if readings[0].environment:
         return list(chain.from_iterable(by_section))
-    values = [reading.values for reading in readings]
+    values = [reading.variant for reading in readings]
     return [contender for section in by_section for contender in _with_values(section, values)]
 
 
@@ -256,11 +256,7 @@ def _with_values(
     ]
     using = [name for name in values[0] if [name] in differing]
     return [
-        replace(
-            variants[number],
-            variant={name: values[number][name] for name in using if name != RTT},
-            rtt=values[number][RTT] if RTT in using else None,
-        )
+        replace(variants[number], variant={name: values[number][name] for name in using})
         for number in chosen
     ]
 
@@ -323,7 +319,8 @@ def _read_file(
     against, definitions = options.against, options.definitions
     readings = []
     for environment in [Environment(INSTALLED), *against] if against else [None]:
-        for values, rtt in product([*product(*definitions.values())], options.rtts or [0.0]):
+        rtts: Sequence[float | None] = options.rtts or [None]
+        for values, rtt in product([*product(*definitions.values())], rtts):
             defined = dict(zip(definitions, values, strict=True))
             temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
             directory = Path(places.enter_context(temporary))
@@ -334,8 +331,7 @@ def _read_file(
                 server.rtt = rtt if server.rtt is None else server.rtt
             context = ServerContext(directory, own, configuration.names, guardian)
             variant = environment.variant if environment and environment in against else defined
-            several = len(options.rtts) > 1
-            readings.append(Reading(context, configuration, environment, variant, rtt, several))
+            readings.append(Reading(context, configuration, environment, variant, rtt))
     # All secrets are known only after all readings.
     readings = [
         replace(reading, variant=_shown(reading.variant, definitions, mask)) for reading in readings

@@ -301,7 +301,7 @@ class Parameters:
     phase: str = ""
     """The time around the operation: one of :data:`PHASES`, empty if there is no operation."""
     rtt: float | None = None
-    """The round-trip time in seconds, if the run measures the contender at several distances."""
+    """The round-trip time of ``--rtt`` in seconds, if the option changes the distance."""
 
     @property
     def moment(self) -> str:

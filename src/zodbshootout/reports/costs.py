@@ -133,7 +133,7 @@ def _notes(cells: Cells) -> Iterator[str]:
         "a run"
     )
     rtts = sorted({rtt for _, result in cells if (rtt := result.cell.parameters.rtt) is not None})
-    if rtts:
+    if len(rtts) > 1:
         nearest = duration(rtts[0], " ")
         yield f"costs are those at {nearest}; CSV and JSON have those at other distances"
     reasons = grouped(

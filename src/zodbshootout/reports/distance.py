@@ -210,7 +210,7 @@ def _overlaps(result: CellResult) -> bool:
 
 
 def _are_measured(cells: Cells) -> bool:
-    return any(result.cell.parameters.rtt is not None for result in cells.results)
+    return len({result.cell.parameters.rtt for result in cells.results} - {None}) > 1
 
 
 def _has_time(result: CellResult) -> bool:

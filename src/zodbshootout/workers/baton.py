@@ -99,18 +99,20 @@ class Baton:
 
         :raises EOFError: on entering, if the coordinator has ended
         """
+        waiting = select.poll()
+        waiting.register(self.pipe(own), select.POLLIN)
+        waiting.register(coordinator, select.POLLIN)
         for number, holder in enumerate(plan):
             if holder == own:
-                yield self._turn(plan, number, coordinator)
+                yield self._turn(plan, number, waiting)
 
     @contextmanager
-    def _turn(self, plan: Sequence[int], number: int, coordinator: Any) -> Iterator[None]:
-        pipe = self.pipe(plan[number])
+    def _turn(self, plan: Sequence[int], number: int, waiting: Any) -> Iterator[None]:
+        own = plan[number]
         while self.current != number:
-            ready, _, _ = select.select([pipe, coordinator], [], [])
-            if coordinator in ready:
+            if any(ready != self.pipe(own) for ready, _ in waiting.poll()):
                 raise EOFError("the coordinator has ended")
-            self.clear(plan[number])
+            self.clear(own)
         try:
             yield
         finally:

@@ -458,7 +458,7 @@ def test_a_run_ends_when_its_figures_are_precise_or_its_time_is_up(tmp_path: Pat
     assert done.status == 0
     assert "~" not in done.out
     known = pyperf.BenchmarkSuite.load(str(tmp_path / "known.json"))
-    assert [len(benchmark.get_runs()) for benchmark in known] == [4, 4]
+    assert [len(benchmark.get_runs()) for benchmark in known] == [8, 8]
     done = run(tmp_path, *words, "--precision", "0.001%", "--at-most", "0.1", "-o", "late.json")
     assert done.status == 0
     assert done.out.count("~") == 3  # two figures, and the line that explains the mark

@@ -12,11 +12,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.commands import outcome
+from zodbshootout.cli import compare, show
 from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.elements import Chart, Report, Scale, Table
 from zodbshootout.reports.sections import whole_report
@@ -52,26 +54,33 @@ SHOWN = {
 """The endings of the golden files of ``show``, and the options that print them."""
 
 
+EACH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in COMPARED]
+"""The stored results; the tests of one file are in one process, which reads the file once."""
+read = cache(read_results)
+
+
 @pytest.fixture(autouse=True)
 def _among_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(DATA)
     monkeypatch.setenv("COLUMNS", "100")
+    for module in (compare, show):
+        monkeypatch.setattr(module, "read_results", read)
 
 
 @pytest.mark.parametrize("ending", SHOWN)
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", EACH)
 def test_results_are_shown_as_before(name: str, ending: str) -> None:
     check(f"{name}.{ending}", printed("show", f"{name}.json.gz", *SHOWN[ending]))
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", EACH)
 def test_results_are_compared_as_before(name: str) -> None:
     check(f"{name}.compare.txt", printed("compare", f"{name}.json.gz", *COMPARED[name]))
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", EACH)
 def test_a_page_has_what_it_had_before(name: str) -> None:
-    report = whole_report([ResultSet(read_results(DATA / f"{name}.json.gz"))])
+    report = whole_report([ResultSet(read(Path(f"{name}.json.gz")))])
     check(f"{name}.page.txt", "\n".join(_lines_of_page(report)) + "\n")
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -32,6 +33,8 @@ FETCHED = re.compile(r"--against|newt-sample|pgjsonb-sample")
 LONG = re.compile(r"website-sample|\ball\b|\bpack\b|--rate|--latency-limit|--define")
 """Commands that take long even if they are brief."""
 NEEDS_SHELL = re.compile(r"[|&;<>$*'\"]")
+COMPILE_ALWAYS = "PYTHONDONTWRITEBYTECODE"
+"""A variable with which each interpreter would compile the modules of the environment."""
 BRIEF = "-p 1 -n 1 --min-time 0.001 --object-counts 2"
 
 
@@ -59,7 +62,10 @@ def forking() -> Iterator[Callable[[Path], Zygote]]:
     zygotes: dict[Path, Zygote] = {}
 
     def zygote(programs: Path) -> Zygote:
-        return zygotes.setdefault(programs, Zygote("", str(programs / "python")))
+        if programs not in zygotes:
+            with mock.patch.dict(os.environ, {COMPILE_ALWAYS: ""}):
+                zygotes[programs] = Zygote("", str(programs / "python"))
+        return zygotes[programs]
 
     yield zygote
     for one in zygotes.values():
@@ -69,9 +75,8 @@ def forking() -> Iterator[Callable[[Path], Zygote]]:
 def variables_for(programs: Path, place: Path) -> dict[str, str]:
     """Return environment variables with which a shell finds *programs*."""
     (place / "tmp").mkdir()
-    # With the variable that is left out, each interpreter would compile the modules of the wheel.
     return {
-        **{name: os.environ[name] for name in {*os.environ} - {"PYTHONDONTWRITEBYTECODE"}},
+        **os.environ, COMPILE_ALWAYS: "",
         "PYTHONPATH": "",
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "TMPDIR": str(place / "tmp"), "XDG_DATA_HOME": str(place / "data"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,10 @@ from hypothesis import is_hypothesis_test, settings
 
 from tests import generated, missing
 from zodbshootout.plugins import entries
+
+# Images of Python forbid to keep what is compiled; each process would compile all modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 OF_SERVERS = {Path(__file__).parent / name for name in ("faults", "integration")}
 """The directories of tests that run the command with its servers and workers."""

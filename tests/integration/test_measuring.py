@@ -260,7 +260,8 @@ def test_stored_values_agree_with_the_metadata_of_the_clients(
             assert total < on_clock < 1000 * total * loops, cell
         assert metadata["latency_max_s"] <= on_clock
         if clients == 1:  # a value of several includes the wait of the one that starts last
-            assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.5, cell
+            # Pauses between short iterations are part of the value, but not of a latency.
+            assert metadata["latency_max_s"] >= min(pyperf_run.values) * 0.1, cell
 
 
 def numbers(text: Any) -> list[float]:

@@ -91,7 +91,7 @@ class _Carrying(Generic[C]):
     def _wait(self, baton: Baton, ours: int) -> None:
         waiting = list(self.keys)
         latest, since = 0, time.monotonic()
-        while waiting:
+        while waiting or self._has_turn(ours, baton):
             wait_for_news([self.workers[key] for key in waiting], baton.pipe(ours))
             number, now = baton.current, time.monotonic()
             if number != latest:
@@ -112,3 +112,7 @@ class _Carrying(Generic[C]):
                         baton.mark_ended(index)
             if self._has_ended:
                 baton.mend(self._plan)
+
+    def _has_turn(self, holder: int, baton: Baton) -> bool:
+        number = baton.current
+        return 0 <= number < len(self._plan) and self._plan[number] == holder

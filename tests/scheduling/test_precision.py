@@ -71,7 +71,7 @@ def test_every_cell_has_three_runs_within_the_limit_also_if_counting_trips_takes
     counting: float, set_up: float
 ) -> None:
     site = Site(
-        costs={"count": counting, "prepare": 0.3, "set up": set_up, "size_after_slice": 0.01},
+        costs={"count": counting, "prepare": 0.3, "set up": set_up},
         seconds={"a": 0.0004, "b": 0.001, "c": 0.0001},
         swings=dict.fromkeys("abc", 0.5),
     )

@@ -62,6 +62,7 @@ class Prepare:
     """Whether the stretch continues the schedule of the previous stretch as if no time lay between
     them.  If so, no uncounted iterations come first."""
     stretches: int = 1
+    """The number of stretches, each with its own start and stop."""
 
 
 @dataclass(frozen=True)

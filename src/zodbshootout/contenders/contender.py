@@ -44,6 +44,7 @@ from zodbshootout.model.storage_facts import (
 )
 from zodbshootout.model.titles import Value, title_of
 from zodbshootout.servers.address import (
+    address_names,
     endpoints_of,
     external_of,
     is_loopback,
@@ -253,8 +254,8 @@ class Contender:
 
     def _own_name(self, value: str) -> str:
         """If *value* refers to a name with another value in each reading, return a suffix."""
-        own = {name for name in references(value) if name.rpartition("_")[0] not in self.external}
-        return f" of {self.reading}" if self.reading and own - self.external.keys() else ""
+        fixed = frozenset().union(*map(address_names, self.external))
+        return f" of {self.reading}" if self.reading and references(value) - fixed else ""
 
 
 def _files_in(settings: Settings) -> list[str]:

@@ -221,7 +221,12 @@ def endpoints_of(text: Section, configuration: Configuration) -> tuple[Endpoint,
 
 def _address_names(server: ServerSection, text: Section) -> frozenset[str]:
     """Return the names for a server's address that a section uses."""
-    return text.names & {f"{server.name}{part}" for part in _ADDRESS}
+    return text.names & address_names(server.name)
+
+
+def address_names(server: str) -> frozenset[str]:
+    """Return the names of a server's address, host and port."""
+    return frozenset(f"{server}{part}" for part in _ADDRESS)
 
 
 def certificates(directory: Path, host: str = HOST) -> dict[str, str]:

@@ -289,7 +289,7 @@ def test_one_client_is_the_default_if_two_processes_cannot_open_a_storage() -> N
     )
     status, out, err = outcome("x.conf", "add", "--list")
     assert (status, err) == (0, line)
-    assert "Objects per second: 1000 objects of 300 bytes, 1 process\n" in out
+    assert "Objects per second: 100 objects of 300 bytes, 1 process\n" in out
     assert "n/a" not in out
 
 
@@ -327,7 +327,7 @@ def test_two_clients_are_the_default_if_any_contender_supports_them() -> None:
     Path("x.conf").write_text(f"{FILESTORAGE}{SQLITE}")
     status, out, err = outcome("x.conf", "add", "--list")
     assert (status, err) == (0, "")
-    assert "Objects per second: 1000 objects of 300 bytes, 2 processes\n" in out
+    assert "Objects per second: 100 objects of 300 bytes, 2 processes\n" in out
     assert out.splitlines()[4].split() == ["add", "n/a", "[1]", "yes"]
 
 

@@ -7,7 +7,7 @@ refused with the line to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,9 +203,11 @@ def test_no_figure_of_no_distance_is_one_of_a_distance(servers: Servers) -> None
         assert "<externalserver" in str(result.metadata["traffic_not_counted"])
 
 
-def test_private_servers_are_at_a_distance_whatever_the_original_names(servers: Servers) -> None:
-    storages = {**servers.twins(), **servers.unseen()}
-    for result in measure(servers, storages, "--private"):
+@pytest.mark.parametrize("named", [Servers.twins, Servers.unseen])
+def test_private_servers_are_at_a_distance_whatever_the_original_names(
+    servers: Servers, named: Callable[[Servers], dict[str, str]]
+) -> None:
+    for result in measure(servers, named(servers), "--private"):
         assert result.state is State.MEASURED, (result.cell, result.reason)
         if result.cell.parameters.rtt:
             check_far(result)

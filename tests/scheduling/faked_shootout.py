@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -76,6 +76,10 @@ class Site:
     events: list[Event] = field(default_factory=list)
     together: list[list[str]] = field(default_factory=list)
     """The contenders at work, each time that another one joined them."""
+    server: int = 0
+    """The number of the fork server that starts a worker, from 1 on."""
+    started: list[tuple[str, str, int]] = field(default_factory=list)
+    """The benchmark, the contender and the number of the fork server of each worker."""
     at_work: list[str] = field(default_factory=list)
     usable: Callable[[], bool] = lambda: True
     """Whether the running fork server can be used once more."""
@@ -114,20 +118,30 @@ class Site:
     opening = TimeLimit(60.0)
 
     @contextmanager
-    def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[Site]:
+    def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[Any]:
         self.note("fork", "", interpreter.name if interpreter else "")
         self.fork_servers += 1
+        number = len(self.did("fork"))
         try:
-            yield self
+            yield FakeForkServer(self, number)
         finally:
             self.fork_servers -= 1
-            assert self.at_work == []
+            assert self.fork_servers or self.at_work == []
 
     def is_usable(self) -> bool:
         return self.usable()
 
     def import_modules(self, modules: Sequence[str]) -> None:
         self.imported.add(tuple(modules))
+
+    def start_import(self, modules: Sequence[str]) -> None:
+        pass
+
+    def pause(self) -> None:
+        pass
+
+    def go_on(self) -> None:
+        pass
 
     def inspect(self, storage: Storage) -> StorageInfo:
         self.note("inspect", "", storage.section)
@@ -152,6 +166,7 @@ class Site:
     def measure(self, task: Measure) -> Iterator[FakeWorker]:
         variant = variant_of(json.loads(str(task.metadata.get("variant", "{}"))))
         name = title_of(str(task.metadata["contender"]), variant)
+        self.started.append((task.specification.benchmark, name, self.server))
         self.at_work.append(name)
         self.together.append(list(self.at_work))
         try:
@@ -190,6 +205,21 @@ class Site:
         return {"pg": 900, "cache": 100}
 
 
+@dataclass
+class FakeForkServer:
+    """A site as one of several fork servers."""
+
+    site: Site
+    number: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.site, name)
+
+    def measure(self, task: Measure) -> AbstractContextManager[FakeWorker]:
+        self.site.server = self.number
+        return self.site.measure(task)
+
+
 NOTES = {"prepare_lap": "get ready"}
 """The events of calls that a worker has started, if they are named differently."""
 
@@ -200,6 +230,7 @@ class FakeWorker:
     task: Measure
     name: str
     is_set_up: bool = False
+    has_tried: bool = False
     _failed: Failed | None = None
     _taken: list[Slice] = field(default_factory=list)
 
@@ -225,6 +256,11 @@ class FakeWorker:
         if not self.is_set_up:
             self._note("set up", self.task)
             self.is_set_up = True
+            return []
+        if self.task.tries_first and not self.has_tried:
+            self.has_tried = True
+            self._note("attempt", 1)
+            return []
         if self._failed is not None:
             raise self._failed
         return self._taken

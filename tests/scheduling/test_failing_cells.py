@@ -225,9 +225,21 @@ def test_fail_fast_does_not_stop_at_an_unsupported_cell() -> None:
     assert outcome.states() == {"warm memory": "not supported", "warm a": "measured"}
 
 
-def test_every_run_is_kept_as_soon_as_it_is_made() -> None:
-    outcome = run_shootout(plan_of("ab", processes=2))
-    assert outcome.kept == [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]]
+def test_the_runs_of_a_round_are_kept_before_the_next_round_is_measured() -> None:
+    site = Site()
+    outcome = run_shootout(plan_of("ab", processes=2), site)
+    assert outcome.kept == [[0, 0], [1, 1], [2, 2]]
+
+    kept: list[list[int]] = []
+
+    def note(event: Event, nth: int) -> None:
+        if event.call == "slice":
+            kept.append(outcome.kept[-1])
+
+    site = Site(fails=note)
+    outcome = shootout_of(plan_of("ab", processes=2, values=1), site)
+    outcome.run()
+    assert kept == [[0, 0], [0, 0], [1, 1], [1, 1]]
 
 
 def test_an_interrupt_keeps_the_finished_runs_and_leaves_no_worker() -> None:

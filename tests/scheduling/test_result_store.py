@@ -49,18 +49,15 @@ def test_a_cell_that_is_not_reached_is_stored_as_not_run() -> None:
     assert notes.kept == [[("not run", 0), ("not run", 0)]]
 
 
-def test_every_run_is_kept_as_soon_as_it_is_added() -> None:
+def test_runs_are_written_together_and_only_once() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.fail_cells([])
-    for contender in "abba":
-        notes.store.add_run(notes.cell(contender), run(0.1, 0.2))
-    assert [[runs for _, runs in written] for written in notes.kept] == [
-        [0, 0],
-        [1, 0],
-        [1, 1],
-        [1, 2],
-        [2, 2],
-    ]
+    for contenders in ("ab", "b", "", "a"):
+        for contender in contenders:
+            notes.store.add_run(notes.cell(contender), run(0.1, 0.2))
+        notes.store.save_new()
+    kept = [[runs for _, runs in written] for written in notes.kept]
+    assert kept == [[0, 0], [1, 1], [1, 2], [2, 2]]
     assert notes.result("a").benchmark().get_values() == (0.1, 0.2, 0.1, 0.2)
 
 
@@ -172,6 +169,7 @@ def test_slow_writing_takes_only_a_small_share_of_the_time() -> None:
     for _ in range(100):
         notes.time += 2.0
         notes.store.add_run(notes.cell("a"), run(0.1))
+        notes.store.save_new()
     spent = notes.writing * (len(notes.kept) - 1)
     assert 0.03 * notes.time < spent < 0.06 * notes.time
 
@@ -180,8 +178,9 @@ def test_a_settled_cell_is_written_at_once() -> None:
     notes = Notes(plan_of("ab", processes=2))
     notes.store.fail_cells([])
     notes.writing = 10.0
-    notes.store.add_run(notes.cell("a"), run(0.1))
-    notes.store.add_run(notes.cell("a"), run(0.1))
+    for _ in range(2):
+        notes.store.add_run(notes.cell("a"), run(0.1))
+        notes.store.save_new()
     assert notes.kept[-1] == [("measured", 1), ("not run", 0)]
     notes.store.close([notes.cell("a")])
     assert notes.kept[-1] == [("measured", 2), ("not run", 0)]

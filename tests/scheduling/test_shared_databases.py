@@ -33,7 +33,7 @@ def test_contenders_of_one_zapped_database_are_never_set_up_at_the_same_time() -
     ] * 2  # fmt: skip
     assert all(event.detail == (True, False) for event in of_add if event.call == "prepare")
     # Benchmarks that only read may run at the same time.
-    assert outcome.site.together[-1] == ["a", "b", "again"]
+    assert outcome.site.together[-1][-3:] == ["a", "b", "again"]
 
 
 def test_contenders_of_one_database_take_turns_if_it_is_not_zapped() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from tests.runs import contender, plan_of
@@ -15,23 +14,42 @@ from zodbshootout.crews.cluster import Cluster
 from zodbshootout.model.specification import (
     Interpreter,
 )
+from zodbshootout.model.storage_facts import Sharing
 
 
 def test_trap_13_contenders_of_a_row_are_set_up_together_and_take_slices_in_turn() -> None:
     outcome = run_shootout(plan_of("abc", processes=2, values=4))
     rounds: list[list[Event]] = []
-    for event in outcome.site.did("fork", "set up", "slice", "end"):
+    for event in outcome.site.did("fork", "set up", "slice"):
         if event.call == "fork":
             rounds.append([])
         else:
             rounds[-1].append(event)
     assert len(rounds) == 2
     for first, events in zip((0, 4), rounds, strict=True):
-        assert [event.call for event in events] == ["set up"] * 3 + ["slice"] * 12 + ["end"] * 3
+        assert [event.call for event in events] == ["set up"] * 3 + ["slice"] * 12
         slices = [event for event in events if event.call == "slice"]
         assert [event.detail for event in slices] == [first + k for k in range(4) for _ in "abc"]
         for turn in range(4):
             assert {x.contender for x in slices[3 * turn : 3 * turn + 3]} == set("abc")
+    # The workers of a round have ended before the next slices.
+    calls = [event.call for event in outcome.site.did("slice", "end")]
+    assert calls == (["slice"] * 12 + ["end"] * 3) * 2
+
+
+def test_the_next_row_is_set_up_while_a_row_checks_its_work() -> None:
+    outcome = run_shootout(plan_of("ab", ["hot", "cold"], processes=3))
+    names = [sorted(together) for together in outcome.site.together]
+    assert names == [["a"], ["a", "b"], *[["a", "a", "b"], ["a", "a", "b", "b"]] * 5]
+
+
+def test_no_row_is_set_up_early_that_needs_another_database_or_a_closed_one() -> None:
+    exclusive = contender("a", sharing=Sharing.EXCLUSIVE)
+    assert run_shootout(plan_of([exclusive], ["hot"])).site.together == [["a"]] * 3
+    zapped = run_shootout(plan_of("a", ["add"]), zapped={"a"})
+    assert zapped.site.together == [["a"]] * 3
+    # The data of the second row are made when the first row has ended.
+    assert run_shootout(plan_of("a", ["add", "cold"], processes=1)).site.together == [["a"]] * 2
 
 
 def test_the_order_of_slices_depends_only_on_seed_benchmark_and_run() -> None:
@@ -51,9 +69,12 @@ def test_each_run_of_a_cell_has_another_fork_server_that_imports_the_contenders_
         contender("a", modules=("one", "two.sub")),
         contender("b", modules=("two.sub",)),
     ]
-    outcome = run_shootout(plan_of(contenders, ["tpc", "new_oid"], processes=2))
+    outcome = run_shootout(plan_of(contenders, ["tpc", "new_oid"], processes=3))
     assert outcome.site.imported == {("one", "two.sub")}
-    assert len(outcome.site.did("fork")) == 4
+    for benchmark in ("tpc", "new_oid"):
+        servers = [server for name, _, server in outcome.site.started if name == benchmark]
+        assert len(set(servers)) == 3
+        assert servers[::2] == servers[1::2]
 
 
 def test_each_environment_has_a_fork_server_in_each_round_with_its_own_modules() -> None:
@@ -82,12 +103,9 @@ def test_rows_that_take_turns_have_a_fork_server_in_common_for_each_round() -> N
     outcome = run_shootout(
         plan_of("ab", ["add", "cold", "hot"], processes=3, precision=10.0, limit=1e6)
     )
-    forks = [index for index, event in enumerate(outcome.site.events) if event.call == "fork"]
-    assert len(forks) == 3
-    of_first_round = outcome.site.events[: forks[1]]
-    assert Counter(event.benchmark for event in of_first_round if event.call == "finish") == {
-        "add": 2, "cold": 2, "hot": 2,
-    }  # fmt: skip
+    assert len(outcome.site.did("fork")) == 3
+    names = [(benchmark, name) for benchmark in ("add", "cold", "hot") for name in "ab"]
+    assert outcome.site.started == [(*name, server) for server in (1, 2, 3) for name in names]
 
 
 def test_a_fork_server_that_cannot_be_used_any_more_is_replaced() -> None:

@@ -99,7 +99,9 @@ class Place:
     ) -> Iterator[Worker]:  # fmt: skip
         specification = self.prepared(fork_server, **how)
         metadata = {"contender": "x", "name": "x"}
-        with fork_server.measure(Measure(specification, metadata, leaks, profile)) as worker:
+        with fork_server.measure(
+            Measure(specification, metadata, leaks=leaks, profile=profile)
+        ) as worker:
             worker.wait()
             yield worker
 

@@ -131,6 +131,10 @@ class RowCalibration(Generic[C]):
         """Whether the number of turns was chosen to fill the run time of the effort."""
         return bool(self.turns) and not self.effort.values
 
+    def decided(self, keys: Iterable[C]) -> bool:
+        """Return whether the loops and turns of contenders have been chosen."""
+        return bool(self.turns) and all(key in self.loops for key in keys)
+
     def values(self, key: C) -> int:
         """Return the number of a contender's values in a run."""
         return -(-self.turns // self.stride.get(key, 1))

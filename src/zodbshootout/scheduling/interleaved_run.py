@@ -75,6 +75,8 @@ class InterleavedRun(Generic[C]):
     workers: dict[C, Worker]
     failed: Callable[[C, Failure], None]
     """A function that handles the failure of a worker; the run goes on without this worker."""
+    has_tried: bool = False
+    """Whether the workers do their first iterations without being told to."""
     clock: Callable[[], float] = time.monotonic
     meter: Meter[C] = field(default_factory=Meter)
     """Reads what the contenders' servers use."""
@@ -82,6 +84,8 @@ class InterleavedRun(Generic[C]):
     """A function that has workers take the slices of a lap; see :func:`~.laps.carry_out`."""
     is_last: Callable[[], bool] = lambda: True
     """A function that returns whether a run is the last one; called after the run's slices."""
+    while_checked: Callable[[], None] = lambda: None
+    """A function that is called while contenders check the last run."""
     run_time: Callable[[], float] | None = None
     """A function that returns how many seconds a contender's slices in a run may take; without it,
     the run time of the effort applies."""
@@ -119,6 +123,8 @@ class InterleavedRun(Generic[C]):
                 slices = self._take_lap([(key, first + turns[0]) for key in again])
         is_last = self.is_last()
         self._for_each(lambda key: self.workers[key].start("finish", is_last))
+        if is_last and self.workers:
+            self.while_checked()
         for key in list(self.workers):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:
@@ -160,10 +166,13 @@ class InterleavedRun(Generic[C]):
 
     def _first_iterations(self, calibration: RowCalibration[C]) -> dict[C, float]:
         """Let each contender do a first, slow iteration; return the seconds if they are needed."""
-        if not calibration.tries_first:
+        if self.has_tried:
+            self._for_each(lambda key: self.workers[key].wait())
+        if self.has_tried or not calibration.tries_first:
             return {}
-        if calibration.turns and all(key in calibration.loops for key in self.workers):
-            self._all_at_once(list(self.workers), "attempt", 1)
+        if calibration.decided(self.workers):
+            self._for_each(lambda key: self.workers[key].start("attempt", 1))
+            self._for_each(lambda key: self.workers[key].wait())
             return {}
         return self._for_each(lambda key: self.workers[key].attempt(1).value)
 
@@ -223,11 +232,6 @@ class InterleavedRun(Generic[C]):
             run_time = self.run_time() if self.run_time else calibration.effort.run_time
             calibration.effort = replace(calibration.effort, run_time=run_time)
             calibration.turns = choose_turns(costs, calibration.stride, run_time)
-
-    def _all_at_once(self, keys: Sequence[C], name: str, *args: Any) -> None:
-        """Start a call in the workers of all *keys* at the same time, and wait for the answers."""
-        self._for_each(lambda key: self.workers[key].start(name, *args), keys)
-        self._for_each(lambda key: self.workers[key].wait(), keys)
 
     def _for_each(
         self, action: Callable[[C], Any], keys: Sequence[C] | None = None

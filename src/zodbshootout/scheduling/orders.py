@@ -93,7 +93,7 @@ class Tasks:
         if task.pack:
             self._packed.add(cell.title)
 
-    def measuring(self, cell: Cell) -> Measure:
+    def measuring(self, cell: Cell, *, tries_first: bool) -> Measure:
         profile = None
         if self.options.profiles is not None:
             # An older Python cannot load a path that Python 3.13 has pickled.
@@ -105,6 +105,7 @@ class Tasks:
         return Measure(
             specification,
             {**self.metadata(cell), **target},
+            tries_first,
             self.options.leaks,
             profile,
             self.cluster,

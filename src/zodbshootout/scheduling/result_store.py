@@ -115,10 +115,14 @@ class ResultStore:
             raise UserError("stopped at the first failure (--fail-fast)", SOME_FAILED)
 
     def add_run(self, cell: Cell, run: pyperf.Benchmark) -> None:
+        """Add a run to the results of a cell; :meth:`save_new` writes it."""
         self._results[cell] = self._with_warnings(self._results[cell].with_run(run))
         self.observer.results_changed(self.results)
         self._unwritten = True
-        if self.now() >= self._pause_ends:
+
+    def save_new(self) -> None:
+        """Write all results if any run is not written yet, unless a pause prevents it."""
+        if self._unwritten and self.now() >= self._pause_ends:
             self.save()
 
     def save(self) -> None:

@@ -50,11 +50,13 @@ class Rounds(Generic[R]):
     """Seconds that each row has spent on work that its later rounds do not repeat."""
     _left: dict[R, int] = field(init=False, default_factory=dict)
     """The remaining rounds of each row."""
+    _waiting: deque[R] = field(init=False, default_factory=deque)
+    """The rows that wait for their next round."""
 
     def __iter__(self) -> Iterator[tuple[R, int]]:
         """Yield the row of each round, with the round's number in that row, from 0 on."""
         self._began = self.clock()
-        waiting = deque(self.rows)
+        waiting = self._waiting = deque(self.rows)
         self._left = {row: self._rounds_left(row) for row in self.rows}
         while waiting:
             row = waiting.popleft()
@@ -75,6 +77,16 @@ class Rounds(Generic[R]):
                 waiting.append(row)
             else:
                 waiting.appendleft(row)
+
+    def following(self, row: R) -> tuple[R, int] | None:
+        """Return what probably follows the current round, which is one of *row*.
+
+        ``None`` means that the results of the current round decide it, or that nothing follows.
+        """
+        if not self.effort.precision and self._left[row] > 1:
+            return row, self.made.get(row, 0) + 1
+        after = next((other for other in self._waiting if self._left[other]), None)
+        return None if after is None or not self._fits(after) else (after, self.made.get(after, 0))
 
     def spend_once(self, row: R, seconds: float) -> None:
         """Record how much of a row's current round was work that later rounds do not repeat."""

@@ -21,7 +21,7 @@ from zodbshootout.model.specification import (
     Interpreter,
     Specification,
 )
-from zodbshootout.model.storage_facts import clients_together
+from zodbshootout.model.storage_facts import Sharing, clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.sides import rounds_needed
@@ -45,6 +45,7 @@ from zodbshootout.scheduling.plan import Row
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.scheduling.server_meter import ServerMeter
+from zodbshootout.scheduling.setting_up import SettingUp
 from zodbshootout.scheduling.traffic_counts import TrafficCounts
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, Worker
@@ -117,6 +118,8 @@ class Shootout:
         """The seconds to the end of the block, as estimated when this round began."""
         self._rounds: Rounds[Row]
         """The rounds of the rows of the current block; see :meth:`_blocks`."""
+        self._ahead = SettingUp()
+        """The workers of the next round, if they were started during the current one."""
         self._calibrations: dict[Row, RowCalibration[Cell]] = {}
 
     def run(self) -> None:
@@ -163,11 +166,15 @@ class Shootout:
             rows, effort, limit, self._rounds_needed, self._close, self.clock, made,
             assured=self.plan.assured_runs,
         )  # fmt: skip
-        for row, number in self._rounds:
-            self._left = self._rounds.seconds_left
-            self.store.observer.left(self._left)
-            self._stage = f"run {number + 1} of {self._rounds.expected(row)}"
-            self._measure_round(row, number)
+        try:
+            for row, number in self._rounds:
+                self._left = self._rounds.seconds_left
+                self.store.observer.left(self._left)
+                self._stage = f"run {number + 1} of {self._rounds.expected(row)}"
+                self._measure_round(row, number)
+        finally:
+            with self._ahead:
+                self._ahead = SettingUp()
 
     def _rounds_made(self, cells: Sequence[Cell]) -> int:
         """Return the number of runs that every cell of a row already has, after ``--resume``."""
@@ -256,15 +263,19 @@ class Shootout:
 
     def _measure_round(self, row: Row, number: int) -> None:
         """Make one run of each cell of a row, and repeat the runs in which a process crashed."""
-        # After --resume, a cell may already have its run of this round.
-        known = self.store.unsettled(row)
-        cells = [cell for cell in known if len(self.store.result(cell).runs) <= number]
+        cells = self._cells_of(row, number)
         first = number * self._calibrations[row].all_turns
         self._failures.begin_round(cells)
         while cells:
             self._failures.again = []
             first = self._make_runs(row, cells, number, first)
             cells = self._failures.again
+
+    def _cells_of(self, row: Row, number: int) -> list[Cell]:
+        """Return the cells to measure in a round."""
+        # After --resume, a cell may already have its run of this round.
+        known = self.store.unsettled(row)
+        return [cell for cell in known if len(self.store.result(cell).runs) <= number]
 
     def _make_runs(self, row: Row, cells: Sequence[Cell], number: int, first: int) -> int:
         """Make a run of each cell, with slices numbered from *first*; return the next number."""
@@ -274,7 +285,9 @@ class Shootout:
             if group[0].parameters.during:
                 self._measure_phases(row, group, number)
                 continue
-            later = self._measure_together(row, group, number, first)
+            later = self._measure_together(
+                row, group, number, first, is_whole=len(group) == len(cells)
+            )
             waiting += [[cell] for cell in later]
             first += self._calibrations[row].all_turns  # only slices taken in turn share a number
         return first
@@ -315,34 +328,35 @@ class Shootout:
         return all(self.plan.contender(other).place != place for other in group)
 
     def _measure_together(
-        self, row: Row, group: Sequence[Cell], number: int, first: int
+        self, row: Row, group: Sequence[Cell], number: int, first: int, *, is_whole: bool
     ) -> list[Cell]:
         """Make a run of each cell of a *group*, in turn; slices are numbered from *first* on.
 
         Return the cells that could not be set up with the others.  Such a cell may succeed alone,
-        for instance if two contenders use the same file.
+        for instance if two contenders use the same file.  If the group *is_whole*, the next round
+        may begin while the crews check their work.
         """
         calibration, parameters = self._calibrations[row], group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
-        later: list[Cell] = []
         prepared = self._prepared(row, group, number)
-        with ExitStack() as stack:
-            workers, failures = self._set_up(prepared, number, stack)
-            for cell, failure in failures.items():
-                if len(group) == 1 or failure.state is State.UNSUPPORTED:
-                    self._failures.add(cell, failure)
-                else:
-                    later.append(cell)
+        with self._set_up(row, prepared, number) as setting_up:
+            self.store.save_new()
+            workers, failures = setting_up.wait()
+            self.fork_servers.pause()
+            later = self._not_set_up(failures, alone=len(group) == 1)
             meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
             turns = InterleavedRun(
                 workers,
                 lambda cell, failure: self._fail_run(cell, failure, number),
+                has_tried=setting_up.tries_first,
                 meter=meter,
                 carry_out=self.carry_out,
                 is_last=stop.is_last,
                 clock=self.clock,
                 run_time=partial(self._run_time, row),
             )
+            if is_whole and not later:
+                turns.while_checked = partial(self._begin_next, row, group, number)
             if stop.duration:
                 turns.calibrate(calibration)
                 stop.begin()
@@ -351,17 +365,60 @@ class Shootout:
                 if stop.duration:
                     self.store.observer.left(max(0.0, self._left - stop.elapsed))
                 taken = {"command_id": self._id, "round": number + stop.runs + 1}
+                load: dict[str, float] = {}
                 load_before = self.load()
                 for cell, run in turns.run(calibration, order, first):
+                    load = load or self.load().since(load_before)
                     if self._failures.has_lost_server(cell):
                         turns.workers.pop(cell).abandon()
                         continue
-                    run.update_metadata({**taken, **self.load().since(load_before)})
+                    run.update_metadata({**taken, **load})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     run.update_metadata(self._traffic.metadata(cell))
                     self.store.add_run(cell, run)
                 first += calibration.all_turns
+                if not stop.has_come:
+                    self.store.save_new()
         return later
+
+    def _not_set_up(self, failures: Mapping[Cell, Failure], *, alone: bool) -> list[Cell]:
+        """Return the cells to set up again without others; record the failures of the rest."""
+        later = []
+        for cell, failure in failures.items():
+            if alone or failure.state is State.UNSUPPORTED or failure.crashed:
+                self._failures.add(cell, failure)
+            else:
+                later.append(cell)
+        return later
+
+    def _begin_next(self, row: Row, group: Sequence[Cell], number: int) -> None:
+        """Begin the next round while the crews of *group*, which are in use, check their work."""
+        following = self._rounds.following(row)
+        if following is not None:
+            cells = self._cells_of(*following)
+            if self._can_overlap(group, cells):
+                self._start(following[0], cells, following[1])
+        if self._rounds.expected(row) > number + 1:
+            self.fork_servers.start_next(number + 1)
+
+    def _can_overlap(self, group: Sequence[Cell], later: Sequence[Cell]) -> bool:
+        """Return whether crews of cells may be set up before the crews of *group* have ended."""
+        if self.tasks.cluster or self.plan.effort.duration or len(self._groups(later)) != 1:
+            return False
+        cells = [*group, *later]
+        places = any(
+            self.plan.contender(cell).info.sharing is Sharing.EXCLUSIVE
+            or benchmarks()[cell.benchmark].alone
+            or self.tasks.zaps(cell)
+            or cell.parameters.during
+            for cell in cells
+        )
+        is_prepared = all(
+            self.tasks.preparation(cell) is None and self._traffic.is_counted(cell)
+            for cell in later
+        )
+        clients = sum(cell.parameters.crew.size for cell in cells)
+        return is_prepared and not places and clients <= MAX_CLIENTS
 
     def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
         """Prepare databases and count traffic if necessary; return the cells without failures."""
@@ -387,7 +444,7 @@ class Shootout:
         taken, load_before = {"command_id": self._id, "round": number + 1}, self.load()
 
         try:
-            runs = self._runs_of_phases(cell, by_phase, number, meter)
+            runs = self._runs_of_phases(row, cell, by_phase, number, meter)
         except Failed as error:
             self._failures.add(cell, error.failure)
             return
@@ -402,13 +459,13 @@ class Shootout:
             self.store.add_run(measured, run)
 
     def _runs_of_phases(
-        self, cell: Cell, by_phase: Mapping[str, Cell], number: int, meter: ServerMeter
+        self, row: Row, cell: Cell, by_phase: Mapping[str, Cell], number: int, meter: ServerMeter
     ) -> dict[str, Any]:
         """Return the run of each phase, by the phase's name."""
         restarts = cell.parameters.during in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
         with ExitStack() as stack:
-            workers, failures = self._set_up([cell], number, stack)
+            workers, failures = stack.enter_context(self._set_up(row, [cell], number)).wait()
             if failures:
                 raise Failed(failures[cell])
             self.store.observer.working_on([cell], self._stage)
@@ -451,27 +508,21 @@ class Shootout:
         fork_server = self._fork_server(contender.storage.interpreter, number)
         return stack.enter_context(fork_server.operate(operation, self.tasks.calibrations))
 
-    def _set_up(
-        self, cells: Sequence[Cell], number: int, stack: ExitStack
-    ) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Set up workers for the cells of a round, all at the same time."""
+    def _set_up(self, row: Row, cells: Sequence[Cell], number: int) -> SettingUp:
+        """Return the workers of the cells of a round, which may have been started already."""
         self.store.observer.working_on(cells, "setting up")
-        workers: dict[Cell, Worker] = {}
-        failures: dict[Cell, Failure] = {}
-        for cell in cells:
-            task = self.tasks.measuring(cell)
-            try:
-                fork_server = self._fork_server(task.interpreter, number)
-                workers[cell] = stack.enter_context(fork_server.measure(task))
-            except Failed as error:
-                failures[cell] = error.failure
-        for cell, worker in list(workers.items()):
-            try:
-                worker.wait()
-            except Failed as error:
-                workers.pop(cell).abandon()
-                failures[cell] = error.failure
-        return workers, failures
+        if (self._ahead.cells, self._ahead.number) != (cells, number):
+            self._start(row, cells, number)
+        setting_up, self._ahead = self._ahead, SettingUp()
+        return setting_up
+
+    def _start(self, row: Row, cells: Sequence[Cell], number: int) -> None:
+        """Start the workers of the cells of a round, in place of others that were started."""
+        calibration = self._calibrations[row]
+        is_timed = not calibration.decided(cells) or row[0].parameters.during
+        with self._ahead:
+            self._ahead = SettingUp(cells, number, calibration.tries_first and not is_timed)
+        self._ahead.start(self.tasks, partial(self._fork_server, number=number))
 
     def _prepare(self, cell: Cell, number: int) -> bool:
         """Bring the database into the state that the cell expects; return false after a failure."""

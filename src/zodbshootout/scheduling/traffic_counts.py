@@ -31,11 +31,15 @@ class TrafficCounts:
         """Return the metadata on the traffic of a cell; empty if nothing was to be counted."""
         return self._metadata.get(_alone(cell), {})
 
+    def is_counted(self, cell: Cell) -> bool:
+        """Return whether there is nothing left to count for a cell."""
+        return _alone(cell) in self._metadata or not self._is_wanted(cell)
+
     def count(self, cell: Cell, fork_server: Callable[[Interpreter | None], ForkServer]) -> None:
         """Count the traffic of one client, unless it has been counted or is not wanted."""
-        alone = _alone(cell)
-        if alone in self._metadata or not self._is_wanted(cell):
+        if self.is_counted(cell):
             return
+        alone = _alone(cell)
         specification = self.tasks.counting(cell)
         if bypass := self.tasks.plan.contender(cell).bypass:
             self._metadata[alone] = {"traffic_not_counted": bypass}

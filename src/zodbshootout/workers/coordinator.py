@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -61,7 +62,7 @@ _PROGRAM = "zodbshootout.workers.fork_server"
 _IN_ANOTHER_PYTHON = (
     "import os, sys; "
     "sys.path[:] = filter(None, [*sys.argv.pop(1).split(os.pathsep), *sys.path]); "
-    f"from {_PROGRAM} import main; sys.exit(main())"
+    f"from {_PROGRAM} import main; main()"
 )
 
 
@@ -195,7 +196,10 @@ class ForkServer:
         self._gone = False
         """Whether the process has closed the socket."""
         self._answers = True
-        self._imported: set[str] = set()
+        self.imported: list[str] = []
+        """The modules that the process was asked to import."""
+        self._imports = False
+        """Whether the process has not answered yet that it has imported them."""
 
     def is_usable(self) -> bool:
         """Return whether the process is running and has answered so far."""
@@ -203,10 +207,30 @@ class ForkServer:
 
     def import_modules(self, modules: Sequence[str]) -> None:
         """Import *modules* in the process before it forks workers."""
-        missing = [module for module in modules if module not in self._imported]
+        self.start_import(modules)
+        self._finish_import()
+
+    def start_import(self, modules: Sequence[str]) -> None:
+        """Have the process import *modules*; do not wait until it has."""
+        missing = [module for module in modules if module not in self.imported]
         if missing:
-            self._order(" ".join(missing).encode(), [], "imported")
-            self._imported.update(missing)
+            self._finish_import()
+            self._send(" ".join(missing).encode())
+            self.imported += missing
+            self._imports = True
+
+    def _finish_import(self) -> None:
+        if self._imports:
+            self._answer("imported")
+            self._imports = False
+
+    def pause(self) -> None:
+        """Let the process pause, unless it has ended."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the process go on after a pause."""
+        self._process.send_signal(signal.SIGCONT)
 
     def inspect(self, storage: Storage) -> StorageInfo:
         """Have a worker open *storage*; return facts about it."""
@@ -270,17 +294,25 @@ class ForkServer:
 
     def _order(self, text: bytes, descriptors: Sequence[int], answer: str) -> int:
         """Send an order; wait for a message that has the key *answer*; return the key's value."""
+        self._finish_import()
+        self._send(text, descriptors)
+        return self._answer(answer)
+
+    def _send(self, text: bytes, descriptors: Sequence[int] = ()) -> None:
         if not self._answers:  # a late answer would be mistaken for this order's
             raise Failed(self.failure())
-        message = None
         with _starting(), suppress(BrokenPipeError):
             socket.send_fds(self.socket, [text], descriptors)
-            while (message := self.next_message(START_TIMEOUT)) and answer not in message:
+
+    def _answer(self, name: str) -> int:
+        """Wait for a message that has the key *name*; return the key's value."""
+        with _starting():
+            while (message := self.next_message(START_TIMEOUT)) and name not in message:
                 pass
         if not message:
             self._answers = False
             raise Failed(self.failure())
-        return message[answer]
+        return message[name]
 
     def end(self, worker: Worker) -> None:
         """End a worker and its clients, unless they have ended."""

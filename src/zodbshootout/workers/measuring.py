@@ -60,6 +60,9 @@ class Measure:
     specification: Specification
     metadata: Mapping[str, str | int | float]
     """The metadata that are known before the run."""
+    tries_first: bool = False
+    """Whether each client does a first iteration as soon as it is set up.  Otherwise, the
+    coordinator requests it, to know how long it takes."""
     leaks: bool = False
     """Whether to list, after each value, the classes with more objects than ever before."""
     profile: str | None = None

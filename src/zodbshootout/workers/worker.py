@@ -79,13 +79,16 @@ def measure(
 ) -> tuple[str, Mapping[str, Latencies]]:
     """Measure a cell in one run or more, with pyperf's *options*.
 
-    Send ``None`` when the crew is set up; then :class:`Measuring` answers calls.  When ``finish``
+    Send ``None`` when the crew is set up, and the result of the first iterations if the task wants
+    them; then :class:`Measuring` answers calls.  When ``finish``
     is called, send the run in pyperf's format, with its latencies by name.  Return the last run
     instead of sending it.
     """
     with _directory_for_profiles(task) as profiles, _crew(task, profiles, settings) as crew:
         measuring = Measuring(task, crew, connection)
         connection.send(None)
+        if task.tries_first:
+            connection.send(measuring.attempt(1))
         run = measuring.run(runner, options)
         while not measuring.is_last():
             connection.send(_answer(run, measuring))

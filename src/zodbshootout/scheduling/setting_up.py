@@ -1,0 +1,53 @@
+"""The workers of several cells, which set up their crews at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from zodbshootout.model.outcome import Failed, Failure
+from zodbshootout.model.specification import Interpreter
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.orders import Tasks
+from zodbshootout.workers.coordinator import ForkServer, Worker
+
+
+@dataclass
+class SettingUp:
+    """The workers of a round's cells, from their start to their end with the context."""
+
+    cells: Sequence[Cell] = ()
+    number: int = 0
+    """The number of the round."""
+    tries_first: bool = False
+    """See :attr:`~zodbshootout.workers.measuring.Measure.tries_first`."""
+    _workers: dict[Cell, Worker] = field(default_factory=dict)
+    _failures: dict[Cell, Failure] = field(default_factory=dict)
+    _ending: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> SettingUp:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._ending.close()
+
+    def start(self, tasks: Tasks, fork_server: Callable[[Interpreter | None], ForkServer]) -> None:
+        """Start all workers, without waiting for them."""
+        for cell in self.cells:
+            task = tasks.measuring(cell, tries_first=self.tries_first)
+            try:
+                worker = fork_server(task.interpreter).measure(task)
+                self._workers[cell] = self._ending.enter_context(worker)
+            except Failed as error:
+                self._failures[cell] = error.failure
+
+    def wait(self) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
+        """Wait until all crews are set up; return the workers, and the failures of the others."""
+        for cell, worker in list(self._workers.items()):
+            try:
+                worker.wait()
+            except Failed as error:
+                self._workers.pop(cell).abandon()
+                self._failures[cell] = error.failure
+        return self._workers, self._failures

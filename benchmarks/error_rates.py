@@ -9,8 +9,8 @@ A simulated round draws a recorded round at random, and draws its pairs from the
 replacement.  The twins of a round are swapped at random, so that neither is faster.  Values are
 therefore as skewed as real ones and have similar outliers, rounds differ as much, and a round's
 contenders have as much in common.  The distance of a recorded round from the mean of its run is
-stretched by the square root of 3/2, because that mean is of three rounds and includes the round
-itself.  From round to round the machine drifts, in a random walk of 1 % that both contenders of a
+stretched by the square root of n / (n - 1), because that mean is of the run's n rounds and includes
+the round itself.  From round to round the machine drifts, in a random walk of 1 % that both contenders of a
 row share.
 
 A row takes rounds until its intervals are narrow enough by the command's own rule.  The command's
@@ -42,6 +42,7 @@ from benchmarks.trends import result_of, run_of
 from zodbshootout.results.changes import ratio_of
 from zodbshootout.results.estimate import CONFIDENCE, MIN_RUNS, Estimate, mean_of_runs
 from zodbshootout.results.figures import time_of
+from zodbshootout.results.pairs import log_ratios_of
 from zodbshootout.results.ratios import Ratio, Verdict, verdicts
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.trend import FALSE_TRENDS, with_trends
@@ -50,10 +51,9 @@ RECORDED = Path(__file__).parents[1] / "tests" / "results" / "data" / "rounds.js
 COMPARISONS = 2000
 SLOWER = 1.05
 """The time of the slower contender, as a multiple of the other's time."""
-FEWEST = 4
+FEWEST = 8
 """The minimum number of rounds in a row, which is the command's default."""
 DRIFT = 0.01
-STRETCH = math.sqrt(3 / 2)
 MISSING = REPEATED = 0.05
 """The probabilities that a run is missing or was repeated; the first three are never missing."""
 MEANWHILE = 0.05
@@ -84,8 +84,9 @@ class Shape:
             levels = [
                 statistics.fmean(logarithm for pair in pairs for logarithm in pair) for pairs in run
             ]
+            stretch = math.sqrt(len(run) / (len(run) - 1))
             for pairs, level in zip(run, levels, strict=True):
-                more = (STRETCH - 1) * (level - statistics.fmean(levels))
+                more = (stretch - 1) * (level - statistics.fmean(levels))
                 all_rounds.append([(first + more, second + more) for first, second in pairs])
         return all_rounds
 
@@ -106,28 +107,32 @@ class Row:
     chance: random.Random
     slower: float = 1.0
     drift: float = DRIFT
-    logs: list[list[float]] = field(default_factory=list)
-    """The logarithms of the ratios of first to second values, by round."""
     values: tuple[list[list[float]], list[list[float]]] = field(default_factory=lambda: ([], []))
     """The values by round, for each contender."""
     _level: float = 0.0
 
     def measure(self, precision: float, most: int) -> bool:
         """Make up to *most* rounds until all is known within *precision*; return whether it is."""
-        while len(self.logs) < most:
+        while self.rounds < most:
             self.make_round()
-            if len(self.logs) >= FEWEST and self._is_known(precision):
+            if self.rounds >= FEWEST and self._is_known(precision):
                 return True
         return False
 
     @property
+    def rounds(self) -> int:
+        """The number of rounds so far."""
+        return len(self.values[0])
+
+    @property
     def ratio(self) -> Ratio:
         """The speed of the second contender as a multiple of the first one's."""
-        return Ratio(mean_of_runs(self.logs), len(self.logs), paired=True)
+        pairs = [list(zip(*values, strict=True)) for values in zip(*self.values, strict=True)]
+        return Ratio(mean_of_runs(log_ratios_of(pairs)), self.rounds, paired=True)
 
     def disturbed(self) -> Ratio:
         """Return the ratio of results with missing and repeated runs."""
-        made = len(self.logs)
+        made = self.rounds
         last = self.chance.randint(MIN_RUNS, made) if self.chance.random() < FAILING else made
         return ratio_of(time_of(self._disturbed(0, made)), time_of(self._disturbed(1, last)))
 
@@ -165,7 +170,6 @@ class Row:
         if self.chance.random() < 1 / 2:
             pairs = [(second, first) for first, second in pairs]
         self._level += self.chance.gauss(0, self.drift)
-        self.logs.append([a - b - math.log(self.slower) for a, b in pairs])
         for which, slower in enumerate((1.0, self.slower)):
             values = [slower * math.exp(pair[which] + self._level) for pair in pairs]
             self.values[which].append(values)
@@ -234,7 +238,7 @@ def _slower(comparisons: int, chance: random.Random) -> Iterator[Line]:
             wrong += verdict is Verdict.FASTER
             known += precise
             detected += precise and verdict is Verdict.SLOWER
-            rounds.append(len(row.logs))
+            rounds.append(row.rounds)
         rest = [row.disturbed() for row in rows]
         of_the_rest += [
             verdict is Verdict.SLOWER

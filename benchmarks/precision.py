@@ -5,8 +5,7 @@ RelStorage on SQLite twice.  The command measures the default benchmarks with tw
 default effort.  These are 14 pairs of equal contenders: any distance of a ratio from 1 is error.
 
 With ``--against REV``, the command of that Git revision and the command of this checkout measure in
-turn, with the same options.  The files of both are read alike: a run counts as the mean of the
-logarithms of the ratios of its pairs, and an interval follows from the runs by Student's t.
+turn, with the same options.  The files of both are read alike, as this checkout reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from pathlib import Path
 from benchmarks.command import ROOT, Measured, Run, measure_with
 from benchmarks.contenders import IMPORTS, sqlite, zeo, zeo_server
 from benchmarks.line import Line, NotMeasured, at_least, at_most, info
-from zodbshootout.results.estimate import Estimate, mean_of
+from zodbshootout.results.estimate import Estimate, mean_of_runs
+from zodbshootout.results.pairs import Pairs, log_ratios_of
 from zodbshootout.results.probabilities import corrected
 from zodbshootout.results.ratios import FALSE_CALLS
 
@@ -139,8 +139,8 @@ def precision_of(cells: Measured) -> Precision:
     ratios, counts = [], []
     for benchmark in dict.fromkeys(benchmark for _, benchmark in cells):
         for first, second in TWINS:
-            runs = log_ratios(cells[first, benchmark], cells[second, benchmark])
-            ratios.append(mean_of([statistics.fmean(pairs) for pairs in runs]))
+            runs = pairs_in(cells[first, benchmark], cells[second, benchmark])
+            ratios.append(mean_of_runs(log_ratios_of(runs)))
             counts.append(len(runs))
     every = [run for runs in cells.values() for run in runs]
     first_start = min(run.starts[0] for run in every)
@@ -150,21 +150,21 @@ def precision_of(cells: Measured) -> Precision:
     )
 
 
-def log_ratios(first: Sequence[Run], second: Sequence[Run]) -> list[list[float]]:
-    """Return the logarithms of the ratios of pairs, for each round that both contenders have."""
+def pairs_in(first: Sequence[Run], second: Sequence[Run]) -> list[Pairs]:
+    """Return the pairs of values of each round that both contenders have."""
     by_round = {run.metadata["round"]: run for run in second}
-    logarithms = []
+    in_rounds: list[Pairs] = []
     for one in first:
         other = by_round.get(one.metadata["round"])
         partners = dict(zip(other.slices, other.values, strict=True)) if other else {}
         pairs = [
-            math.log(value / partners[number])
+            (value, partners[number])
             for number, value in zip(one.slices, one.values, strict=True)
             if number in partners
         ]
         if pairs:
-            logarithms.append(pairs)
-    return logarithms
+            in_rounds.append(pairs)
+    return in_rounds
 
 
 def off_the_clock(cells: Measured) -> Iterator[Line]:

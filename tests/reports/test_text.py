@@ -94,7 +94,7 @@ def test_no_digit_is_cut_off_on_a_narrow_terminal() -> None:
 @pytest.mark.parametrize(
     ("names", "width"), [(FOUR, 80), ((*FOUR, "postgresql"), 100), ((*FOUR, "zeo_2"), 80)]
 )
-@pytest.mark.parametrize("noise", [0.01, 0.4])
+@pytest.mark.parametrize("noise", [0.01, 0.3])
 def test_a_table_is_at_most_as_wide_as_the_terminal(
     names: Sequence[str], width: int, noise: float
 ) -> None:

@@ -17,6 +17,7 @@ from zodbshootout.results.estimate import (
     mean_of_runs,
 )
 from zodbshootout.results.figures import Figure, Round
+from zodbshootout.results.pairs import Pairs, log_ratios_of, of_mean
 from zodbshootout.results.ratios import MAX_WIDTH, SIGNIFICANT, Ratio, Verdict, verdicts
 
 Rounds = Mapping[Round, Mapping[int, float]]
@@ -148,13 +149,13 @@ def ratio_of(base: Figure, new: Figure) -> Ratio:
     """Return how many times better *new* is than *base*, a figure of the same quantity.
 
     A pair is one amount of each cell, both from the same slice of the same round.  The two amounts
-    were measured within about a second of each other.  A run counts as the mean of the logarithms
-    of the pairs' ratios.  Runs without a counterpart, such as those after the other cell failed,
+    were measured within about a second of each other; :mod:`.pairs` tells what they come to in each
+    run.  Runs without a counterpart, such as those after the other cell failed,
     are left out, because the machine may have been faster or slower meanwhile.
 
     Pairs are used if at least :data:`MIN_RUNS` rounds have pairs.  If the cells have fewer rounds
     than that in common, a single round with pairs is enough.  Without pairs, a run counts as the
-    mean of the logarithms of its amounts.  If one command measured both cells, but never both cells
+    logarithm of its mean amount.  If one command measured both cells, but never both cells
     in the same round, the interval is unknown.
     """
     if base.quantity.sense is Sense.AMOUNT and (exact := _exact_ratio(base, new)):
@@ -162,11 +163,12 @@ def ratio_of(base: Figure, new: Figure) -> Ratio:
     of_base, of_new = _by_round(base), _by_round(new)
     common = [name for name in of_base if name in of_new]
     in_common = [(of_base[name], of_new[name]) for name in common]
-    pairs = list(log_ratios(of_base, of_new).values())
+    pairs = list(pairs_of(of_base, of_new).values())
     paired = bool(pairs) and (len(pairs) >= MIN_RUNS or len(common) < MIN_RUNS)
     runs = len(pairs)
     if paired:
-        amounts = mean_of_runs(joined(pairs) if base.result.wanted_seconds else pairs)
+        logs = log_ratios_of(pairs)
+        amounts = mean_of_runs(joined(logs) if base.result.wanted_seconds else logs)
     else:
         firsts, seconds = (
             zip(*in_common, strict=True) if common else (of_base.values(), of_new.values())
@@ -182,14 +184,14 @@ def ratio_of(base: Figure, new: Figure) -> Ratio:
     )
 
 
-def log_ratios(base: Rounds, new: Rounds) -> dict[Round, list[float]]:
-    """Return the logarithms of the ratios of pairs, the base's amount by the other's, by round."""
-    logs = {
-        name: [math.log(one / other[turn]) for turn, one in of_round.items() if turn in other]
+def pairs_of(base: Rounds, new: Rounds) -> dict[Round, Pairs]:
+    """Return the pairs of amounts, the base's amount first, by round."""
+    pairs = {
+        name: [(one, other[turn]) for turn, one in of_round.items() if turn in other]
         for name, of_round in base.items()
         for other in [new.get(name, {})]
     }
-    return {name: of_round for name, of_round in logs.items() if of_round}
+    return {name: of_round for name, of_round in pairs.items() if of_round}
 
 
 def _oriented(log: float, base: Figure, new: Figure) -> float:
@@ -247,7 +249,7 @@ def _ratio_of_cell(changes: Sequence[Change]) -> Ratio:
 
 
 def _mean_log(rounds: Iterable[Mapping[int, float]]) -> Estimate:
-    return mean_of_runs([[math.log(value) for value in values.values()] for values in rounds])
+    return mean_of_runs([of_mean(list(values.values())) for values in rounds])
 
 
 def _by_round(figure: Figure) -> Rounds:

@@ -18,9 +18,10 @@ from dataclasses import replace
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import TIME
-from zodbshootout.results.changes import Rounds, log_ratios
+from zodbshootout.results.changes import Rounds, pairs_of
 from zodbshootout.results.estimate import BATCHES, Estimate, joined
 from zodbshootout.results.figures import Figure, Round
+from zodbshootout.results.pairs import log_ratios_of
 from zodbshootout.results.probabilities import corrected
 from zodbshootout.results.result import CellResult, Trend
 
@@ -90,10 +91,11 @@ def _relative(own: Rounds, others: Sequence[Rounds]) -> dict[Round, float]:
 
     Others that ended early are left out: they would change the mean of the others.
     """
-    ratios = [
-        {name: statistics.fmean(logs) for name, logs in log_ratios(own, other).items()}
-        for other in others
-    ]
+    ratios = []
+    for other in others:
+        pairs = pairs_of(own, other)
+        logs = map(statistics.fmean, log_ratios_of(list(pairs.values())))
+        ratios.append(dict(zip(pairs, logs, strict=True)))
     most = max(map(len, ratios), default=0)
     whole = [of_other for of_other in ratios if len(of_other) == most]
     names = [name for name in own if whole and all(name in of_other for of_other in whole)]

@@ -10,8 +10,8 @@ replacement.  The twins of a round are swapped at random, so that neither is fas
 therefore as skewed as real ones and have similar outliers, rounds differ as much, and a round's
 contenders have as much in common.  The distance of a recorded round from the mean of its run is
 stretched by the square root of n / (n - 1), because that mean is of the run's n rounds and includes
-the round itself.  From round to round the machine drifts, in a random walk of 1 % that both contenders of a
-row share.
+the round itself.  From round to round the machine drifts, in a random walk of 1 % that both
+contenders of a row share.
 
 A row takes rounds until its intervals are narrow enough by the command's own rule.  The command's
 own code computes verdicts and intervals.

@@ -358,7 +358,7 @@ def test_all_that_is_done_in_a_round_shares_a_fork_server_which_imports_a_module
     variables = {**place.launcher.environment, "PYTHONPATH": f"{place.path}{os.pathsep}{SOURCES}"}
     with ForkServers(replace(place.launcher, environment=variables)) as fork_servers:
         servers = [
-            fork_servers.for_round(number, modules=modules)
+            fork_servers.of_generation(number, modules=modules)
             for number, modules in ((0, ()), (0, ["imported", "missing"]), (0, ["imported"]),
                                     (1, ["imported"]), (1, []))
         ]  # fmt: skip
@@ -371,11 +371,11 @@ def test_a_fork_server_that_has_ended_or_does_not_answer_is_replaced(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ForkServers(place.launcher) as fork_servers:
-        first = fork_servers.for_round(0)
+        first = fork_servers.of_generation(0)
         (process,) = place.processes()
         process.kill()
         process.wait()
-        second = fork_servers.for_round(0)
+        second = fork_servers.of_generation(0)
         assert second is not first
         (process,) = place.processes()
         process.suspend()
@@ -389,7 +389,7 @@ def test_a_fork_server_that_has_ended_or_does_not_answer_is_replaced(
             second.inspect(place.storage())
         assert orders == []  # its late answer would be taken for that to another order
         monkeypatch.undo()
-        assert fork_servers.for_round(0) is not second
+        assert fork_servers.of_generation(0) is not second
     place.assert_tidy()
 
 

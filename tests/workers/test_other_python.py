@@ -132,12 +132,14 @@ def test_the_environment_of_a_python_that_fails_is_named(place: Place, there: In
 
 def test_a_round_has_a_fork_server_for_each_python(place: Place, there: Interpreter) -> None:
     with ForkServers(place.launcher) as fork_servers:
-        ours, theirs = fork_servers.for_round(0), fork_servers.for_round(0, there)
+        ours, theirs = fork_servers.of_generation(0), fork_servers.of_generation(0, there)
         assert ours is not theirs
-        assert fork_servers.for_round(0) is ours
-        assert fork_servers.for_round(0, there) is theirs
+        assert fork_servers.of_generation(0) is ours
+        assert fork_servers.of_generation(0, there) is theirs
         assert len(place.processes()) == 2
-        assert fork_servers.for_round(1, there) is not theirs
-        assert fork_servers.for_round(2) is not ours  # the workers of round 1 may still be in use
+        assert fork_servers.of_generation(1, there) is not theirs
+        assert (
+            fork_servers.of_generation(2) is not ours
+        )  # workers of generation 1 may still be in use
         assert len(place.processes()) == 2
     place.assert_tidy()

@@ -133,7 +133,7 @@ def _inspect(contender: Contender, fork_servers: ForkServers) -> StorageInfo | F
     if reason is not None:
         return Failure(reason)
     try:
-        fork_server = fork_servers.for_round(0, contender.storage.interpreter)
+        fork_server = fork_servers.of_generation(0, contender.storage.interpreter)
     except Failed as error:
         return error.failure
     try:

@@ -3,7 +3,9 @@
 A round makes one run of each contender of a row.  With a fixed effort, a row has all its rounds
 before the next row begins.  With a precision, the rows take turns, one round at a time.  So the
 runs of a row are spread over the whole time.  If the machine is slow for some minutes, only some
-runs of each row are slow; they visibly differ from the row's other runs.  A row that is precise
+runs of each row are slow; they visibly differ from the row's other runs.  If
+there is time for it, the first row begins with as many rounds as a verdict needs, so that the user
+soon sees one.  A row that is precise
 enough has no further rounds, which leaves its time to the other rows.
 """
 
@@ -73,20 +75,31 @@ class Rounds(Generic[R]):
             if is_assured:
                 self._began += self.clock() - started
             self._left[row] = self._rounds_left(row)
-            if self.effort.precision:
-                waiting.append(row)
-            else:
+            if self._goes_on(row, number + 1):
                 waiting.appendleft(row)
+            else:
+                waiting.append(row)
+
+    def _goes_on(self, row: R, made: int) -> bool:
+        """Return whether a row that has *made* rounds has further ones before other rows."""
+        if not self.effort.precision:
+            return True
+        for_all = self.took.get(row, math.inf) * MIN_RUNS * len(self.rows)
+        return row == self.rows[0] and made < MIN_RUNS and for_all <= self.limit
 
     def following(self, row: R) -> tuple[R, int] | None:
         """Return what probably follows the current round, which is one of *row*.
 
         ``None`` means that the results of the current round decide it, or that nothing follows.
         """
-        if not self.effort.precision and self._left[row] > 1:
-            return row, self.made.get(row, 0) + 1
+        made = self.made.get(row, 0) + 1
+        is_certain = made < self.effort.processes
         after = next((other for other in self._waiting if self._left[other]), None)
-        return None if after is None or not self._fits(after) else (after, self.made.get(after, 0))
+        if is_certain and (after is None or self._goes_on(row, made)):
+            return row, made
+        if after is None or not self._fits(after):
+            return None
+        return after, self.made.get(after, 0)
 
     def spend_once(self, row: R, seconds: float) -> None:
         """Record how much of a row's current round was work that later rounds do not repeat."""

@@ -121,6 +121,10 @@ class Shootout:
         self._ahead = SettingUp()
         """The workers of the next round, if they were started during the current one."""
         self._calibrations: dict[Row, RowCalibration[Cell]] = {}
+        self._generation = 0
+        """The number of the fork servers' generation; see :class:`ForkServers`."""
+        self._used: dict[Row, int] = {}
+        """The latest generation that each row has used."""
 
     def run(self) -> None:
         """Measure everything that can be measured.
@@ -263,6 +267,7 @@ class Shootout:
 
     def _measure_round(self, row: Row, number: int) -> None:
         """Make one run of each cell of a row, and repeat the runs in which a process crashed."""
+        self._generation = self._used[row] = self._generation_of(row)
         cells = self._cells_of(row, number)
         first = number * self._calibrations[row].all_turns
         self._failures.begin_round(cells)
@@ -292,9 +297,17 @@ class Shootout:
             first += self._calibrations[row].all_turns  # only slices taken in turn share a number
         return first
 
-    def _fork_server(self, interpreter: Interpreter | None, number: int) -> ForkServer:
+    def _generation_of(self, row: Row) -> int:
+        """Return the generation of the next round of a row, which needs another one each time."""
+        return max(self._generation, self._used.get(row, -1) + 1)
+
+    def _fork_server(
+        self, interpreter: Interpreter | None, generation: int | None = None
+    ) -> ForkServer:
+        """Return the fork server of a Python, by default in the generation of this round."""
         modules = self.tasks.modules(interpreter)
-        return self.fork_servers.for_round(number, interpreter, modules)
+        number = self._generation if generation is None else generation
+        return self.fork_servers.of_generation(number, interpreter, modules)
 
     def _measurable(self, row: Row) -> list[Cell]:
         return [cell for cell in row if self.plan.failure(cell) is None] or list(row)
@@ -338,7 +351,7 @@ class Shootout:
         """
         calibration, parameters = self._calibrations[row], group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
-        prepared = self._prepared(row, group, number)
+        prepared = self._prepared(row, group)
         with self._set_up(row, prepared, number) as setting_up:
             self.store.save_new()
             workers, failures = setting_up.wait()
@@ -347,7 +360,7 @@ class Shootout:
             meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
             turns = InterleavedRun(
                 workers,
-                lambda cell, failure: self._fail_run(cell, failure, number),
+                self._fail_run,
                 has_tried=setting_up.tries_first,
                 meter=meter,
                 carry_out=self.carry_out,
@@ -397,9 +410,9 @@ class Shootout:
         if following is not None:
             cells = self._cells_of(*following)
             if self._can_overlap(group, cells):
-                self._start(following[0], cells, following[1])
+                self._start(*following, cells, self._generation_of(following[0]))
         if self._rounds.expected(row) > number + 1:
-            self.fork_servers.start_next(number + 1)
+            self.fork_servers.start_next(self._generation + 1)
 
     def _can_overlap(self, group: Sequence[Cell], later: Sequence[Cell]) -> bool:
         """Return whether crews of cells may be set up before the crews of *group* have ended."""
@@ -420,14 +433,10 @@ class Shootout:
         clients = sum(cell.parameters.crew.size for cell in cells)
         return is_prepared and not places and clients <= MAX_CLIENTS
 
-    def _prepared(self, row: Row, group: Sequence[Cell], number: int) -> list[Cell]:
+    def _prepared(self, row: Row, group: Sequence[Cell]) -> list[Cell]:
         """Prepare databases and count traffic if necessary; return the cells without failures."""
         began = self.clock()
-        prepared = [
-            cell
-            for cell in group
-            if self._prepare(cell, number) and self._count_traffic(cell, number)
-        ]
+        prepared = [cell for cell in group if self._prepare(cell) and self._count_traffic(cell)]
         if not any(map(self.tasks.zaps, group)):
             self._rounds.spend_once(row, self.clock() - began)
         return prepared
@@ -436,7 +445,7 @@ class Shootout:
         """Measure a contender before, during and after an operation, with a run for each phase."""
         by_phase = {cell.parameters.phase: cell for cell in cells}
         cell = cells[0]
-        if not self._prepared(row, [cell], number):
+        if not self._prepared(row, [cell]):
             return
         # While servers restart, they have no processes whose use of resources could be read.
         restarts = cell.parameters.during in RESTARTS
@@ -481,7 +490,7 @@ class Shootout:
 
             phases = Phases(
                 worker,
-                self._operator(cell, operation, worker, number, stack),
+                self._operator(cell, operation, worker, stack),
                 operation,
                 cell.parameters,
                 take,
@@ -494,7 +503,6 @@ class Shootout:
         cell: Cell,
         operation: Specification | None,
         worker: Worker,
-        number: int,
         stack: ExitStack,
     ) -> Operator:
         """Return the operator for the *operation* of a cell; ``None`` stands for a restart."""
@@ -505,26 +513,26 @@ class Shootout:
         contender = self.plan.contender(cell)
         if not is_elsewhere(contender, cell.parameters):
             return worker
-        fork_server = self._fork_server(contender.storage.interpreter, number)
+        fork_server = self._fork_server(contender.storage.interpreter)
         return stack.enter_context(fork_server.operate(operation, self.tasks.calibrations))
 
     def _set_up(self, row: Row, cells: Sequence[Cell], number: int) -> SettingUp:
         """Return the workers of the cells of a round, which may have been started already."""
         self.store.observer.working_on(cells, "setting up")
         if (self._ahead.cells, self._ahead.number) != (cells, number):
-            self._start(row, cells, number)
+            self._start(row, number, cells, self._generation)
         setting_up, self._ahead = self._ahead, SettingUp()
         return setting_up
 
-    def _start(self, row: Row, cells: Sequence[Cell], number: int) -> None:
+    def _start(self, row: Row, number: int, cells: Sequence[Cell], generation: int) -> None:
         """Start the workers of the cells of a round, in place of others that were started."""
         calibration = self._calibrations[row]
         is_timed = not calibration.decided(cells) or row[0].parameters.during
         with self._ahead:
             self._ahead = SettingUp(cells, number, calibration.tries_first and not is_timed)
-        self._ahead.start(self.tasks, partial(self._fork_server, number=number))
+        self._ahead.start(self.tasks, partial(self._fork_server, generation=generation))
 
-    def _prepare(self, cell: Cell, number: int) -> bool:
+    def _prepare(self, cell: Cell) -> bool:
         """Bring the database into the state that the cell expects; return false after a failure."""
         if self._failures.has_lost_server(cell):
             return False
@@ -534,19 +542,19 @@ class Shootout:
         self.store.observer.working_on([cell], "preparing the database")
         try:
             interpreter = task.specification.storage.interpreter
-            self._fork_server(interpreter, number).prepare(task)
+            self._fork_server(interpreter).prepare(task)
         except Failed as error:
             self._failures.add(cell, error.failure)
             return False
         self.tasks.prepared(cell, task)
         return True
 
-    def _count_traffic(self, cell: Cell, number: int) -> bool:
+    def _count_traffic(self, cell: Cell) -> bool:
         """Count one client's traffic if necessary; return whether all servers still run."""
-        self._traffic.count(cell, partial(self._fork_server, number=number))
+        self._traffic.count(cell, self._fork_server)
         return not self._failures.has_lost_server(cell)
 
-    def _fail_run(self, cell: Cell, failure: Failure, number: int) -> None:
+    def _fail_run(self, cell: Cell, failure: Failure) -> None:
         """Fail a cell whose clients have ended.
 
         If its benchmark needs an empty database, empty the database again.  If the clients'
@@ -558,5 +566,5 @@ class Shootout:
             assert task is not None
             interpreter = task.specification.storage.interpreter
             with suppress(Failed):
-                self._fork_server(interpreter, number).prepare(replace(task, may_write=True))
+                self._fork_server(interpreter).prepare(replace(task, may_write=True))
         self._failures.add(cell, failure)

@@ -1,8 +1,9 @@
 """Error rates of comparisons: of equal contenders, and of contenders one of which is slower.
 
 They take thousands of comparisons, so runs are simulated, with the shapes of recorded ones.
-``tests/results/data/rounds.json`` contains the rounds of nine runs of the command on a shared
-machine with two CPUs, in which ZEO and RelStorage on SQLite were each measured twice.  For each
+``tests/results/data/rounds.json`` contains the rounds of four runs of the command on a shared
+machine with two CPUs, one of them beside a load of seven processes, in which ZEO and RelStorage on
+SQLite were each measured twice.  For each
 benchmark and storage it has each round's pairs of values, as logarithms relative to the run's mean.
 
 A simulated round draws a recorded round at random, and draws its pairs from the recorded ones with

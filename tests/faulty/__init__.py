@@ -161,8 +161,10 @@ class SlowingSection(BaseConfig):  # type: ignore[misc]
 
         def slow_vote(*arguments: Any) -> Any:
             of_size = self.config.per_megabyte * storage.getSize() / 1e6
-            of_commits = self.config.per_commit * next(commits)
-            time.sleep((self.config.milliseconds + of_size + of_commits) / 1000)
+            number = next(commits)
+            of_commits = self.config.per_commit * number
+            if number % self.config.every == 0:
+                time.sleep((self.config.milliseconds + of_size + of_commits) / 1000)
             return vote(*arguments)
 
         storage.tpc_vote = slow_vote

@@ -74,7 +74,7 @@ def flipping(position: int) -> Callable[[bytes, bytes], bytes]:
     return lambda oid, data: data.replace(content, bytes(len(content)))
 
 
-@pytest.mark.parametrize("at", [0, 7, 19])
+@pytest.mark.parametrize("at", [0, 7, 199])
 @pytest.mark.parametrize("name", ["cold", "hot", "load"])
 def test_a_storage_that_lies_in_one_slice_of_a_lap_fails(
     name: str, at: int, storage: FakeStorage
@@ -84,7 +84,7 @@ def test_a_storage_that_lies_in_one_slice_of_a_lap_fails(
     content = datasets.contents(Dataset.READ, parameters(), 0, 0, set_read)[3]
 
     def lying() -> Iterator[AbstractContextManager[None]]:
-        for number in range(20):
+        for number in range(200):
             storage.corrupt = honest
             if number == at:
                 storage.corrupt = lambda _, data: data.replace(content, bytes(len(content)))
@@ -95,7 +95,7 @@ def test_a_storage_that_lies_in_one_slice_of_a_lap_fails(
         pytest.raises(Failed, match="object 3"),
         plan(chosen, storage, parameters(), storage.clock).started() as crew,
     ):
-        crew.prepare(loops, stretches=20)
+        crew.prepare(loops, stretches=200)
         crew.take(lying())
         crew.samples()
 

@@ -89,7 +89,7 @@ def new_item(dataset: Dataset, parameters: Parameters, content: bytes) -> Any:
     return Document(content) if parameters.blobs else dataset.kind(content)
 
 
-OBJECTS_TO_READ = 16_384
+OBJECTS_TO_READ = 8192
 """The number of objects in all sets of all clients, unless the limits below forbid it."""
 MAX_SETS = 256
 MIN_SETS = 4

@@ -56,6 +56,9 @@ class ResultFiles:
     begun: Sequence[CellResult] = ()
     """The earlier results of a resumed run; the argument of :meth:`write` includes them."""
     mask: Mask = field(default_factory=Mask)
+    _recorded: dict[int, tuple[pyperf.Run, pyperf.Run]] = field(default_factory=dict)
+    """Runs and what files hold of them, by the identity of the run: masking each run again for
+    every write would take a third of its time."""
 
     @property
     def _stem(self) -> str:
@@ -152,7 +155,7 @@ class ResultFiles:
 
     def everything(self, results: Sequence[CellResult]) -> list[CellResult]:
         """Return the *results* as the files hold them, added to the existing results."""
-        return _added(self.existing, recorded(results, self.mask))
+        return _added(self.existing, recorded(results, self.mask, self._recorded))
 
     def _write(self, results: Sequence[CellResult]) -> None:
         everything = self.everything(results)
@@ -175,14 +178,25 @@ class ResultFiles:
             _write_suite(self.directory / _file_name(title), benchmarks)
 
 
-def recorded(results: Sequence[CellResult], mask: Mask) -> list[CellResult]:
-    """Return the *results* of a run as files hold them: without secrets."""
+def recorded(
+    results: Sequence[CellResult],
+    mask: Mask,
+    known: dict[int, tuple[pyperf.Run, pyperf.Run]] | None = None,
+) -> list[CellResult]:
+    """Return the *results* of a run as files hold them: without secrets.
+
+    *known* has what earlier calls have returned, and gets what this call returns.
+    """
+    known = {} if known is None else known
+    for run in (run for result in results for run in result.runs):
+        if id(run) not in known:
+            known[id(run)] = run, _recorded_run(run, mask)
     return [
         replace(
             result,
             reason=mask(result.reason),
             crashes=tuple(map(mask, result.crashes)),
-            runs=tuple(_recorded_run(run, mask) for run in result.runs),
+            runs=tuple(known[id(run)][1] for run in result.runs),
         )
         for result in results
     ]

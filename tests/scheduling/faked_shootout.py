@@ -143,6 +143,9 @@ class Site:
     def go_on(self) -> None:
         pass
 
+    def end_now(self) -> None:
+        pass
+
     def inspect(self, storage: Storage) -> StorageInfo:
         self.note("inspect", "", storage.section)
         return StorageInfo()

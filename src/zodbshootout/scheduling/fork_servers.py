@@ -52,6 +52,8 @@ class ForkServers:
         with ExitStack() as stack:
             for one in [*self._current.values(), *filter(None, [self._spare])]:
                 stack.push(one.ending)
+            for server in self._spares:
+                server.end_now()
 
     def of_generation(
         self, number: int, interpreter: Interpreter | None = None, modules: Sequence[str] = ()
@@ -85,10 +87,14 @@ class ForkServers:
 
     def pause(self) -> None:
         """Let the fork servers of the next generation pause."""
-        for server in self._spare.current.values() if self._spare else ():
+        for server in self._spares:
             server.pause()
 
     def go_on(self) -> None:
         """Let the fork servers of the next generation go on after a pause."""
-        for server in self._spare.current.values() if self._spare else ():
+        for server in self._spares:
             server.go_on()
+
+    @property
+    def _spares(self) -> list[ForkServer]:
+        return list(self._spare.current.values()) if self._spare is not None else []

@@ -22,8 +22,8 @@ class SettingUp:
     """The number of the round."""
     tries_first: bool = False
     """See :attr:`~zodbshootout.workers.measuring.Measure.tries_first`."""
-    _workers: dict[Cell, Worker] = field(default_factory=dict)
-    _failures: dict[Cell, Failure] = field(default_factory=dict)
+    workers: dict[Cell, Worker] = field(default_factory=dict)
+    failures: dict[Cell, Failure] = field(default_factory=dict)
     _ending: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> SettingUp:
@@ -38,16 +38,15 @@ class SettingUp:
             task = tasks.measuring(cell, tries_first=self.tries_first)
             try:
                 worker = fork_server(task.interpreter).measure(task)
-                self._workers[cell] = self._ending.enter_context(worker)
+                self.workers[cell] = self._ending.enter_context(worker)
             except Failed as error:
-                self._failures[cell] = error.failure
+                self.failures[cell] = error.failure
 
-    def wait(self) -> tuple[dict[Cell, Worker], dict[Cell, Failure]]:
-        """Wait until all crews are set up; return the workers, and the failures of the others."""
-        for cell, worker in list(self._workers.items()):
+    def wait(self) -> None:
+        """Wait until all crews are set up, or have failed to be."""
+        for cell, worker in list(self.workers.items()):
             try:
                 worker.wait()
             except Failed as error:
-                self._workers.pop(cell).abandon()
-                self._failures[cell] = error.failure
-        return self._workers, self._failures
+                self.workers.pop(cell).abandon()
+                self.failures[cell] = error.failure

@@ -21,7 +21,7 @@ from zodbshootout.model.specification import (
     Interpreter,
     Specification,
 )
-from zodbshootout.model.storage_facts import Sharing, clients_together
+from zodbshootout.model.storage_facts import Place, Sharing, clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
 from zodbshootout.results.sides import rounds_needed
@@ -55,6 +55,9 @@ MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: each client takes a process of
 some 15 MiB, and connections to a server.  A row that needs more is measured in groups of
 contenders."""
+MAX_OVERLAPPING = 32
+"""The maximum number of clients of two rows together, if one is set up before the other has ended.
+More might need more connections than a server accepts."""
 OVERHEAD = 0.45
 """Seconds that each contender adds to a run besides its slices; assumed until a round is made."""
 
@@ -353,10 +356,9 @@ class Shootout:
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
         prepared = self._prepared(row, group)
         with self._set_up(row, prepared, number) as setting_up:
-            self.store.save_new()
-            workers, failures = setting_up.wait()
             self.fork_servers.pause()
-            later = self._not_set_up(failures, alone=len(group) == 1)
+            workers = setting_up.workers
+            later = self._not_set_up(setting_up.failures, alone=len(group) == 1)
             meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
             turns = InterleavedRun(
                 workers,
@@ -419,8 +421,9 @@ class Shootout:
         if self.tasks.cluster or self.plan.effort.duration or len(self._groups(later)) != 1:
             return False
         cells = [*group, *later]
-        places = any(
+        is_in_the_way = any(
             self.plan.contender(cell).info.sharing is Sharing.EXCLUSIVE
+            or self.plan.contender(cell).info.server_place not in (None, Place.PRIVATE)
             or benchmarks()[cell.benchmark].alone
             or self.tasks.zaps(cell)
             or cell.parameters.during
@@ -431,7 +434,7 @@ class Shootout:
             for cell in later
         )
         clients = sum(cell.parameters.crew.size for cell in cells)
-        return is_prepared and not places and clients <= MAX_CLIENTS
+        return is_prepared and not is_in_the_way and clients <= MAX_OVERLAPPING
 
     def _prepared(self, row: Row, group: Sequence[Cell]) -> list[Cell]:
         """Prepare databases and count traffic if necessary; return the cells without failures."""
@@ -466,6 +469,7 @@ class Shootout:
             run.update_metadata(meter.metadata(measured, warmups))
             run.update_metadata(self._traffic.metadata(cell))
             self.store.add_run(measured, run)
+        self.store.save_new()
 
     def _runs_of_phases(
         self, row: Row, cell: Cell, by_phase: Mapping[str, Cell], number: int, meter: ServerMeter
@@ -474,11 +478,11 @@ class Shootout:
         restarts = cell.parameters.during in RESTARTS
         operation = None if restarts else self.tasks.operation(cell)
         with ExitStack() as stack:
-            workers, failures = stack.enter_context(self._set_up(row, [cell], number)).wait()
-            if failures:
-                raise Failed(failures[cell])
+            setting_up = stack.enter_context(self._set_up(row, [cell], number))
+            if setting_up.failures:
+                raise Failed(setting_up.failures[cell])
             self.store.observer.working_on([cell], self._stage)
-            worker = workers[cell]
+            worker = setting_up.workers[cell]
 
             def take(phase: str) -> Slice:
                 measured = by_phase.get(phase, cell)
@@ -517,10 +521,20 @@ class Shootout:
         return stack.enter_context(fork_server.operate(operation, self.tasks.calibrations))
 
     def _set_up(self, row: Row, cells: Sequence[Cell], number: int) -> SettingUp:
-        """Return the workers of the cells of a round, which may have been started already."""
+        """Set up the workers of the cells of a round, unless they were started already.
+
+        If any that were started early cannot be set up, all are set up again: they may have lacked
+        what the round before still used, such as a connection.
+        """
         self.store.observer.working_on(cells, "setting up")
-        if (self._ahead.cells, self._ahead.number) != (cells, number):
+        is_ready = (self._ahead.cells, self._ahead.number) == (cells, number)
+        if is_ready:
+            self.store.save_new()
+            self._ahead.wait()
+        if not is_ready or self._ahead.failures:
             self._start(row, number, cells, self._generation)
+            self.store.save_new()
+            self._ahead.wait()
         setting_up, self._ahead = self._ahead, SettingUp()
         return setting_up
 

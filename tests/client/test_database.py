@@ -65,13 +65,13 @@ OF_DEMO = "DemoStorage: its base stays as it is"
 INFO = {
     FILESTORAGE: StorageInfo(
         "FileStorage", Sharing.EXCLUSIVE, (Durability.SYNCED, ""), keeps_history=True, undoes=True,
-        prefetches=False, stores_blobs=True,
+        prefetches=False, stores_blobs=True, collects_garbage=True,
         caches_left=(OPERATING_SYSTEM,), storage_classes=(FS,), versions=OURS,
     ),
     "<mappingstorage/>\n": StorageInfo(
         "MappingStorage", Sharing.VOLATILE, (Durability.IN_MEMORY, ""),
         keeps_history=True, undoes=False,
-        prefetches=False, stores_blobs=False,
+        prefetches=False, stores_blobs=False, collects_garbage=True,
         storage_classes=(MAPPING,), versions=OURS,
     ),
     "<demostorage/>\n": StorageInfo(
@@ -98,7 +98,7 @@ def test_an_open_database_has_the_facts_of_zodbs_own_storages(
     with opened(storage, tmp_path) as database:
         assert replace(database.info(), python={}) == info
         assert database.own_caches() == (PICKLE_CACHE,)
-        assert database.knows_caches
+        assert database.facts.knows_caches
 
 
 def test_an_open_database_has_the_facts_of_relstorage(tmp_path: Path) -> None:
@@ -108,13 +108,13 @@ def test_an_open_database_has_the_facts_of_relstorage(tmp_path: Path) -> None:
     with opened(section, tmp_path, "%import relstorage\n") as database:
         info = replace(database.info(), python={})
         assert database.own_caches() == (PICKLE_CACHE, "RelStorage cache")
-        assert database.knows_caches
+        assert database.facts.knows_caches
     leaky = version("RelStorage") == "4.3.0"
     assert ("commits what a refused transaction" in str(info.retry_flaw)) == leaky
     assert info == StorageInfo(
         "RelStorage", Sharing.CONCURRENT, (Durability.MAY_LOSE, "synchronous NORMAL"),
         keeps_history=True, undoes=True,
-        prefetches=True, stores_blobs=True,
+        prefetches=True, stores_blobs=True, collects_garbage=True,
         retry_flaw=info.retry_flaw,
         caches_left=("SQLite page cache", OPERATING_SYSTEM),
         storage_classes=("relstorage.storage.RelStorage",), driver="sqlite3",
@@ -180,11 +180,11 @@ def test_sql_that_fails_is_named(section: str, reason: str, tmp_path: Path) -> N
 
 def test_a_database_is_read_only_if_the_storage_for_its_changes_is(tmp_path: Path) -> None:
     with opened(FILESTORAGE, tmp_path) as database:
-        assert not database.info().read_only
+        assert not database.facts.read_only
     with opened(READ_ONLY, tmp_path) as database:
-        assert database.info().read_only
+        assert database.facts.read_only
     with opened(f"<demostorage>\n{READ_ONLY}</demostorage>\n", tmp_path) as database:
-        assert not database.info().read_only
+        assert not database.facts.read_only
 
 
 def test_a_database_of_an_unknown_storage_knows_no_caches(
@@ -193,8 +193,8 @@ def test_a_database_of_an_unknown_storage_knows_no_caches(
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     section = f"<foreign>\n{FILESTORAGE}</foreign>\n"
     with opened(section, tmp_path, "%import foreign\n") as database:
-        assert not database.knows_caches
-        unknown, *_ = database.caches_left()
+        assert not database.facts.knows_caches
+        unknown, *_ = database.info().caches_left
         assert unknown == "unknown: foreign.ForeignStorage"
         assert database.info().promise == (Durability.UNKNOWN, "ForeignStorage")
 
@@ -261,14 +261,14 @@ def test_another_package_can_register_a_storage_type(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(storages, "storage_types", storages.storage_types.__wrapped__)
     with opened(f"<foreign>\n{FILESTORAGE}</foreign>\n", tmp_path, "%import foreign\n") as database:
-        assert database.knows_caches
+        assert database.facts.knows_caches
         assert database.info().caches_left == (OPERATING_SYSTEM,)
         assert database.own_caches() == (PICKLE_CACHE, "foreign cache")
         assert database.info().promise == (Durability.MAY_LOSE, "foreign")
         (section,) = sys.modules["knows_foreign"].ForeignType.settled
         assert type(section).__name__ == "ForeignSection"
         assert storages.type_of_section(section).__name__ == "ForeignType"
-        assert database.info().sharing is Sharing.VOLATILE
+        assert database.facts.sharing is Sharing.VOLATILE
 
 
 def test_forgetting_blobs_removes_them_from_the_blob_cache(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_trap_3_emptying_a_persistent_cache_does_not_read_its_files_again(tmp_pa
 
 def test_the_first_blob_adds_the_operating_system_to_the_caches_left(tmp_path: Path) -> None:
     with opened("<demostorage/>\n", tmp_path) as database:
-        assert database.caches_left() == ()
+        assert database.info().caches_left == ()
         with database.db.transaction() as connection:
             connection.root()["blob"] = Blob(b"treasure")
-        assert database.caches_left() == (OPERATING_SYSTEM,)
+        assert database.info().caches_left == (OPERATING_SYSTEM,)

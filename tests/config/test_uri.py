@@ -98,7 +98,7 @@ def test_a_uri_opens_the_storage_that_it_describes(
     described = contender(uri.format(tmp_path, tmp_path))
     assert described.name == uri.partition(":")[0]
     with Database(described.storage) as database:
-        assert (database.storage_name, database.sharing) == (storage, sharing)
+        assert (database.facts.storage_name, database.facts.sharing) == (storage, sharing)
 
 
 def test_servers_are_known_before_a_uri_is_opened() -> None:
@@ -228,7 +228,7 @@ def test_a_sqlite_uri_is_always_opened_with_a_driver(
 
     monkeypatch.setattr("zodburi.resolve_uri", record)
     with Database(sqlite.storage) as database:
-        assert database.info().driver == "sqlite3"
+        assert database.facts.driver == "sqlite3"
     assert asked[-1] == resolved
 
 
@@ -299,7 +299,7 @@ def test_a_uri_of_an_unknown_scheme_is_opened_too() -> None:
     unknown = contender("other:anything")
     assert unknown.settings[("uri",)] == "other:anything"
     with Database(unknown.storage) as database:
-        assert database.sharing is Sharing.VOLATILE
+        assert database.facts.sharing is Sharing.VOLATILE
 
 
 def test_a_uri_is_refused_with_advice_if_zodburi_is_not_installed(

@@ -317,7 +317,7 @@ def test_an_unknown_storage_is_reopened_before_each_cold_stretch(
     of = parameters(size=3 if shared else 1, shared=shared, objects=2)
     specification = Storage(section, names={"here": str(tmp_path)})
     with Database(specification) as database:
-        assert database.knows_caches is not reopened
+        assert database.facts.knows_caches is not reopened
         populate(database, Dataset.READ, of)
     opened: list[Database] = []
     reopen = Database.reopen

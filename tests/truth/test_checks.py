@@ -353,7 +353,8 @@ def test_only_in_memory_may_a_storage_remove_garbage_at_once(
     with refused, plan(benchmarks()["add"], CollectingStorage(clock), of, clock).started() as crew:
         for _ in range(3):
             crew.measure(2)
-        monkeypatch.setattr(Database, "sharing", sharing)
+        facts = StorageInfo(sharing=sharing)
+        monkeypatch.setattr(Database, "facts", property(lambda _: facts))
         crew.verify()
 
 

@@ -263,7 +263,8 @@ def test_what_a_storage_without_history_has_lost_meanwhile_may_be_missing(
 
 
 def test_a_storage_without_an_iterator_cannot_be_copied() -> None:
-    database = SimpleNamespace(db=SimpleNamespace(storage=object()), storage_name="FakeStorage")
+    facts = StorageInfo("FakeStorage")
+    database = SimpleNamespace(db=SimpleNamespace(storage=object()), facts=facts)
     with pytest.raises(Unsupported, match="FakeStorage has no iterator"):
         Operation(lambda: database).prepare_operation(  # type: ignore[arg-type, return-value]
             Specification(Storage(), "copy", OF_OBJECTS)

@@ -25,6 +25,7 @@ from zodbshootout.client.data.objects import Item, payload, pickled
 from zodbshootout.client.data.sources import facts_of
 from zodbshootout.client.database import Database
 from zodbshootout.client.preparation import fill, populate
+from zodbshootout.client.storage_types.zodb import MappingStorageType
 from zodbshootout.crews.crew import Sample
 from zodbshootout.crews.local import CrewPlan
 from zodbshootout.model.outcome import CheckFailed, Failed
@@ -196,6 +197,11 @@ class PackedStorage(FakeStorage):
         return oids[place]
 
 
+def tell(monkeypatch: pytest.MonkeyPatch, **facts: bool) -> None:
+    told = StorageInfo(keeps_history=True, **facts)  # type: ignore[arg-type]
+    monkeypatch.setattr(MappingStorageType, "facts", lambda self: told)
+
+
 def packed(clock: FakeClock, fault: Callable[[Any], None]) -> PackedStorage:
     class Faulty(PackedStorage):
         pass
@@ -227,7 +233,7 @@ def test_pack_fails_if_garbage_is_left(clock: FakeClock) -> None:
 def test_pack_fails_if_garbage_is_gone_that_the_storage_should_keep(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Database, "collects_garbage", lambda self: False)
+    tell(monkeypatch, collects_garbage=False)
     assert pack_failure(packed(clock, lambda storage: None)).startswith(
         "10 of 10 objects that nothing refers to are gone, but the configuration tells"
     )
@@ -236,7 +242,7 @@ def test_pack_fails_if_garbage_is_gone_that_the_storage_should_keep(
 def test_pack_fails_if_some_garbage_is_left_by_a_storage_of_an_unknown_type(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Database, "collects_garbage", lambda self: None)
+    tell(monkeypatch)
 
     def keep_one(storage: Any) -> None:
         storage._data[kept["oid"]] = kept["revisions"]
@@ -257,7 +263,7 @@ def test_pack_fails_if_some_garbage_is_left_by_a_storage_of_an_unknown_type(
 def test_a_pack_that_collects_no_garbage_finds_the_same_garbage_every_time(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Database, "collects_garbage", lambda self: False)
+    tell(monkeypatch, collects_garbage=False)
     storage = packed(clock, lambda storage: None)
     storage.collects_garbage = False
     chosen, params = benchmarks()["pack"], parameters(garbage=0.5)
@@ -302,11 +308,11 @@ def test_pack_fails_if_the_newest_revision_is_lost(clock: FakeClock) -> None:
 def test_a_pack_that_only_finds_out_what_to_remove_leaves_everything(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Database, "collects_garbage", lambda self: False)
+    tell(monkeypatch, collects_garbage=False)
     storage = packed(clock, lambda storage: None)
     storage.pack = lambda t, referencesf: None  # type: ignore[method-assign]
     assert "the former revision of object " in pack_failure(storage)
-    monkeypatch.setattr(Database, "only_prepacks", lambda self: True)
+    tell(monkeypatch, collects_garbage=False, only_prepacks=True)
     params = parameters(revisions=3, garbage=0.5)
     (sample,) = measure(benchmarks()["pack"], storage, params, clock)
     assert "freed_objects" not in sample.counts

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyperf
 import pytest
+from relstorage.adapters.sqlite.adapter import Sqlite3Adapter
 
 from zodbshootout.client import preparation
 from zodbshootout.client.preparation import Preparation
 from zodbshootout.client.protocol import Call
-from zodbshootout.client.storage_types.relstorage import RelStorageType
 from zodbshootout.crews import traffic
 from zodbshootout.crews.logs import LogSettings, configure_logging
 from zodbshootout.model.outcome import Failure, State, Unsupported
@@ -72,7 +72,7 @@ def sqlite(directory: Path) -> Storage:
 def test_inspecting_a_storage_returns_its_corrections(
     corrections: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RelStorageType, "corrections", lambda _: corrections)
+    monkeypatch.setattr(Sqlite3Adapter, "corrections", corrections, raising=False)
     info = answer("inspect", sqlite(tmp_path))
     assert isinstance(info, StorageInfo)
     assert info.corrections == corrections
@@ -98,8 +98,9 @@ class FakeDatabase:
     names_in_root: tuple[str, ...] = ()
     """The names in the root that zodbshootout has not created."""
 
-    def __init__(self, storage: Storage) -> None:
-        self.flaw: str | None = None
+    facts = StorageInfo()
+
+    def __init__(self, storage: Storage) -> None: ...
 
     def __enter__(self) -> FakeDatabase:
         return self
@@ -115,9 +116,6 @@ class FakeDatabase:
 
     def pack(self) -> None:
         self._note("packed")
-
-    def pack_flaw(self) -> str | None:
-        return self.flaw
 
     def others(self) -> tuple[str, ...]:
         return self.names_in_root
@@ -230,7 +228,7 @@ def test_a_database_with_foreign_data_is_written_to_only_if_allowed(
 def test_packing_is_unsupported_and_omitted_if_the_database_has_a_pack_flaw(
     database: type[FakeDatabase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FakeDatabase, "pack_flaw", lambda _: "it loses its data")
+    monkeypatch.setattr(FakeDatabase, "facts", StorageInfo(pack_flaw="it loses its data"))
     failure = answer("prepare", Preparation(specification(), pack=True))
     assert (failure.cause, failure.state) == (
         "it loses its data; leave out --pack",

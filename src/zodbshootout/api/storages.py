@@ -12,12 +12,13 @@ from zodbshootout.model.storage_facts import (
     Durability,
     Limit,
     Sharing,
+    StorageInfo,
     server_cache,
 )
 
 __all__ = [
     "OPERATING_SYSTEM",
     "Advice", "CacheUse", "ClientKind", "DiskSize", "Durability", "Limit", "PrivateSection",
-    "Requirement", "Sharing", "StorageType", "Unsupported",
+    "Requirement", "Sharing", "StorageInfo", "StorageType", "Unsupported",
     "server_cache",
 ]  # fmt: skip

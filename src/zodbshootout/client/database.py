@@ -7,8 +7,10 @@ import io
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,35 @@ _SCHEMA = """
   <section type="ZODB.database" name="*" attribute="database"/>
 </schema>
 """
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return next(filter(None, values), values[-1])
+
+
+def _joined(values: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(values))
+
+
+_Rules = Mapping[str, Callable[[Sequence[Any]], Any]]
+"""How the facts of several storages become one, by field of :class:`StorageInfo`."""
+_OF_THE_STACK: _Rules = {
+    "limits": _joined,
+    "zap_obstacle": _first,
+    "driver": _first,
+    "corrections": _joined,
+    "persistent_cache": _first,
+    "persistent_cache_flaw": _first,
+}
+_OF_THOSE_WRITTEN_TO: _Rules = {
+    "stores_blobs": lambda values: False not in values,
+    "copies_blobs": all,
+    "retry_flaw": _first,
+    "resolution_flaw": _first,
+    "pack_flaw": _first,
+    "undo_flaw": _first,
+    "only_prepacks": any,
+}
 
 
 class NotZapped(Exception):  # noqa: N818
@@ -164,33 +195,55 @@ class Database:
                 with suppress(NoTransaction):
                     transactions.abort()
 
+    @functools.cached_property
+    def facts(self) -> StorageInfo:
+        """What the storages of the stack tell together without asking a server.
+
+        This is found out once, when it is first read.
+        """
+        outermost, stack, written_to = self._outermost, self._stack, self._written_to
+        seen_through = [outermost]
+        while seen_through[-1].transparent and seen_through[-1].inner:
+            seen_through += seen_through[-1].inner
+        told = {layer: layer.facts() for layer in stack}
+        sharing = narrowest(layer.sharing for layer in written_to)
+        collected = (told[layer].collects_garbage for layer in seen_through)
+        facts = StorageInfo(
+            storage_name=" over ".join(layer.name for layer in seen_through),
+            sharing=Sharing.VOLATILE if self.specification.in_memory else sharing,
+            read_only=any(layer.storage.isReadOnly() for layer in written_to),
+            keeps_history=_keeps_history(outermost),
+            collects_garbage=next((known for known in collected if known is not None), None),
+            undoes=_undoes(outermost),
+            knows_caches=all(type(layer) is not StorageType for layer in stack),
+            storage_classes=tuple(qualified(type(layer.storage)) for layer in stack),
+            **_merged(_OF_THE_STACK, [told[layer] for layer in stack]),
+            **_merged(_OF_THOSE_WRITTEN_TO, [told[layer] for layer in written_to]),
+        )
+        if not IBlobStorage.providedBy(self.db.storage):
+            facts = replace(facts, stores_blobs=False)
+        if not facts.read_only:
+            return facts
+        return replace(
+            facts,
+            zap_obstacle="it is configured to be read-only",
+            # RelStorage would pack all the same.
+            pack_flaw=f"{facts.storage_name} is read-only as configured here",
+        )
+
     def info(self) -> StorageInfo:
-        """Return everything that is known about the open storage."""
-        return StorageInfo(
-            storage_name=self.storage_name,
-            sharing=self.sharing,
+        """Return the facts, and what takes a connection or the server's answer to know."""
+        # A DemoStorage may wrap more storages now than when it was opened.
+        stack = typed(self.db.storage).stack()
+        return replace(
+            self.facts,
             promise=self._outermost.promise(),
-            limits=tuple(limit for layer in self._stack for limit in layer.limits()),
-            persistent_cache=_first(layer.persistent_cache() for layer in self._stack) or "",
-            persistent_cache_flaw=(
-                _first(layer.persistent_cache_flaw() for layer in self._stack) or ""
-            ),
-            zap_obstacle=self.zap_obstacle,
             prefetches=self._prefetches(),
-            stores_blobs=self.stores_blobs,
-            read_only=self.read_only,
-            retry_flaw=self.retry_flaw,
-            resolution_flaw=_first(layer.resolution_flaw() for layer in self._written_to),
-            pack_flaw=self.pack_flaw(),
-            keeps_history=self.keeps_history,
-            undoes=self._outermost.undoes(),
-            undo_flaw=_first(layer.undo_flaw() for layer in self._written_to),
-            caches_left=self.caches_left(),
-            storage_classes=tuple(qualified(type(layer.storage)) for layer in self._stack),
-            driver=_first(layer.driver() for layer in self._stack) or "",
+            caches_left=tuple(
+                dict.fromkeys(name for layer in stack for name in layer.caches_left())
+            ),
             versions=self._versions(),
             python=_python(),
-            corrections=tuple(text for layer in self._stack for text in layer.corrections()),
             new_root=self._new_root(),
         )
 
@@ -216,48 +269,6 @@ class Database:
             root = connection.root()
             return "" if len(root) else root._p_serial.hex()
 
-    @property
-    def retry_flaw(self) -> str | None:
-        """The reason why a transaction cannot be retried after a conflict, or ``None``."""
-        return _first(layer.retry_flaw() for layer in self._written_to)
-
-    @property
-    def sharing(self) -> Sharing:
-        """The number of DBs that can share the data."""
-        if self.specification.in_memory:
-            return Sharing.VOLATILE
-        return narrowest(layer.sharing for layer in self._written_to)
-
-    @property
-    def storage_name(self) -> str:
-        """The names of the storages down to the first that is not a transparent wrapper."""
-        layer = self._outermost
-        names = [layer.name]
-        while layer.transparent and layer.inner:
-            (layer,) = layer.inner
-            names.append(layer.name)
-        return " over ".join(names)
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the storage accepts no writes."""
-        return any(layer.storage.isReadOnly() for layer in self._written_to)
-
-    @property
-    def stores_blobs(self) -> bool:
-        """Whether the storage can store blobs."""
-        return bool(IBlobStorage.providedBy(self.db.storage)) and all(
-            layer.keeps_blobs() for layer in self._written_to
-        )
-
-    @property
-    def knows_caches(self) -> bool:
-        """Whether the type of every storage in the stack is known.
-
-        If not, :meth:`empty_caches` may miss a cache, and only :meth:`reopen` can empty it.
-        """
-        return all(type(layer) is not StorageType for layer in self._stack)
-
     def run_sql(self, statements: Sequence[str]) -> None:
         """Run SQL statements.
 
@@ -268,13 +279,7 @@ class Database:
         except Exception as error:
             raise CheckFailed(f"sql: {describe(error)}") from error
         if not ran:
-            raise CheckFailed(f"sql: {self.storage_name} has no SQL database")
-
-    def pack_flaw(self) -> str | None:
-        """Return why the storage cannot be packed, or ``None`` if no reason is known."""
-        if self.read_only:  # RelStorage would pack all the same
-            return f"{self.storage_name} is read-only as configured here"
-        return _first(layer.pack_flaw() for layer in self._written_to)
+            raise CheckFailed(f"sql: {self.facts.storage_name} has no SQL database")
 
     def pack(self, until: float | None = None) -> None:
         """Remove old revisions and garbage; the storage's exceptions propagate.
@@ -282,10 +287,6 @@ class Database:
         A revision is old if it was replaced before *until*; the default is :meth:`time_after_all`.
         """
         self.db.pack(self.time_after_all() if until is None else until)
-
-    def only_prepacks(self) -> bool:
-        """Return whether packing only determines what could be removed, and removes nothing."""
-        return any(layer.only_prepacks() for layer in self._written_to)
 
     def vacuum(self) -> bool:
         """Let the database reclaim the space that packing has freed; return whether it could.
@@ -316,35 +317,13 @@ class Database:
         latest: float = TimeStamp(self.db.lastTransaction()).timeTime()
         return max(time.time(), latest + 1.0)
 
-    @property
-    def keeps_history(self) -> bool:
-        """Whether the storage keeps old revisions until it is packed."""
-        return self._outermost.keeps_history()
-
-    @property
-    def copies_blobs(self) -> bool:
-        """Whether ``copyTransactionsFrom`` copies the files of blobs."""
-        return all(layer.copies_blobs for layer in self._written_to)
-
-    def collects_garbage(self) -> bool | None:
-        """Return whether packing removes unreachable objects; ``None`` if that is unknown."""
-        return self._outermost.collects_garbage()
-
-    @property
-    def zap_obstacle(self) -> str | None:
-        """The reason why the data cannot be destroyed, if one is known."""
-        if self.read_only:
-            return "it is configured to be read-only"
-        fixed = (layer for layer in self._stack if layer.zap_obstacle)
-        return next((f"{layer.name}: {layer.zap_obstacle}" for layer in fixed), None)
-
     def zap(self) -> None:
         """Destroy all data, blobs included, and open the empty database.
 
         :raises NotZapped: if the data cannot be destroyed, or some of it is left
         """
-        if self.zap_obstacle:
-            raise NotZapped(self.zap_obstacle)
+        if self.facts.zap_obstacle:
+            raise NotZapped(self.facts.zap_obstacle)
         witness = self.destroy()
         self.open()
         self._check_empty(witness)
@@ -416,12 +395,6 @@ class Database:
         layers = (layer for storage in storages for layer in typed(storage).stack())
         return [layer for layer in layers if layer.of_connection]
 
-    def caches_left(self) -> tuple[str, ...]:
-        """Return the names of the caches that still hold records after :meth:`empty_caches`."""
-        # A DemoStorage may wrap more storages now than when it was opened.
-        stack = typed(self.db.storage).stack()
-        return tuple(dict.fromkeys(cache for layer in stack for cache in layer.caches_left()))
-
     def forget_blobs(self, blobs: Sequence[BlobRevision]) -> tuple[str, ...]:
         """Remove *blobs* from every known client-side cache; return the names of the caches.
 
@@ -471,8 +444,22 @@ def _python() -> dict[str, str]:
     }
 
 
-def _first(answers: Iterable[str | None]) -> str | None:
-    return next(filter(None, answers), None)
+def _merged(rules: _Rules, facts: Sequence[StorageInfo]) -> dict[str, Any]:
+    return {name: rule([getattr(one, name) for one in facts]) for name, rule in rules.items()}
+
+
+def _undoes(layer: StorageType) -> bool:
+    supports_undo = getattr(layer.storage, "supportsUndo", None)
+    return bool(supports_undo and supports_undo())
+
+
+def _keeps_history(layer: StorageType) -> bool:
+    """Return whether a storage keeps old revisions, itself or where it writes, until a pack."""
+    known = layer.facts().keeps_history
+    if known is None:
+        keepers = layer.keepers()
+        known = _undoes(layer) or (bool(keepers) and all(map(_keeps_history, keepers)))
+    return known
 
 
 def _blob_directory(storage: Any) -> str | None:

@@ -82,7 +82,7 @@ def prepare(preparation: Preparation) -> None:
                 _write(preparation, database)
             except ReadOnlyError as error:
                 raise Unsupported(
-                    f"{database.storage_name} is read-only as configured here, and the "
+                    f"{database.facts.storage_name} is read-only as configured here, and the "
                     "database lacks objects that are needed; run the benchmark once on a contender "
                     "that writes to the same database"
                 ) from error
@@ -116,7 +116,7 @@ def _write(preparation: Preparation, database: Database) -> None:
         _check_is_small(database, parameters)
     fill(database, parameters)
     if preparation.pack:
-        flaw = database.pack_flaw()
+        flaw = database.facts.pack_flaw
         if flaw is not None:
             raise Unsupported(f"{flaw}; leave out --pack")
         database.pack()

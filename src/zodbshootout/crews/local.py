@@ -348,7 +348,7 @@ class CrewPlan:
 
     def _filled_database(self) -> Database:
         database = self.open_database()
-        if database.sharing is Sharing.VOLATILE:
+        if database.facts.sharing is Sharing.VOLATILE:
             fill(database, self.parameters)
             populate(database, self.benchmark.dataset, self.parameters)
         return database

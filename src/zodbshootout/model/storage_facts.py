@@ -199,18 +199,27 @@ class StorageInfo:
     """Whether the storage can store blobs; ``None`` if that is not known."""
     read_only: bool = False
     """Whether the storage accepts no writes."""
+    copies_blobs: bool = True
+    """Whether ``copyTransactionsFrom`` copies the files of blobs."""
     retry_flaw: str | None = None
-    """The reason why a transaction cannot be retried after a conflict."""
+    """The bug that rules out retries of refused transactions, and ``readCurrent_conflicts``."""
     resolution_flaw: str | None = None
-    """The reason why resolved conflicts corrupt data."""
+    """The bug by which resolved conflicts corrupt the data; it rules out ``conflicts``."""
     pack_flaw: str | None = None
-    """The reason why the storage cannot be packed."""
+    """The reason why the storage cannot be packed, which rules out ``--pack``."""
     keeps_history: bool | None = None
     """Whether old revisions stay until the storage is packed; ``None`` if that is not known."""
     undoes: bool | None = None
     """Whether the storage can undo transactions; ``None`` if that is not known."""
     undo_flaw: str | None = None
     """The reason why several clients cannot undo at the same time."""
+    collects_garbage: bool | None = None
+    """Whether packing removes unreachable objects; ``None`` if that is not known."""
+    only_prepacks: bool = False
+    """Whether packing only determines what could be removed, and removes nothing."""
+    knows_caches: bool = True
+    """Whether the types of all storages in the stack are known; if not, there may be a cache that
+    only closing the DB can empty."""
     caches_left: tuple[str, ...] = ()
     """The caches that still hold records after the client-side caches have been emptied."""
     storage_classes: tuple[str, ...] = ()
@@ -226,7 +235,7 @@ class StorageInfo:
     corrections: tuple[str, ...] = ()
     """The workarounds for flaws of the storage's package, each in a few words."""
     persistent_cache: str = ""
-    """The setting that makes a cache outlive the process; see ``StorageType.persistent_cache``."""
+    """The setting that makes a cache outlive the process."""
     persistent_cache_flaw: str = ""
     """The reason why this cache serves less than it could."""
     new_root: str = ""

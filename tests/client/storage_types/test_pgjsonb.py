@@ -111,8 +111,8 @@ def test_emptying_reaches_the_caches_of_the_db_and_of_each_connection(database: 
     for hits in (0, 1):
         assert use(database).since(before) == CacheUse(hits, misses=1)
         read(database)
-    assert database.knows_caches
-    assert database.caches_left() == ("PostgreSQL server", OPERATING_SYSTEM)
+    assert database.facts.knows_caches
+    assert database.info().caches_left == ("PostgreSQL server", OPERATING_SYSTEM)
 
 
 def test_prefetching_is_what_connections_can_do(database: Database) -> None:
@@ -122,7 +122,7 @@ def test_prefetching_is_what_connections_can_do(database: Database) -> None:
 
 @pytest.mark.parametrize(("threads", "refused"), [(5, False), (6, True)])
 def test_threads_need_two_connections_each(threads: int, refused: bool, database: Database) -> None:
-    (limit,) = database.info().limits
+    (limit,) = database.facts.limits
     assert limit.applies_to(CrewShape(threads, ClientKind.THREAD, shared=True)) == refused
     assert "set pool-max-size" in limit.reason
     for unshared in (ClientKind.PROCESS, ClientKind.THREAD):
@@ -144,5 +144,5 @@ def test_a_cache_that_is_warmed_is_persistent(
     warmer: Any, setting: tuple[str, str], database: Database
 ) -> None:
     database.db.storage._warmer = warmer
-    info = database.info()
-    assert (info.persistent_cache, info.persistent_cache_flaw) == setting
+    facts = database.facts
+    assert (facts.persistent_cache, facts.persistent_cache_flaw) == setting

@@ -15,6 +15,7 @@ from zodbshootout.client.storage_types import relstorage
 from zodbshootout.client.storage_types.relstorage import RelStorageType
 from zodbshootout.client.storage_types.zodburi import _with_driver
 from zodbshootout.model.outcome import Unsupported
+from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.mysql.factory import MySQLOrMariaDBAdapterFactory
 
 
@@ -82,23 +83,26 @@ def test_a_psycopg2_driver_runs_either_with_or_without_greenlets(
             storages.settle(section)
 
 
+class Adapter:
+    connmanager = None
+
+
+class Sqlite3Adapter(Adapter): ...
+
+
+class PostgreSQLAdapter(Adapter): ...
+
+
+def facts(adapter: Any, directory: str | None = None) -> StorageInfo:
+    options = SimpleNamespace(
+        cache_local_dir=directory, pack_gc=True, pack_prepack_only=False, pack_skip_prepack=False
+    )
+    return RelStorageType(SimpleNamespace(_adapter=adapter, _options=options)).facts()
+
+
 @pytest.mark.parametrize(("directory", "setting"), [(None, ""), ("/x", "cache-local-dir")])
 def test_a_cache_with_a_directory_is_persistent(directory: str | None, setting: str) -> None:
-    storage = SimpleNamespace(_options=SimpleNamespace(cache_local_dir=directory))
-    assert RelStorageType(storage).persistent_cache() == setting
-
-
-def test_corrections_are_those_of_the_adapter_or_none() -> None:
-    ours = SimpleNamespace(_adapter=SimpleNamespace(corrections=("this", "that")))
-    plain = SimpleNamespace(_adapter=SimpleNamespace())
-    assert RelStorageType(ours).corrections() == ("this", "that")
-    assert RelStorageType(plain).corrections() == ()
-
-
-class Sqlite3Adapter: ...
-
-
-class PostgreSQLAdapter: ...
+    assert facts(Adapter(), directory).persistent_cache == setting
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,6 @@ def test_only_relstorage_before_4_3_1_on_sqlite_has_a_retry_flaw(
     adapter: Any, version: str, flawed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relstorage, "version", lambda _: version)
-    flaw = RelStorageType(SimpleNamespace(_adapter=adapter)).retry_flaw()
+    flaw = facts(adapter).retry_flaw
     assert (flaw is not None) == flawed
     assert not flawed or f"RelStorage {version} on SQLite" in str(flaw)

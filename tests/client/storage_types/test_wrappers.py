@@ -120,7 +120,7 @@ def test_a_wrapped_storage_has_the_expected_facts(stack: Stack, tmp_path: Path) 
         assert info.stores_blobs is stack.blobs
         assert database.own_caches() == ("pickle cache", *stack.cleared)
         assert info.caches_left == stack.left
-        assert database.knows_caches == ("foreign" not in stack.classes)
+        assert info.knows_caches == ("foreign" not in stack.classes)
 
 
 @contextmanager
@@ -245,13 +245,13 @@ def test_a_vacuum_of_sqlite_gives_back_what_was_removed(storage: str, tmp_path: 
 
 def test_blobs_of_a_blobstorage_over_relstorage_are_not_supported(tmp_path: Path) -> None:
     with Database(contender(blobs(SQLITE), tmp_path).storage) as database:
-        assert not database.stores_blobs
+        assert not database.facts.stores_blobs
 
 
 @pytest.mark.parametrize("storage", [blobs(SQLITE), zlib(blobs(SQLITE)), demo(FS, CHANGES)])
 def test_a_storage_with_a_pack_flaw_cannot_be_packed(storage: str, tmp_path: Path) -> None:
     with filled(storage, tmp_path) as database:
-        assert "cannot pack" in str(database.pack_flaw())
+        assert "cannot pack" in str(database.facts.pack_flaw)
         with pytest.raises(AttributeError):
             database.pack()
 
@@ -261,7 +261,7 @@ def test_a_storage_with_a_pack_flaw_cannot_be_packed(storage: str, tmp_path: Pat
 )
 def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> None:
     with filled(storage, tmp_path) as database:
-        assert database.pack_flaw() is None
+        assert database.facts.pack_flaw is None
         database.pack()
         assert content(database) == b"a" * 1000
 
@@ -269,7 +269,7 @@ def test_other_wrapped_storages_can_be_packed(storage: str, tmp_path: Path) -> N
 def test_serverzlibstorage_breaks_resolved_records_and_reports_the_flaw(tmp_path: Path) -> None:
     wrapped = contender(in_("serverzlibstorage", FS), tmp_path)
     with Database(wrapped.storage) as database:
-        assert "ServerZlibStorage compresses resolved" in str(database.info().resolution_flaw)
+        assert "ServerZlibStorage compresses resolved" in str(database.facts.resolution_flaw)
         with database.db.transaction() as connection:
             connection.root()["tally"] = tally = Tally()
             tally.content = b"a" * 1000

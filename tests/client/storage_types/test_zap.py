@@ -41,9 +41,9 @@ def test_zapping_leaves_an_empty_database_and_no_blob_file(name: str, tmp_path: 
     with opened(storage) as database:
         with database.db.transaction() as connection:
             connection.root()["theirs"] = "treasure"
-            if database.stores_blobs:
+            if database.facts.stores_blobs:
                 connection.root()["blob"] = Blob(b"treasure")
-        assert bool(list(tmp_path.rglob("*.blob"))) == database.stores_blobs
+        assert bool(list(tmp_path.rglob("*.blob"))) == database.facts.stores_blobs
         database.zap()
         with database.db.transaction() as connection:
             assert dict(connection.root()) == {}

@@ -98,7 +98,7 @@ class Add(Benchmark):
     def verify(self) -> None:
         with self.client.fresh_connection() as connection:
             referred_to = {mapping._p_oid for mapping in self.mappings}
-            in_memory = self.client.database.sharing is Sharing.VOLATILE
+            in_memory = self.client.database.facts.sharing is Sharing.VOLATILE
             collected = in_memory or self.client.parameters.during == "pack"
             for oid in self.added.chosen:
                 try:

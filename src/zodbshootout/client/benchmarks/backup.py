@@ -41,11 +41,11 @@ class Backup(Benchmark):
             # Connections may see later commits than the DB's storage itself does.
             self._instance = storage.new_instance()
         if not hasattr(storage, "iterator"):
-            name = self.client.database.storage_name
+            name = self.client.database.facts.storage_name
             raise Unsupported(f"{name} has no iterator, so its transactions cannot be copied")
         self.source = self._instance if hasattr(self._instance, "iterator") else storage
         self.directory = Path(mkdtemp(prefix="zodbshootout-copy-"))
-        blobs = str(self.directory / "blobs") if self.client.database.stores_blobs else None
+        blobs = str(self.directory / "blobs") if self.client.database.facts.stores_blobs else None
         self.copy = FileStorage(str(self.directory / "Data.fs"), blob_dir=blobs)
 
     def prepare(self) -> None:

@@ -17,7 +17,7 @@ def check_cold(hits: int) -> None:
 def emptied(database: Database) -> tuple[str, ...]:
     """Empty every client-side cache, by reopening the DB if necessary; return the caches' names."""
     # Closing a storage that exists only in memory would lose its data.
-    if not database.knows_caches and database.sharing is not Sharing.VOLATILE:
+    if not database.facts.knows_caches and database.facts.sharing is not Sharing.VOLATILE:
         database.reopen()
     return database.empty_caches()
 

@@ -88,9 +88,11 @@ class Copy(Benchmark):
     def set_up(self) -> None:
         database, parameters = self.client.database, self.client.parameters
         if not hasattr(database.db.storage, "copyTransactionsFrom"):
-            raise Unsupported(f"{database.storage_name} has no copyTransactionsFrom")
-        if parameters.blobs and not database.copies_blobs:
-            raise Unsupported(f"{database.storage_name}: copyTransactionsFrom does not copy blobs")
+            raise Unsupported(f"{database.facts.storage_name} has no copyTransactionsFrom")
+        if parameters.blobs and not database.facts.copies_blobs:
+            raise Unsupported(
+                f"{database.facts.storage_name}: copyTransactionsFrom does not copy blobs"
+            )
         if others := database.others():
             raise CheckFailed(f"the database is not empty: its root contains {others[0]!r}")
         self.random = random.Random(parameters.seed)  # noqa: S311
@@ -161,7 +163,7 @@ class Copy(Benchmark):
                         former.append(record)
                     elif newest[record.oid] is None:
                         _check_is_gone(connection._storage, record)
-                if self.client.database.keeps_history:
+                if self.client.database.facts.keeps_history:
                     self._check_former(former)
 
     def _records(self, chosen: Collection[int]) -> Iterator[Any]:

@@ -91,7 +91,7 @@ class Pack(Benchmark):
     def prepare(self) -> None:
         client = self.client
         client.disconnect()
-        if client.database.keeps_history:
+        if client.database.facts.keeps_history:
             for _ in range(client.parameters.revisions - 1):
                 self._write_revision()
         elif not self.serials:
@@ -192,7 +192,7 @@ class Pack(Benchmark):
         left = 0
         while some := list(itertools.islice(oids, filler.CHUNK)):
             left += self.client.database.existing(some)
-        collects, gone = self.client.database.collects_garbage(), len(places) - left
+        collects, gone = self.client.database.facts.collects_garbage, len(places) - left
         if gone and collects is False:
             raise CheckFailed(
                 f"{gone} of {len(places)} objects that nothing refers to are gone, but the "
@@ -218,7 +218,7 @@ class Pack(Benchmark):
                 connection.prefetch(oids)
                 for oid, content in zip(oids, contents):
                     self._check_newest(storage, oid, content, self.serials[number])
-                if self.client.database.only_prepacks():
+                if self.client.database.facts.only_prepacks:
                     continue
                 for oid in oids if every else oids[:1]:
                     _check_is_removed(storage, oid, self.former[number])

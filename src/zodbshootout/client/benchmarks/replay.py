@@ -147,7 +147,7 @@ class Replay(Benchmark):
         self.maker = RecordMaker(parameters.seed, parameters.compressibility)
         self.changing = self.trace.stored_objects()
         self.dealer = Dealer(parameters, self.client.index)
-        self.retry_flaw = self.client.database.retry_flaw
+        self.retry_flaw = self.client.database.facts.retry_flaw
         self.storage: Any = None
         self.next = 0
         """The number of the next iteration."""

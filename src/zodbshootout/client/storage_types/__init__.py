@@ -25,9 +25,9 @@ from zodbshootout.model.storage_facts import (
     CacheUse,
     DiskSize,
     Durability,
-    Limit,
     Promise,
     Sharing,
+    StorageInfo,
     weakest,
 )
 from zodbshootout.plugins import plugins
@@ -118,14 +118,10 @@ class StorageType:
     serves_threads: ClassVar[bool] = True
     """Whether several threads can use one storage object.
 
-    If threads cannot share a storage object, :meth:`limits` must return a limit with ``sharers=2``,
+    If threads cannot share a storage object, :meth:`facts` must have a limit with ``sharers=2``,
     which forbids that two or more clients share a DB.  A type with its own MVCC needs no such
     limit, because each connection has its own storage object.
     """
-    copies_blobs: ClassVar[bool] = True
-    """Whether ``copyTransactionsFrom`` copies the files of blobs."""
-    zap_obstacle: ClassVar[str | None] = None
-    """The reason why the data cannot be destroyed, or ``None`` if it can be."""
     private: ClassVar[tuple[PrivateSection, ...]] = ()
     """The rules by which ``--private`` changes sections; it refuses sections without a rule."""
     lasting_caches: ClassVar[tuple[str, ...] | None] = None
@@ -216,6 +212,17 @@ class StorageType:
         """Return the inner storages that directly receive what is written to this storage."""
         return self.inner
 
+    def facts(self) -> StorageInfo:
+        """Return what the open storage tells without asking a server; leave out what is unknown.
+
+        Only these fields are read: ``limits``, ``zap_obstacle``, ``stores_blobs`` (``False`` if the
+        storage claims to keep blobs, but cannot do so as configured), ``copies_blobs``,
+        ``retry_flaw``, ``resolution_flaw``, ``pack_flaw``, ``undo_flaw``, ``keeps_history``,
+        ``collects_garbage``, ``only_prepacks``, ``driver``, ``corrections``, ``persistent_cache``
+        and ``persistent_cache_flaw``.
+        """
+        return StorageInfo()
+
     def promise(self) -> Promise:
         """Ask the storage or its server for the durability of a commit; return it with a reason.
 
@@ -226,18 +233,6 @@ class StorageType:
             return self.durability, self.name  # a wrapper may delay the inner commit
         keepers = self.keepers()
         return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
-
-    def limits(self) -> Sequence[Limit]:
-        """Return restrictions on the clients of the storage, in addition to :attr:`sharing`."""
-        return ()
-
-    def persistent_cache(self) -> str:
-        """Return the setting that makes the cache outlive the process, or ``""``."""
-        return ""
-
-    def persistent_cache_flaw(self) -> str:
-        """Return the reason why the persistent cache serves less than it could, or ``""``."""
-        return ""
 
     def start_files(self) -> Sequence[Path]:
         """Return the files that a storage writes when it is closed, to open faster next time."""
@@ -309,46 +304,9 @@ class StorageType:
         sizes = [keeper.disk_size(blobs=blobs) for keeper in self.keepers()]
         return functools.reduce(operator.add, sizes) if sizes else DiskSize()
 
-    def keeps_blobs(self) -> bool:
-        """Return ``False`` if the storage claims to keep blobs, but cannot do so as configured."""
-        return True
-
-    def undoes(self) -> bool:
-        """Return whether the storage can undo transactions."""
-        supports_undo = getattr(self.storage, "supportsUndo", None)
-        return bool(supports_undo and supports_undo())
-
-    def undo_flaw(self) -> str | None:
-        """Return why several clients cannot undo at the same time, or ``None``."""
-        return None
-
-    def keeps_history(self) -> bool:
-        """Return whether the storage keeps old revisions until it is packed."""
-        keepers = self.keepers()
-        kept = bool(keepers) and all(keeper.keeps_history() for keeper in keepers)
-        return kept or self.undoes()
-
-    def collects_garbage(self) -> bool | None:
-        """Return whether packing removes unreachable objects; ``None`` if that is unknown."""
-        if not (self.transparent and self.inner):
-            return None
-        (wrapped,) = self.inner
-        return wrapped.collects_garbage()
-
-    def only_prepacks(self) -> bool:
-        """Return whether packing only determines what could be removed, and removes nothing."""
-        return False
-
     def forget_pack(self) -> tuple[str, ...]:
         """Remove data that would make the next pack fail; return the names of this data."""
         return ()
-
-    def pack_flaw(self) -> str | None:
-        """Return why the storage cannot be packed, or ``None`` if no reason is known.
-
-        A reason rules out ``--pack`` and ``--during pack``.
-        """
-        return None
 
     def vacuum(self) -> bool:
         """Have the database reclaim the space of removed rows; return whether there is a way to.
@@ -356,20 +314,6 @@ class StorageType:
         Exceptions of the driver may propagate.
         """
         return False
-
-    def retry_flaw(self) -> str | None:
-        """Return the bug that rules out retries of refused transactions, or ``None``.
-
-        A bug rules out ``readCurrent_conflicts``.
-        """
-        return None
-
-    def resolution_flaw(self) -> str | None:
-        """Return the bug by which resolved conflicts corrupt the data, or ``None``.
-
-        A bug rules out ``conflicts`` and ``conflicts_map``.
-        """
-        return None
 
     def zap(self, db: Any) -> bool:  # noqa: ARG002
         """Close *db*, destroy all data except for files of blobs, and return ``True``.
@@ -383,17 +327,9 @@ class StorageType:
         """Run SQL statements in one transaction; return ``False`` if there is no SQL database."""
         return False
 
-    def driver(self) -> str | None:
-        """Return the name of the database driver, if there is one."""
-        return None
-
     def versions(self) -> dict[str, str]:
         """Return the versions of the storage's software, by product."""
         return installed_versions(self.distributions)
-
-    def corrections(self) -> tuple[str, ...]:
-        """Return the workarounds for flaws of the released package, each in a few words."""
-        return ()
 
 
 class LocalStorageType(StorageType):

@@ -24,6 +24,7 @@ from zodbshootout.model.storage_facts import (
     DiskSize,
     Limit,
     Promise,
+    StorageInfo,
     server_cache,
 )
 
@@ -67,22 +68,22 @@ class PGJsonbStorageType(StorageType):
     )  # fmt: skip
     lasting_caches = (server_cache(POSTGRESQL), OPERATING_SYSTEM)
 
-    def limits(self) -> Sequence[Limit]:
-        most = self.storage._instance_pool.max_size
+    def facts(self) -> StorageInfo:
+        most, warmer = self.storage._instance_pool.max_size, self.storage._warmer
         reason = (
             f"{self.name}: a pool-max-size of {most} is too small, because each thread that shares "
             "the DB keeps two connections; set pool-max-size"
         )
-        return [Limit(reason, sharers=most // 2 + 1)]
-
-    def persistent_cache(self) -> str:
-        return "" if self.storage._warmer is None else "cache-warm-pct"
-
-    def persistent_cache_flaw(self) -> str:
-        warmer = self.storage._warmer
         earliest, latest = (warmer._delay, warmer._jitter) if warmer is not None else (0.0, 0.0)
         spread = f"{earliest:g} to {earliest + latest:g}"
-        return f"it is loaded {spread} s after opening" if earliest + latest else ""
+        return StorageInfo(
+            limits=(Limit(reason, sharers=most // 2 + 1),),
+            driver="psycopg",
+            persistent_cache="" if warmer is None else "cache-warm-pct",
+            persistent_cache_flaw=(
+                f"it is loaded {spread} s after opening" if earliest + latest else ""
+            ),
+        )
 
     @classmethod
     def server_line(cls, section: Any) -> str:  # noqa: ARG003
@@ -138,9 +139,6 @@ class PGJsonbStorageType(StorageType):
             connection.autocommit = True
             connection.execute(VACUUM)
         return True
-
-    def driver(self) -> str:
-        return "psycopg"
 
     def versions(self) -> dict[str, str]:
         answers = self._answers(VERSION_QUERIES[POSTGRESQL])

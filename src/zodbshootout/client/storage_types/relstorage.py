@@ -43,6 +43,7 @@ from zodbshootout.model.storage_facts import (
     CacheUse,
     DiskSize,
     Promise,
+    StorageInfo,
     server_cache,
 )
 from zodbshootout.versions import installed_versions
@@ -88,6 +89,12 @@ _LEAKY = frozenset({"4.3.0"})
 Client A reads object R, client B commits a change of R, then A changes object S and calls
 readCurrent on R.  A's commit is refused, but A's next transaction, on another object, commits S.
 """
+_LEAK = (
+    "RelStorage {} on SQLite commits what a refused transaction stored, as part of the next "
+    "transaction"
+)
+_NOTHING_TO_PACK = "pack-skip-prepack: without a prepack, a pack has nothing to remove"
+_ONE_UNDO_AT_A_TIME = "RelStorage refuses to undo while another client undoes or packs"
 _OUR_SECTION = Advice(
     r"Error: \(?(1005\b.*object_state.*errno: 150\b|1064\b.*'AS excluded\b|3780\b.*'object_state_"
     r"|invalid literal for int\(\).*\+maria)",  # a version that RelStorage cannot read
@@ -213,12 +220,23 @@ class RelStorageType(StorageType):
     def promise(self) -> Promise:
         return promise_of(self.storage._adapter)
 
-    def persistent_cache(self) -> str:
-        # On SQLite, RelStorage drops the setting.
-        return "cache-local-dir" if self.storage._options.cache_local_dir else ""
+    def facts(self) -> StorageInfo:
+        adapter, options = self.storage._adapter, self.storage._options
+        is_sqlite, release = kind_of(adapter) == SQLITE, version("RelStorage")
+        return StorageInfo(
+            driver=_driver_name(adapter),
+            corrections=tuple(getattr(adapter, "corrections", ())),
+            # On SQLite, RelStorage drops the setting.
+            persistent_cache="cache-local-dir" if options.cache_local_dir else "",
+            collects_garbage=bool(options.pack_gc) and not options.pack_prepack_only,
+            only_prepacks=bool(options.pack_prepack_only),
+            pack_flaw=_NOTHING_TO_PACK if options.pack_skip_prepack else None,
+            undo_flaw=None if is_sqlite else _ONE_UNDO_AT_A_TIME,
+            retry_flaw=_LEAK.format(release) if is_sqlite and release in _LEAKY else None,
+        )
 
     def start_files(self) -> Sequence[Path]:
-        if not self.persistent_cache():
+        if not self.storage._options.cache_local_dir:
             return []
         from relstorage.cache.persistence import sqlite_files
 
@@ -276,7 +294,7 @@ class RelStorageType(StorageType):
 
     def versions(self) -> dict[str, str]:
         options = self.storage._options
-        names = _driver_packages(self.driver())
+        names = _driver_packages(_driver_name(self.storage._adapter))
         if options.cache_servers:
             names += _MEMCACHED_DISTRIBUTIONS.get(options.cache_module_name, ())
         versions = {**super().versions(), **installed_versions(names)}
@@ -287,24 +305,6 @@ class RelStorageType(StorageType):
         if memcached:
             versions["memcached"] = ", ".join(memcached)
         return versions
-
-    def driver(self) -> str:
-        driver = driver_of(self.storage._adapter)
-        return "" if driver is None else str(driver.__name__)
-
-    def corrections(self) -> tuple[str, ...]:
-        return tuple(getattr(self.storage._adapter, "corrections", ()))
-
-    def collects_garbage(self) -> bool:
-        return bool(self.storage._options.pack_gc) and not self.only_prepacks()
-
-    def only_prepacks(self) -> bool:
-        return bool(self.storage._options.pack_prepack_only)
-
-    def pack_flaw(self) -> str | None:
-        if not self.storage._options.pack_skip_prepack:
-            return None
-        return "pack-skip-prepack: without a prepack, a pack has nothing to remove"
 
     def forget_pack(self) -> tuple[str, ...]:
         if self.storage.keep_history:
@@ -317,19 +317,6 @@ class RelStorageType(StorageType):
 
     def vacuum(self) -> bool:
         return vacuum(self.storage._adapter)
-
-    def undo_flaw(self) -> str | None:
-        if kind_of(self.storage._adapter) == SQLITE:
-            return None
-        return "RelStorage refuses to undo while another client undoes or packs"
-
-    def retry_flaw(self) -> str | None:
-        if kind_of(self.storage._adapter) != SQLITE or version("RelStorage") not in _LEAKY:
-            return None
-        return (
-            f"RelStorage {version('RelStorage')} on SQLite commits what a refused transaction "
-            "stored, as part of the next transaction"
-        )
 
 
 def _adapter_class(section: Any) -> str:
@@ -349,6 +336,11 @@ def _known_drivers(adapter_class: str) -> dict[str, bool]:
         return {f.driver_name: f.check_availability() for f in drivers.known_driver_factories()}
     except (ImportError, AttributeError):
         return {}
+
+
+def _driver_name(adapter: Any) -> str:
+    driver = driver_of(adapter)
+    return "" if driver is None else str(driver.__name__)
 
 
 def _driver_packages(driver: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from zodbshootout.model.storage_facts import (
     Durability,
     Limit,
     Promise,
+    StorageInfo,
     server_cache,
 )
 
@@ -75,7 +76,6 @@ class ClientStorageType(StorageType):
     storage_class = "ZEO.ClientStorage.ClientStorage"
     section_classes = ("ZODB.config.ZEOClient", "ZEO.zconfig.ClientStorageConfig")
     private = _PRIVATE
-    copies_blobs = False
     distributions = ("ZEO", "uvloop")  # ZEO uses uvloop's event loop if it is installed
     lasting_caches = (server_cache("ZEO"), OPERATING_SYSTEM)
 
@@ -113,10 +113,17 @@ class ClientStorageType(StorageType):
     def promise(self) -> Promise:
         return BEHIND_SERVER
 
-    def limits(self) -> Sequence[Limit]:
-        return [_ONE_LOOP, *([_ONE_DB_FOR_A_FILE] if self.persistent_cache() else [])]
+    def facts(self) -> StorageInfo:
+        setting = self._persistent_cache()
+        return StorageInfo(
+            limits=(_ONE_LOOP, _ONE_DB_FOR_A_FILE) if setting else (_ONE_LOOP,),
+            # A ClientStorage claims to store blobs even without a directory for them.
+            stores_blobs=bool(self.storage.blob_dir),
+            copies_blobs=False,
+            persistent_cache=setting,
+        )
 
-    def persistent_cache(self) -> str:
+    def _persistent_cache(self) -> str:
         path = self.storage._cache.path
         if path is None:
             return ""
@@ -124,7 +131,7 @@ class ClientStorageType(StorageType):
         return "client" if path.endswith(f"-{self.storage._storage}.zec") else "cache-path"
 
     def start_files(self) -> Sequence[Path]:
-        return [Path(self.storage._cache.path)] if self.persistent_cache() else []
+        return [Path(self.storage._cache.path)] if self._persistent_cache() else []
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         # getSize() returns the size at the time of connecting.
@@ -152,10 +159,6 @@ class ClientStorageType(StorageType):
             if error is not None and not isinstance(error, POSKeyError):
                 raise error
         return errors.count(None)
-
-    def keeps_blobs(self) -> bool:
-        # A ClientStorage claims to store blobs even without a directory for them.
-        return bool(self.storage.blob_dir)
 
     def cache_use(self) -> CacheUse:
         # ZEO counts only hits: accesses to records that the cache contains.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from zodbshootout.client.storage_types import LocalStorageType, PrivateSection
+from zodbshootout.model.storage_facts import StorageInfo
 
 
 class ZlibStorageType(LocalStorageType):
@@ -20,10 +21,10 @@ class ServerZlibStorageType(ZlibStorageType):
     storage_class = "zc.zlibstorage.ServerZlibStorage"
     section_classes = ("zc.zlibstorage.ZConfigServer",)
 
-    def resolution_flaw(self) -> str | None:
-        return (
-            "ServerZlibStorage compresses resolved conflicts, but leaves decompression to the "
-            "clients of a ZEO server; use <zlibstorage>"
+    def facts(self) -> StorageInfo:
+        return StorageInfo(
+            resolution_flaw="ServerZlibStorage compresses resolved conflicts, but leaves "
+            "decompression to the clients of a ZEO server; use <zlibstorage>"
         )
 
 

@@ -24,6 +24,7 @@ from zodbshootout.model.storage_facts import (
     Durability,
     Limit,
     Sharing,
+    StorageInfo,
 )
 
 
@@ -53,8 +54,8 @@ class FileStorageType(LocalStorageType):
     def start_files(self) -> Sequence[Path]:
         return [] if self.storage.isReadOnly() else [Path(f"{self.storage.getName()}.index")]
 
-    def collects_garbage(self) -> bool:
-        return bool(self.storage._pack_gc)
+    def facts(self) -> StorageInfo:
+        return StorageInfo(collects_garbage=bool(self.storage._pack_gc))
 
     def zap(self, db: Any) -> bool:
         db.close()
@@ -74,11 +75,8 @@ class MappingStorageType(LocalStorageType):
     durability = Durability.IN_MEMORY
     lasting_caches = ()
 
-    def keeps_history(self) -> bool:
-        return True
-
-    def collects_garbage(self) -> bool:
-        return True
+    def facts(self) -> StorageInfo:
+        return StorageInfo(keeps_history=True, collects_garbage=True)
 
 
 class TemporaryStorageType(MappingStorageType):
@@ -89,8 +87,8 @@ class TemporaryStorageType(MappingStorageType):
     private = (PrivateSection(("temporarystorage",)),)
     distributions = ("tempstorage",)
 
-    def keeps_history(self) -> bool:
-        return False
+    def facts(self) -> StorageInfo:
+        return StorageInfo(keeps_history=False, collects_garbage=True)
 
 
 class DemoStorageType(LocalStorageType):
@@ -104,7 +102,6 @@ class DemoStorageType(LocalStorageType):
     # changes that another DB makes.
     sharing = Sharing.EXCLUSIVE
     durability = Durability.IN_MEMORY
-    zap_obstacle = "its base stays as it is"
     lasting_caches = ()
 
     @classmethod
@@ -117,8 +114,8 @@ class DemoStorageType(LocalStorageType):
         advice = "DemoStorage cannot keep its changes in this storage; use a <filestorage changes>"
         return [Advice("AttributeError: .*'_lock'", advice)]
 
-    def limits(self) -> Sequence[Limit]:
-        return [
+    def facts(self) -> StorageInfo:
+        limits = (
             Limit(
                 f"DemoStorage uses one {layer.name} in all threads, which {layer.name} does not "
                 "support; use -c 1",
@@ -126,13 +123,16 @@ class DemoStorageType(LocalStorageType):
             )
             for layer in self.stack()
             if not layer.serves_threads
-        ]
-
-    def pack_flaw(self) -> str | None:
-        if hasattr(self.storage, "_temporary_changes"):
-            return None
+        )
         # ZODB 6.4 sets this attribute only for changes in memory, but always reads it to pack.
-        return "DemoStorage cannot pack changes that are not in memory"
+        can_pack = hasattr(self.storage, "_temporary_changes")
+        return StorageInfo(
+            limits=tuple(limits),
+            zap_obstacle=f"{self.name}: its base stays as it is",
+            pack_flaw=None
+            if can_pack
+            else "DemoStorage cannot pack changes that are not in memory",
+        )
 
     def keepers(self) -> Sequence[StorageType]:
         changes, _ = self.inner
@@ -153,15 +153,14 @@ class BlobStorageType(LocalStorageType):
         size = super().disk_size(blobs=False)
         return replace(size, blobs=size_of_blobs(self.storage.fshelper.base_dir)) if blobs else size
 
-    def keeps_blobs(self) -> bool:
-        # A BlobStorage reads the attribute _tid of the storage that it wraps.
-        return hasattr(self.storage, "_tid")
-
-    def pack_flaw(self) -> str | None:
-        if hasattr(self.storage, "_lock"):
-            return None
+    def facts(self) -> StorageInfo:
         (wrapped,) = self.inner
-        return f"BlobStorage cannot pack {wrapped.name}, which lacks the lock that packing needs"
+        flaw = f"BlobStorage cannot pack {wrapped.name}, which lacks the lock that packing needs"
+        return StorageInfo(
+            # A BlobStorage reads the attribute _tid of the storage that it wraps.
+            stores_blobs=hasattr(self.storage, "_tid"),
+            pack_flaw=None if hasattr(self.storage, "_lock") else flaw,
+        )
 
 
 class RecordedStorageType(LocalStorageType):

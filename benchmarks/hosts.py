@@ -38,7 +38,7 @@ import pyperf
 
 from benchmarks.contenders import zeo
 from benchmarks.line import Line, at_least, at_most, info
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks import benchmarks, words_of
 from zodbshootout.client.preparation import Preparation, prepare
 from zodbshootout.client.protocol import Call, SystemClock
 from zodbshootout.client.throughput import most_points
@@ -115,7 +115,7 @@ def in_turn(clients: int, *, quick: bool) -> Comparison:
     with _cluster(PLACES[-1]) as cluster, _zeo_section() as section:
         for benchmark, run in itertools.product(BENCHMARKS, range(1 if quick else RUNS)):
             parameters = Parameters(CrewShape(clients), OBJECTS)
-            cell = Cell(benchmark, "zeo", parameters, benchmarks()[benchmark].words())
+            cell = Cell(benchmark, "zeo", parameters, words_of(benchmarks()[benchmark]))
             for hosts, values in _run(cluster, section, cell).items():
                 name = f"{benchmark}-{run}"
                 before = results[hosts].get(cell, CellResult(cell, State.MEASURED))

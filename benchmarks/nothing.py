@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
+from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing, Shape
 from zodbshootout.client.database import Database
 from zodbshootout.crews.local import CrewPlan
 from zodbshootout.model.specification import ClientKind, CrewShape, Parameters, Storage
@@ -17,9 +17,9 @@ class Batches(Nothing):
     name = "batches"
 
     @classmethod
-    def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return the number of iterations that are timed together."""
-        return BATCH
+    def shape(cls, parameters: Parameters) -> Shape:
+        """Return a shape with many iterations that are timed together."""
+        return super().shape(parameters)._replace(batch=BATCH)
 
 
 def crew_plan(benchmark: type[Benchmark], unit: ClientKind, clients: int = 1) -> CrewPlan:

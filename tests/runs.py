@@ -9,7 +9,7 @@ from typing import Any
 
 import pyperf
 
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks import benchmarks, words_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import CLIENTS, OBJECTS, SIZE
@@ -46,7 +46,7 @@ def cell(
 ) -> Cell:
     """Return a cell of two threads with one DB and 1000 objects, or of other *parameters*."""
     known = benchmarks().get(benchmark)
-    words = known.words() if known else BenchmarkWords(f"{benchmark} {{objects}}")
+    words = words_of(known) if known else BenchmarkWords(f"{benchmark} {{objects}}")
     of_cell = Parameters(**{"crew": THREADS, "objects": 1000, **parameters})
     return Cell(benchmark, contender, of_cell, words, variant or {})
 

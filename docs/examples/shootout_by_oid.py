@@ -6,6 +6,7 @@ from zodbshootout.api.benchmarks import (
     Benchmark,
     CheckFailed,
     Dataset,
+    Traits,
     find_objects,
     records_each,
 )
@@ -18,7 +19,7 @@ class ByOID(Benchmark):
     title = "Read {objects} Objects by OID"
     legend = "from the storage's cache"
     topic = FROM_CACHE
-    writes = False
+    traits = Traits(writes=False)
     dataset = Dataset.READ
 
     def set_up(self) -> None:

@@ -33,7 +33,7 @@ from tests.integration.command import wait_until
 from zodbshootout.client import session
 from zodbshootout.client import storage_types as storages
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark
+from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE, Benchmark, Shape, Traits
 from zodbshootout.client.client import Client
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.database import Database
@@ -118,7 +118,7 @@ def test_an_obstructing_client_continues_no_longer_than_it_was_measured() -> Non
     iterations: Counter[int] = Counter()
 
     class Obstructing(Slow):
-        obstructs = True
+        traits = Traits(obstructs=True)
 
         def run(self) -> None:
             super().run()
@@ -439,8 +439,8 @@ def test_the_report_of_a_stretch_has_a_bounded_size(
 def test_a_value_has_several_stretches_if_not_all_can_be_prepared_at_once(clock: FakeClock) -> None:
     class Scarce(Nothing):
         @classmethod
-        def most_at_once(cls, parameters: Parameters) -> int:
-            return 4
+        def shape(cls, parameters: Parameters) -> Shape:
+            return super().shape(parameters)._replace(most_at_once=4)
 
         def set_up(self) -> None:
             self.prepared: list[str] = []

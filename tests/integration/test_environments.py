@@ -209,7 +209,7 @@ def test_an_environment_needs_only_zodb_5_8(place: Path) -> None:
     states = {name: state for (_, name), (state, _) in cells(place / "a.cells.jsonl").items()}
     # Neither this release nor the newest one can prefetch from a FileStorage.
     assert states.pop("prefetch_cold") == "not supported"
-    every = {name for name, benchmark in benchmarks().items() if not benchmark.alone}
+    every = {name for name, benchmark in benchmarks().items() if not benchmark.traits.alone}
     assert states == dict.fromkeys(every - {"prefetch_cold", "replay"}, "measured")
     metadata = metadata_of(place / "a.d" / "there.json", "add")
     assert metadata["version_ZODB"] == "5.8.1"

@@ -91,7 +91,7 @@ def test_a_sweep_leaves_out_no_number(most: int) -> None:
 def test_runs_that_are_made_whatever_the_limit_is_are_estimated_by_their_work() -> None:
     plan = plan_of("a", ["pack"], precision=0.05)
     (cell,) = plan.cells
-    work = benchmarks()["pack"].work(cell.parameters)
+    work = benchmarks()["pack"].shape(cell.parameters).work
     assert plan.estimated_seconds() == plan.limit + MIN_RUNS * (1 + work / LENGTHY_RATE)
     assert plan_of("a", ["pack"], precision=0.05, limit=60.0).estimated_seconds() == 60.0
 

@@ -28,7 +28,7 @@ from tests.fakes import (
 from tests.truth.expected import BEGIN, EXPECTED, HALF, MAPPING, N
 from zodbshootout.client import session
 from zodbshootout.client.benchmarks import benchmarks
-from zodbshootout.client.benchmarks.benchmark import Benchmark
+from zodbshootout.client.benchmarks.benchmark import Benchmark, Shape
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.preparation import populate
@@ -209,8 +209,8 @@ def test_iterations_load_no_objects_even_if_the_pickle_cache_is_too_small(
 
 def test_short_iterations_are_timed_in_batches_and_counted_one_by_one(clock: FakeClock) -> None:
     steamin = benchmarks()["steamin"]
-    assert steamin.batch(parameters(objects=1000)) == 1
-    assert steamin.batch(parameters(objects=1)) == 500
+    assert steamin.shape(parameters(objects=1000)).batch == 1
+    assert steamin.shape(parameters(objects=1)).batch == 500
     (sample,) = measure(InBatches, FakeStorage(clock), parameters(), InBatches.on(clock), [1250])
     assert sample.iterations == 1250
     # 500, 500 and 250: a batch has the mean of its iterations, which take 0, 1, 2 … seconds.
@@ -241,8 +241,8 @@ class InBatches(Benchmark):
         return clock
 
     @classmethod
-    def batch(cls, parameters: Parameters) -> int:
-        return 500
+    def shape(cls, parameters: Parameters) -> Shape:
+        return super().shape(parameters)._replace(batch=500)
 
     def prepare(self) -> None:
         self.seconds = itertools.count()
@@ -298,7 +298,7 @@ def test_rounds_leave_the_preparation_of_the_next_round_off_the_clock(
     warm = benchmarks()["warm"]
     params = parameters(size=clients)
     populate(database_of(storage), Dataset.READ, params)
-    assert warm.in_rounds(params)
+    assert warm.shape(params).in_rounds
     (sample,) = measure(warm, storage, params, clock, [loops])
     assert all_took(sample, EXPECTED["warm"])
     assert sample.uncounted == 0

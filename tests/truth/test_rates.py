@@ -125,7 +125,7 @@ def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
         def run(self) -> None:
             if next(iterations) == 25:  # the first one that counts
                 clock.spend(0.5)
-                self.waited_until = clock.now()
+                self.pace.waited_until = clock.now()
 
     with plan(Waiting, FakeStorage(clock), parameters(), clock).started() as crew:
         sample = exactly_started(crew).measure(100, 0, 100)
@@ -134,7 +134,7 @@ def test_a_wait_for_another_client_does_not_shorten_the_schedule() -> None:
 
 def test_many_clients_together_poll_no_more_often_than_one() -> None:
     clock = FakeClock()
-    client: Any = SimpleNamespace(parameters=parameters(size=300))
+    client: Any = SimpleNamespace(index=0, parameters=parameters(size=300))
     timer = PacedStretchTimer(Nothing(client), clock, 1, iter([100.0]), 0)
     assert not timer.wait_until_due()
     assert clock.now() == pytest.approx(300 * POLL_INTERVAL)

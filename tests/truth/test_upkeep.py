@@ -143,7 +143,7 @@ def test_history_fails_if_the_newest_revision_is_another(storage: FakeStorage) -
 
 def test_load_before_loads_each_old_revision_once(storage: FakeStorage) -> None:
     params = parameters(revisions=3)
-    assert benchmarks()["load_before"].most_at_once(params) == 20
+    assert benchmarks()["load_before"].shape(params).most_at_once == 20
     (sample,) = measure(benchmarks()["load_before"], storage, params, storage.clock, [40])
     assert sample.value == LOAD
     assert sample.counts["loads"] == 40
@@ -216,7 +216,7 @@ def test_the_pack_alone_is_on_the_clock(clock: FakeClock) -> None:
         benchmarks()["pack"], storage, parameters(revisions=4, garbage=0.5), clock, [1, 2]
     )
     assert (first.value, second.value) == (PACK, PACK)
-    assert benchmarks()["pack"].work(fitted("pack", garbage=0.5)) == 20
+    assert benchmarks()["pack"].shape(fitted("pack", garbage=0.5)).work == 20
     assert (first.counts["freed_objects"], second.counts["freed_objects"]) == (10, 20)
 
 
@@ -498,7 +498,7 @@ def copied(place: Path, *, loops: int = 2, **more: Any) -> Sample:
 def test_copy_copies_every_revision_into_an_emptied_database(blobs: bool, tmp_path: Path) -> None:
     sample = copied(tmp_path, objects=120, revisions=2, blobs=blobs)
     assert sample.counts["records"] == 2 * 240
-    assert benchmarks()["copy"].work(fitted("copy", objects=120, revisions=2)) == 240
+    assert benchmarks()["copy"].shape(fitted("copy", objects=120, revisions=2)).work == 240
     with Database(of_files(tmp_path)) as database:
         assert database.others() == []
         assert len(database.db.storage) == 1  # the root: what was copied is destroyed again
@@ -618,7 +618,7 @@ def test_copy_copies_a_database_of_the_users_and_leaves_it_alone(
     sample = copied(tmp_path, copied=data)
     assert sample.counts["records"] == 2 * data.records
     wanted = fitted("copy", copied=data, objects=1, revisions=9)
-    assert benchmarks()["copy"].work(wanted) == data.records
+    assert benchmarks()["copy"].shape(wanted).work == data.records
     assert (wanted.objects, wanted.revisions, wanted.blobs) == (data.objects, 0, blobs)
     assert state_of(tmp_path / "users") == before
 

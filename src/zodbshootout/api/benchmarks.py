@@ -7,6 +7,8 @@ from zodbshootout.client.benchmarks.benchmark import (
     UPKEEP,
     WRITING,
     Benchmark,
+    Shape,
+    Traits,
 )
 from zodbshootout.client.client import Client
 from zodbshootout.client.data.datasets import (
@@ -27,7 +29,7 @@ from zodbshootout.model.storage_facts import PICKLE_CACHE, StorageInfo
 __all__ = [
     "BARE", "FROM_CACHE", "FROM_DATABASE", "PICKLE_CACHE", "UPKEEP", "WRITING",
     "Benchmark", "CheckFailed", "Client", "CrewShape", "Database", "Dataset", "Parameters",
-    "StorageInfo", "Unsupported",
+    "Shape", "StorageInfo", "Traits", "Unsupported",
     "add_empty_mappings", "contents", "find_objects", "key_at", "new_item", "records_each",
     "sets_to_read",
 ]  # fmt: skip

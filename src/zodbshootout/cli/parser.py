@@ -17,7 +17,7 @@ from zodbshootout.cli.arguments import COMMANDS, Parser
 from zodbshootout.cli.options import EFFORT_IS_FIXED, Options
 from zodbshootout.cli.output import project_url
 from zodbshootout.cli.values import LAST, LEVELS, exists
-from zodbshootout.client.benchmarks import DEFAULT, benchmarks
+from zodbshootout.client.benchmarks import DEFAULT, benchmarks, rate_refusal
 from zodbshootout.config.configuration import EMBEDDED
 from zodbshootout.config.sample_files import samples
 from zodbshootout.config.uri import is_uri
@@ -224,7 +224,7 @@ def _chosen_benchmarks(
             f"{REPLAY}: add --workload PATH, a recorded workload; how to record one: "
             f"{project_url('Documentation')}en/latest/recording.html"
         )
-    several = {name for name, benchmark in benchmarks().items() if not benchmark.alone}
+    several = {name for name, benchmark in benchmarks().items() if not benchmark.traits.alone}
     wanted = {*names, *(several if "all" in names else ())} - {"all"}
     if replays:
         wanted.add(REPLAY)
@@ -251,22 +251,22 @@ def _check_is_benchmark(name: str) -> None:
 def _check_benchmarks(options: Options) -> None:
     """Refuse options that the chosen benchmarks do not allow."""
     emptied = any(
-        name == ZAPPED_BEFORE or benchmarks()[name].empties for name in options.benchmarks
+        name == ZAPPED_BEFORE or benchmarks()[name].traits.empties for name in options.benchmarks
     )
     if options.zap is not None and not emptied:
         raise UserError(
             f"--zap destroys data right before {ZAPPED_BEFORE}, which is not among the benchmarks; "
             f"add it, or leave out --zap"
         )
-    alone = [name for name in options.benchmarks if benchmarks()[name].alone]
-    numbered = [name for name in options.benchmarks if benchmarks()[name].numbered]
+    alone = [name for name in options.benchmarks if benchmarks()[name].traits.alone]
+    numbered = [name for name in options.benchmarks if benchmarks()[name].traits.numbered]
     if options.during in RESTARTS and numbered:
         raise UserError(
             f"--during {options.during}: clients of {numbered[0]} depend on each other's "
             f"transactions, so a client cannot repeat its own; leave out {numbered[0]}"
         )
     if options.during and alone:
-        raise UserError(f"--during: {benchmarks()[alone[0]].alone}; leave out {alone[0]}")
+        raise UserError(f"--during: {benchmarks()[alone[0]].traits.alone}; leave out {alone[0]}")
 
 
 def _check_data(options: Options) -> None:
@@ -301,7 +301,7 @@ def _check_rates(options: Options, names: Sequence[str]) -> None:
     """Refuse a named benchmark that cannot run at any of the rates."""
     sweep = options.sweep.parameters()
     for name in (name for name in names if name != "all"):
-        reasons = [benchmarks()[name].rate_refusal(parameters) for parameters in sweep]
+        reasons = [rate_refusal(benchmarks()[name], parameters) for parameters in sweep]
         if all(reasons):
             raise UserError(f"{reasons[0]}; leave it out: -{name}")
 

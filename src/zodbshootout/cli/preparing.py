@@ -208,7 +208,7 @@ def _notes(options: Options, plan: Plan) -> Iterator[str]:
 def _with_fitting_clients(options: Options, sweep: Sweep, plan: Plan) -> tuple[Plan, Sequence[str]]:
     """If two clients are the default, but not possible, plan one client; return a note then."""
     reason = refused_unless_alone(plan.opened, sweep.parameters()[0]) or next(
-        (why for name in options.benchmarks if (why := benchmarks()[name].alone)), None
+        (why for name in options.benchmarks if (why := benchmarks()[name].traits.alone)), None
     )
     if options.concurrency or sweep.values[CLIENTS] == [1] or not reason:
         return plan, []

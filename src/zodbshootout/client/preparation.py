@@ -95,13 +95,13 @@ def _check_nothing_is_written(
     benchmark = benchmarks()[preparation.specification.benchmark]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     permission = f"write to this database nevertheless, add --may-write {parameters.owner}"
-    if benchmark.empties:
+    if benchmark.traits.empties:
         permission = f"DESTROY ALL DATA of this database, add --zap {parameters.owner}"
     why = (
         f"the root of the database contains {others[0]!r}{more}, which zodbshootout did not "
         f"create; to let it {permission}"
     )
-    if benchmark.writes or preparation.pack or parameters.min_objects:
+    if benchmark.traits.writes or preparation.pack or parameters.min_objects:
         raise Failed(Failure(why))
     if not is_populated(database, benchmark.dataset, parameters):
         missing = "the objects that the benchmark reads are not in the database"

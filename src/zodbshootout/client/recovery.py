@@ -66,7 +66,7 @@ class Recovery:
         except Exception as error:  # noqa: BLE001 - storages raise their drivers' exceptions
             self._repeat(error)
         self.done += 1
-        self._ends.append(self._benchmark.now())
+        self._ends.append(self._benchmark.pace.now())
 
     def _repeat(self, error: Exception) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -87,7 +87,7 @@ class Recovery:
                 return
 
     def _note_connections(self) -> None:
-        now = self._benchmark.now()
+        now = self._benchmark.pace.now()
         for one in sockets():
             self._connected.setdefault(one, now)
 

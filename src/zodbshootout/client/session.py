@@ -72,7 +72,8 @@ class Session:
         self._finish = finish
         self._benchmark = benchmark
         self._clock = clock
-        benchmark.now = clock.now
+        benchmark.pace.now = clock.now
+        self._in_rounds = benchmark.shape(benchmark.client.parameters).in_rounds
         self._order = protocol.Prepare(0)
         """The latest order to prepare."""
         self._schedule: Iterator[float] | None = None
@@ -111,12 +112,13 @@ class Session:
         self._lead = lead(order.iterations) if order.rate and not order.continues else 0
         if not order.empty:
             self._prepare_benchmark(order)
-        self._schedule = iter(benchmark.schedule) if benchmark.schedule else None
+        pace = benchmark.pace
+        self._schedule = iter(pace.schedule) if pace.schedule else None
         if order.rate:
             if order.first is not None:
                 self._stretches = itertools.count()
             name = f"{benchmark.name}/{order.first}/{next(self._stretches)}"
-            self._schedule = benchmark.arrivals(order.rate, name)
+            self._schedule = pace.arrivals(order.rate, name)
 
     def _prepare_benchmark(self, order: protocol.Prepare) -> None:
         benchmark = self._benchmark
@@ -136,10 +138,9 @@ class Session:
     @property
     def _goes_on(self) -> bool:
         """Whether to keep the load up for other clients after the counted iterations."""
-        parameters = self._benchmark.client.parameters
-        alone = parameters.crew.size == 1
+        alone = self._benchmark.client.parameters.crew.size == 1
         counts = self._order.counts and not self._order.empty
-        return counts and not alone and not self._benchmark.in_rounds(parameters)
+        return counts and not alone and not self._in_rounds
 
     def _run_stretch(self, order: protocol.Start) -> float:
         """Carry out an order to start, and the order to stop if one follows; return the answer."""
@@ -200,7 +201,7 @@ class Session:
         counted ones; more might keep the other clients from finishing.
         """
         benchmark = self._benchmark
-        most = stretch.done + self._order.iterations if benchmark.obstructs else math.inf
+        most = stretch.done + self._order.iterations if benchmark.traits.obstructs else math.inf
         # The supplies for the counted iterations of later stretches are not to be used up here.
         later = self._order.stretches - len(self._taken) - 1
         reserved = sum(taken.done for taken in self._taken) + later * self._order.iterations
@@ -244,8 +245,7 @@ class Session:
 
     def verify(self) -> Any:
         """Check the database; return what this client has done, for :meth:`audit`."""
-        self._benchmark.verify()
-        return self._benchmark.account()
+        return self._benchmark.verify()
 
     def audit(self, accounts: Sequence[Any]) -> None:
         """Check the work of all clients; *accounts* are the results of their :meth:`verify`."""
@@ -261,9 +261,11 @@ class StretchTimer:
 
     def __init__(self, benchmark: Benchmark, clock: Clock, iterations: int) -> None:
         self._benchmark = benchmark
+        self._pace = benchmark.pace
         self._clock = clock
         self._iterations = iterations
-        self.batch = min(benchmark.batch(benchmark.client.parameters), iterations)
+        self._shape = benchmark.shape(benchmark.client.parameters)
+        self.batch = min(self._shape.batch, iterations)
         self.done = 0
         """The number of iterations so far, including uncounted ones."""
         self.late = 0.0
@@ -328,15 +330,15 @@ class StretchTimer:
     def _with_pauses(self, between: Callable[[], None]) -> None:
         run, now = self._benchmark.run, self._clock.now
         note_start, note_end = self._starts.append, self._ends.append
-        benchmark, start = self._benchmark, self._start
+        pace, start = self._pace, self._start
         for iteration in range(self._iterations):
             if iteration:
                 self._pause_with(between)
                 start = now()
-            benchmark.waited_until = 0.0
+            pace.waited_until = 0.0
             run()
             note_end(now())
-            note_start(max(start, benchmark.waited_until))
+            note_start(max(start, pace.waited_until))
 
     def _in_batches(self, sizes: list[int]) -> None:
         run, now, note = self._benchmark.run, self._clock.now, self._ends.append
@@ -390,7 +392,7 @@ class StretchTimer:
 
     def _progress(self) -> Progress:
         ended = len(self._ends)
-        if self._benchmark.in_rounds(self._benchmark.client.parameters):
+        if self._shape.in_rounds:
             return Progress(self._start, [self._ends[-1]], [self._iterations])
         total = ended + len(self._uncounted_ends)
         kept = kept_indices(ended, total, self._benchmark.client.parameters.crew.size)
@@ -419,7 +421,7 @@ class StretchTimer:
         return latencies
 
     def _latencies_of_labels(self) -> dict[str, Latencies]:
-        labels = self._benchmark.labels[self._lead :]
+        labels = self._pace.labels[self._lead :]
         latencies = {label: Latencies() for label in labels}
         for label, duration in zip(labels, self._durations()):
             latencies[label].record([duration])
@@ -470,7 +472,7 @@ class PacedStretchTimer(StretchTimer):
         for _ in range(self._iterations):
             instant, began = self._run_when_due()
             self._ends.append(self._clock.now())
-            self._starts.append(max(instant, self._benchmark.waited_until))
+            self._starts.append(max(instant, self._pace.waited_until))
             self._scheduled.append(instant)
             self._lags.append(began - instant)
         self.behind = self._ends[-1] - self._scheduled[-1]
@@ -481,7 +483,7 @@ class PacedStretchTimer(StretchTimer):
             self._pause_with(self._benchmark.between)
         instant = self._next_instant()
         self._pause_with(lambda: self._clock.wait_until(instant))
-        self._benchmark.waited_until = 0.0
+        self._pace.waited_until = 0.0
         began = self._clock.now()
         self.run()
         self.done += 1

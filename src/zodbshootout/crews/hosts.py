@@ -156,7 +156,7 @@ class HostsCrew(Crew):
         """Prepare a crew of the clients in all *groups*, in this order; start no client."""
         super().__init__(specification.parameters.crew.size, clock)
         benchmark = benchmarks()[specification.benchmark]
-        self.most_at_once = benchmark.most_at_once(specification.parameters)
+        self.most_at_once = benchmark.shape(specification.parameters).most_at_once
         self.hosts = {group.host: group.clients for group in groups}
         self._groups = groups
         self._specification = specification

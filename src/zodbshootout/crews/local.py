@@ -318,7 +318,7 @@ class CrewPlan:
         """
         with ExitStack() as stack:
             crew = self._crew(stack)
-            crew.most_at_once = self.benchmark.most_at_once(self.parameters)
+            crew.most_at_once = self.benchmark.shape(self.parameters).most_at_once
             crew.watch = self.watch
             crew.is_whole = self.clients is None
             yield stack.enter_context(crew.started())

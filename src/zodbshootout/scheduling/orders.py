@@ -73,18 +73,19 @@ class Tasks:
         pack = self.options.pack and cell.title not in self._packed
         benchmark = benchmarks()[cell.benchmark]
         is_swept = self._sizes > 1
-        uses_data = benchmark.dataset or cell.parameters.min_objects or benchmark.writes or is_swept
+        writes = benchmark.traits.writes
+        uses_data = benchmark.dataset or cell.parameters.min_objects or writes or is_swept
         if not (zap or pack) and (not uses_data or _key(cell) in self._filled):
             return None
         may_write = cell.title in self.plan.zapped or (
-            cell.title in self.plan.may_write and not benchmark.empties
+            cell.title in self.plan.may_write and not benchmark.traits.empties
         )
         return Preparation(self._specification(cell), zap, pack, may_write, is_swept)
 
     def zaps(self, cell: Cell) -> bool:
         """Return whether the preparation for each run of a cell destroys all data."""
         zapped = cell.benchmark == ZAPPED_BEFORE and cell.title in self.plan.zapped
-        return zapped or benchmarks()[cell.benchmark].empties
+        return zapped or benchmarks()[cell.benchmark].traits.empties
 
     def prepared(self, cell: Cell, task: Preparation) -> None:
         if task.zap:
@@ -146,11 +147,11 @@ class Tasks:
             | cell.metadata()
             | storable(
                 {
-                    "work_per_iteration": benchmark.work(cell.parameters),
+                    "work_per_iteration": benchmark.shape(cell.parameters).work,
                     **({"for_s": duration} if duration else {}),
                     "record_size_bytes": _record_size(cell, benchmark),
                     "profiler": "cprofile" if options.profiles else "none",
-                    **({"uncleared_caches": uncleared} if benchmark.cold else {}),
+                    **({"uncleared_caches": uncleared} if benchmark.traits.cold else {}),
                     **{f"version_{name}": version for name, version in versions.items()},
                     "driver": info.driver,
                     "durability": durability.value,
@@ -177,7 +178,7 @@ def _key(cell: Cell) -> _Key:
     # The preparation for a cell that writes checks whether the database may be written to.  So such
     # a cell needs its own preparation, even if the database was prepared for a cell that reads.
     benchmark = benchmarks()[cell.benchmark]
-    return cell.title, benchmark.dataset, benchmark.writes, cell.parameters
+    return cell.title, benchmark.dataset, benchmark.traits.writes, cell.parameters
 
 
 def _record_size(cell: Cell, benchmark: type[Benchmark]) -> int | str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from zodbshootout.client.benchmarks import benchmarks
+from zodbshootout.client.benchmarks import benchmarks, words_of
 from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.parameters import Parameter, with_values
@@ -148,7 +148,7 @@ class Plan:
         has set a limit, no runs are assured.
         """
         has_limit = self.effort.limit or not self.effort.precision
-        is_assured = benchmarks()[cells[0].benchmark].assured and not has_limit
+        is_assured = benchmarks()[cells[0].benchmark].traits.assured and not has_limit
         return MIN_RUNS if is_assured else 0
 
     @property
@@ -165,8 +165,8 @@ class Plan:
         its slices.  A slice takes twice its minimum time, including time off the clock.
         """
         effort, benchmark = self.effort, benchmarks()[cell.benchmark]
-        if benchmark.lengthy:
-            return 1.0 + benchmark.work(cell.parameters) / LENGTHY_RATE
+        if benchmark.traits.lengthy:
+            return 1.0 + benchmark.shape(cell.parameters).work / LENGTHY_RATE
         slices = (effort.values + effort.warmups) * max(effort.min_time, 0.02) * 2
         return 1.0 + (slices if effort.values else effort.run_time)
 
@@ -200,7 +200,7 @@ def make_plan(
                 name,
                 contender.name,
                 replace(of_phase, rtt=contender.rtt),
-                benchmarks()[name].words(),
+                words_of(benchmarks()[name]),
                 contender.variant,
             )
             for contender in contenders

@@ -239,22 +239,22 @@ class Shootout:
     def _calibration(self, row: Row) -> RowCalibration[Cell]:
         cell = row[0]
         benchmark = benchmarks()[cell.benchmark]
-        fewest = benchmark.fewest(cell.parameters)
+        shape = benchmark.shape(cell.parameters)
         effort = self.plan.effort
-        if benchmark.lengthy:
+        if benchmark.traits.lengthy:
             loops, values = effort.loops or 1, effort.values or 1
             effort = replace(effort, loops=loops, values=values, warmups=0)
             counts = dict.fromkeys(row, loops)
-            return RowCalibration(effort, fewest, loops=counts, tries_first=False)
+            return RowCalibration(effort, shape.fewest, loops=counts, tries_first=False)
         if effort.duration:
             effort = effort.lasting(len(self._measurable(row)))
-        loops = loops_at_rate(cell.parameters)
+        loops, numbered = loops_at_rate(cell.parameters), benchmark.traits.numbered
         if not loops:
-            at_once = benchmark.most_at_once(cell.parameters) if self._has_laps(row) else 0
-            return RowCalibration(effort, fewest, benchmark.numbered, at_once=at_once)
+            at_once = shape.most_at_once if self._has_laps(row) else 0
+            return RowCalibration(effort, shape.fewest, numbered, at_once=at_once)
         usual = slices_at_rate(cell.parameters, effort.run_time) if effort.duration else 1
         effort = replace(effort, values=effort.values or usual)
-        return RowCalibration(effort, fewest, benchmark.numbered, dict.fromkeys(row, loops))
+        return RowCalibration(effort, shape.fewest, numbered, dict.fromkeys(row, loops))
 
     def _has_laps(self, row: Row) -> bool:
         """Return whether several slices of a contender may be prepared together.
@@ -265,7 +265,7 @@ class Shootout:
         places = [self.plan.contender(cell).place for cell in row]
         is_shared = len(set(places)) < len(places)
         listed_after_each = self.tasks.options.leaks
-        is_numbered = benchmarks()[row[0].benchmark].numbered
+        is_numbered = benchmarks()[row[0].benchmark].traits.numbered
         return not (is_shared or listed_after_each or is_numbered or self.tasks.cluster)
 
     def _measure_round(self, row: Row, number: int) -> None:
@@ -338,7 +338,7 @@ class Shootout:
         together = clients_together(crew, self.plan.contender(cell).hosts_together)
         if (len(group) + 1) * together > MAX_CLIENTS:
             return False
-        if not (self.tasks.zaps(cell) or benchmarks()[cell.benchmark].alone):
+        if not (self.tasks.zaps(cell) or benchmarks()[cell.benchmark].traits.alone):
             return True
         place = self.plan.contender(cell).place
         return all(self.plan.contender(other).place != place for other in group)
@@ -424,7 +424,7 @@ class Shootout:
         is_in_the_way = any(
             self.plan.contender(cell).info.sharing is Sharing.EXCLUSIVE
             or self.plan.contender(cell).info.server_place not in (None, Place.PRIVATE)
-            or benchmarks()[cell.benchmark].alone
+            or benchmarks()[cell.benchmark].traits.alone
             or self.tasks.zaps(cell)
             or cell.parameters.during
             for cell in cells
@@ -575,7 +575,8 @@ class Shootout:
         objects were left there, the next run with ``--data`` would take them for the user's data,
         and refuse to write.
         """
-        if benchmarks()[cell.benchmark].empties and self.servers.how_ended(cell.title) is None:
+        empties = benchmarks()[cell.benchmark].traits.empties
+        if empties and self.servers.how_ended(cell.title) is None:
             task = self.tasks.preparation(cell)
             assert task is not None
             interpreter = task.specification.storage.interpreter

@@ -53,7 +53,7 @@ class TrafficCounts:
             self._metadata[alone] = traffic_metadata(counts)
 
     def _is_wanted(self, cell: Cell) -> bool:
-        if self.tasks.options.debug_single_value or benchmarks()[cell.benchmark].lengthy:
+        if self.tasks.options.debug_single_value or benchmarks()[cell.benchmark].traits.lengthy:
             return False
         return self.tasks.plan.contender(cell).connects
 

@@ -149,7 +149,7 @@ class Measuring(Operation):
         """The search's latest slice that has kept the limit."""
         self.expected = 0.0
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
-        self._writes = benchmarks()[task.specification.benchmark].writes
+        self._writes = benchmarks()[task.specification.benchmark].traits.writes
         self.disk_growth = DiskGrowth(crew, writes=self._writes)
         self.loops = 0
         """Iterations of each client in a slice; the first slices of a search have fewer."""
@@ -180,7 +180,7 @@ class Measuring(Operation):
         self._connection.send(None)
         specification = self.task.specification
         benchmark = benchmarks()[specification.benchmark]
-        batch = benchmark.batch(specification.parameters)
+        batch = benchmark.shape(specification.parameters).batch
         metadata = {**self.task.metadata, "iterations_timed_together": min(batch, loops)}
         # A Runner accepts each name only once.
         name = f"{specification.benchmark} {runner.args.worker_task}"

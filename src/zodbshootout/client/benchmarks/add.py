@@ -4,7 +4,7 @@ from typing import Any
 
 from ZODB.POSException import POSKeyError
 
-from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed, Shape
 from zodbshootout.client.benchmarks.reading import IterationSample, blob_revisions, check_contents
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
@@ -34,8 +34,9 @@ class Add(Benchmark):
         return super().refusal(info, parameters)
 
     @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return max(1, min(MAX_MAPPINGS, MAX_OBJECTS // parameters.objects))
+    def shape(cls, parameters: Parameters) -> Shape:
+        most = max(1, min(MAX_MAPPINGS, MAX_OBJECTS // parameters.objects))
+        return super().shape(parameters)._replace(most_at_once=most)
 
     def set_up(self) -> None:
         parameters = self.client.parameters

@@ -14,7 +14,7 @@ from ZODB.FileStorage import FileStorage
 from ZODB.interfaces import IMVCCStorage
 from ZODB.POSException import POSKeyError
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Traits, Unsupported
 from zodbshootout.client.data.objects import is_same_object
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import Sharing, StorageInfo
@@ -25,7 +25,7 @@ class Backup(Benchmark):
 
     name = "copy"
     dataset = None
-    writes = False
+    traits = Traits(writes=False)
 
     @classmethod
     def refusal(cls, info: StorageInfo, parameters: Parameters) -> str | None:

@@ -5,27 +5,29 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from zodbshootout.client.benchmarks import rate_refusal
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.model.arrivals import instants
 from zodbshootout.model.outcome import CheckFailed, Unsupported
 from zodbshootout.model.parameters import without_objects
 from zodbshootout.model.specification import (
-    BenchmarkWords,
     CopiedData,
     Parameters,
     ReplayedWorkload,
 )
-from zodbshootout.model.storage_facts import CacheUse, StorageInfo
+from zodbshootout.model.storage_facts import StorageInfo
 
 if TYPE_CHECKING:
     from zodbshootout.client.client import Client
 
 __all__ = [
     "BARE", "FROM_CACHE", "FROM_DATABASE", "UPKEEP", "WRITING",
-    "Benchmark", "CheckFailed", "Nothing", "Unsupported", "without_objects",
+    "Benchmark", "CheckFailed", "Nothing", "Shape", "Traits", "Unsupported",
+    "without_objects",
 ]  # fmt: skip
 
 WRITING = "writing"
@@ -41,6 +43,101 @@ MIN_OF_SEVERAL = 2
 :func:`~zodbshootout.client.throughput.throughput`."""
 
 
+@dataclass(frozen=True)
+class Traits:
+    """What a benchmark does or needs that most others do not."""
+
+    writes: bool = True
+    """Whether the benchmark writes; if not, the database may contain other applications' data."""
+    cold: bool = False
+    """Whether reads must miss every cache; the run reports caches that cannot be emptied."""
+    obstructs: bool = False
+    """Whether a running client can keep the others from finishing their iterations.
+
+    After its counted iterations, a client does uncounted ones to keep up the load.  If it can
+    obstruct others, it does at most as many uncounted iterations as counted ones.
+    """
+
+    alone: str = ""
+    """The reason why the database can serve only a single client; empty if it can serve several.
+
+    ``all`` does not include a benchmark with such a reason.  If contenders share a database, they
+    run such a benchmark one after the other.
+    """
+
+    empties: bool = False
+    """Whether the benchmark destroys all data of the database, as ``--zap`` does.
+
+    Such a benchmark is measured before others.  If the database contains other applications'
+    data, ``--zap`` must name the contender.
+    """
+
+    lengthy: bool = False
+    """Whether each iteration takes long and its preparation takes even longer.
+
+    A run then has a single iteration, unless the user asks for more.
+    """
+
+    assured: bool = False
+    """Whether each cell gets the runs that a confidence interval needs, however long they take.
+
+    If the number of runs is fixed, for example by ``-p``, or if the user sets a time limit with
+    ``--at-most``, this has no effect.  It is for upkeep, whose duration nobody knows in advance.
+    """
+
+    numbered: bool = False
+    """Whether the work of an iteration depends on its number; see :attr:`Benchmark.first`.
+
+    If so, all contenders do the same iterations in slices with the same number.
+    """
+
+
+class Shape(NamedTuple):
+    """How large a benchmark's iterations are, and how they are grouped."""
+
+    work: int
+    """The size of an iteration, in the units that :attr:`Benchmark.counted` names."""
+    fewest: int
+    """The minimum number of iterations per client in a value; ``-l`` overrides it."""
+    batch: int = 1
+    """The number of iterations that are timed together: 1, unless iterations are too short."""
+    most_at_once: int = MAX_AT_ONCE
+    """The maximum number of iterations that are prepared together.
+
+    Everything that they need has to fit into memory.  A value with more iterations has several
+    stretches, each prepared by itself.
+    """
+    in_rounds: bool = False
+    """Whether a client that has done its iterations must wait for the others.
+
+    If so, all clients start each stretch at the same instant and do no uncounted iterations
+    afterwards.  The stretch takes as long as its slowest client.
+    """
+
+
+Arrivals = Callable[[float, str], Iterator[float]]
+
+
+class Pace:
+    """What a replay and its session tell each other about single iterations."""
+
+    def __init__(self, client: Client) -> None:
+        self.now: Callable[[], float] = time.perf_counter
+        """A function that returns the time, in seconds, by the clock that times iterations."""
+        self.schedule: Sequence[float] = ()
+        """The times at which to begin iterations, in seconds after the start of the stretch; empty
+        if each iteration begins when the previous one ends."""
+        self.labels: Sequence[str] = ()
+        """A label for each iteration, if the run reports latencies by label; otherwise empty."""
+        self.waited_until = 0.0
+        """The time at which the latest iteration stopped waiting for another client; 0 if it did
+        not wait.  The latency of the iteration counts from this time."""
+        own = range(client.index, client.index + 1)
+        self.arrivals: Arrivals = partial(instants, client.parameters, own)
+        """A function that takes the rate of all clients and a name, and returns when this client
+        should begin iterations; see :func:`~zodbshootout.model.arrivals.instants`."""
+
+
 class Benchmark:
     """The work that each client of a crew does.
 
@@ -48,9 +145,9 @@ class Benchmark:
     stretches measure what pyperf calls a value.  Before one or more stretches, the session calls
     :meth:`prepare` and :meth:`supply`.  Then it calls :meth:`run` for each iteration of these
     stretches and, between two iterations, :attr:`between`.  After each stretch, it calls
-    :meth:`check_latest`, and after all of them :meth:`check`.  At the end, it calls :meth:`verify`
-    and :meth:`account`.  Then only the session of the first client calls :meth:`audit`.  Finally,
-    each session calls :meth:`tear_down`.
+    :meth:`check_latest`, and after all of them :meth:`check`.  At the end, it calls
+    :meth:`verify`.  Then only the session of the first client calls :meth:`audit`.  Finally, each
+    session calls :meth:`tear_down`.
     """
 
     name: ClassVar[str]
@@ -67,54 +164,11 @@ class Benchmark:
     topic: ClassVar[str] = "other work"
     """The kind of work by which a summary sorts benchmarks; empty for work without the storage."""
     counted: ClassVar[str] = "objects"
-    """A noun for what the figures count, such as ``transactions``; see :meth:`work`."""
+    """A noun for what the figures count, such as ``transactions``; see :attr:`Shape.work`."""
     dataset: ClassVar[Dataset | None]
     """The objects that the database must contain; ``None`` if the benchmark needs none."""
-    writes: ClassVar[bool] = True
-    """Whether the benchmark writes; if not, the database may contain other applications' data."""
-    cold: ClassVar[bool] = False
-    """Whether reads must miss every cache; the run reports caches that cannot be emptied."""
-    obstructs: ClassVar[bool] = False
-    """Whether a running client can keep the others from finishing their iterations.
-
-    After its counted iterations, a client does uncounted ones to keep up the load.  If it can
-    obstruct others, it does at most as many uncounted iterations as counted ones.
-    """
-
-    alone: ClassVar[str] = ""
-    """The reason why the database can serve only a single client; empty if it can serve several.
-
-    ``all`` does not include a benchmark with such a reason.  If contenders share a database, they
-    run such a benchmark one after the other.
-    """
-
-    empties: ClassVar[bool] = False
-    """Whether the benchmark destroys all data of the database, as ``--zap`` does.
-
-    Such a benchmark is measured before others.  If the database contains other applications'
-    data, ``--zap`` must name the contender.
-    """
-
-    lengthy: ClassVar[bool] = False
-    """Whether each iteration takes long and its preparation takes even longer.
-
-    A run then has a single iteration, unless the user asks for more.
-    """
-
-    assured: ClassVar[bool] = False
-    """Whether each cell gets the runs that a confidence interval needs, however long they take.
-
-    If the number of runs is fixed, for example by ``-p``, or if the user sets a time limit with
-    ``--at-most``, this has no effect.  It is for upkeep, whose duration nobody knows in advance.
-    """
-
-    numbered: ClassVar[bool] = False
-    """Whether the work of an iteration depends on its number; see :attr:`first`.
-
-    If so, all contenders do the same iterations in slices with the same number.  A slice is the
-    time in which one value of one contender is measured.
-    """
-
+    traits: ClassVar[Traits] = Traits()
+    """What the benchmark does or needs that most others do not."""
     between: Callable[[], None] | None = None
     """A function that does short, unavoidable work between two iterations, or ``None``.
 
@@ -132,23 +186,10 @@ class Benchmark:
         self.first: int | None = None
         """The number of the stretch's first iteration; ``None`` to continue from the previous
         stretch."""
-        self.schedule: Sequence[float] = ()
-        """The times at which to begin iterations, in seconds after the start of the stretch; empty
-        if each iteration begins when the previous one ends."""
-        self.labels: Sequence[str] = ()
-        """A label for each iteration, if the run reports latencies by label; otherwise empty."""
-        self.now: Callable[[], float] = time.perf_counter
-        """A function that returns the time, in seconds, by the clock that times iterations."""
-        self.waited_until = 0.0
-        """The time at which the latest iteration stopped waiting for another client; 0 if it did
-        not wait.  The latency of the iteration counts from this time."""
+        self.pace = Pace(client)
+        """The instants and labels of iterations, which only a replay chooses."""
         self.cleared: tuple[str, ...] = ()
         """The caches that were emptied before the latest stretch."""
-
-    @classmethod
-    def words(cls) -> BenchmarkWords:
-        """Return the words that reports use for the benchmark."""
-        return BenchmarkWords(cls.title, cls.legend, cls.topic, cls.counted)
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
@@ -166,64 +207,23 @@ class Benchmark:
         """Return why a storage cannot run the benchmark with these parameters, or ``None``.
 
         An override that finds no reason returns ``super().refusal(info, parameters)``.  This
-        method refuses a read-only storage if the benchmark :attr:`writes`.  It refuses several
-        clients if :attr:`alone` has a reason.  Then it calls :meth:`rate_refusal`.
+        method refuses a read-only storage if the benchmark writes, several clients if only one can
+        be served, and a rate at which iterations cannot come.
         """
-        if cls.writes and info.read_only:
+        if cls.traits.writes and info.read_only:
             return (
                 f"{info.storage_name} is read-only as configured here; leave out the "
                 "benchmarks that write"
             )
-        if cls.alone and parameters.crew.size > 1:
-            return f"{cls.alone}; use -c 1"
-        return cls.rate_refusal(parameters)
+        if cls.traits.alone and parameters.crew.size > 1:
+            return f"{cls.traits.alone}; use -c 1"
+        return rate_refusal(cls, parameters)
 
     @classmethod
-    def rate_refusal(cls, parameters: Parameters) -> str | None:
-        """Return why iterations cannot come at a requested rate, or ``None``."""
-        is_paced = parameters.rate or parameters.limit.percentile
-        if is_paced and cls.lengthy:
-            return f"{cls.name} has no rate: each iteration needs a preparation that takes longer"
-        if is_paced and cls.in_rounds(parameters) and not cls.numbered:
-            return (
-                f"{cls.name} has no rate with {parameters.crew.kind}: its clients wait for each "
-                "other before they go on"
-            )
-        return None
-
-    @classmethod
-    def work(cls, parameters: Parameters) -> int:
-        """Return the size of an iteration, in the units that :attr:`counted` names."""
-        return parameters.objects
-
-    @classmethod
-    def batch(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return how many iterations are timed together: 1, unless iterations are too short."""
-        return 1
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        """Return the maximum number of iterations that are prepared together.
-
-        Everything that they need has to fit into memory.  A value with more iterations has several
-        stretches, each prepared by itself.
-        """
-        return MAX_AT_ONCE
-
-    @classmethod
-    def fewest(cls, parameters: Parameters) -> int:
-        """Return the minimum number of iterations per client in a value; ``-l`` overrides it."""
-        alone = parameters.crew.size == 1 or cls.in_rounds(parameters)
-        return cls.batch(parameters) * (1 if alone else MIN_OF_SEVERAL)
-
-    @classmethod
-    def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
-        """Return whether a client that has done its iterations must wait for the others.
-
-        If so, all clients start each stretch at the same instant and do no uncounted iterations
-        afterwards.  The stretch takes as long as its slowest client.
-        """
-        return False
+    def shape(cls, parameters: Parameters) -> Shape:
+        """Return how large iterations are, and how they are grouped."""
+        fewest = 1 if parameters.crew.size == 1 else MIN_OF_SEVERAL
+        return Shape(work=parameters.objects, fewest=fewest)
 
     def set_up(self) -> None:
         """Look up in the database what :meth:`run` and the checks need.
@@ -247,15 +247,6 @@ class Benchmark:
         :meth:`count_transfers` leaves out the loads and stores of the first call.
         """
         return iterations
-
-    def arrivals(self, rate: float, name: str) -> Iterator[float]:
-        """Return when this client should begin iterations, in seconds after the start.
-
-        *rate* is the number of iterations that all clients together should begin in a second; see
-        :func:`~zodbshootout.model.arrivals.instants`.
-        """
-        own = range(self.client.index, self.client.index + 1)
-        return instants(self.client.parameters, own, rate, name)
 
     def run(self) -> None:
         """Do one iteration of the measured work, such as a transaction on ``objects`` objects.
@@ -281,18 +272,16 @@ class Benchmark:
         :raises CheckFailed: if the iterations did not do what they should have
         """
 
-    def verify(self) -> None:
+    def verify(self) -> Any:
         """Check what the iterations have left in the database.
+
+        Return what this client has done, as a picklable object for :meth:`audit`.
 
         :raises CheckFailed: if something is wrong or missing
         """
 
-    def account(self) -> Any:
-        """Return what this client has done so far, as a picklable object for :meth:`audit`."""
-        return None
-
     def audit(self, accounts: Sequence[Any]) -> None:
-        """Check the work of all clients, given their accounts.
+        """Check the work of all clients; *accounts* are what their :meth:`verify` returned.
 
         :raises CheckFailed: if the accounts do not add up
         """
@@ -306,34 +295,6 @@ class Benchmark:
     def count(self, **numbers: int) -> None:
         """Add numbers to the counts in the metadata: ``self.count(loads=5)``."""
         self.counts.update(numbers)
-
-    def note_use(self) -> None:
-        """Record the hits and misses of the storage's cache so far.
-
-        Call this while no client uses the cache.
-        """
-        self.use_before = self.client.neighbours.together(self.client.database.cache_use)
-
-    def count_use(self, openings: int = 0) -> int | None:
-        """Count the loads that the storage's cache has served since :meth:`note_use`.
-
-        Return the number of these loads, or ``None`` if the storage does not count them.  Clients
-        that share a DB share its cache: all of them get the same number, and one of them adds it to
-        the counts.  *openings* is the number of connections that this client has opened meanwhile.
-        """
-        now = self.client.neighbours.together(self.client.database.cache_use)
-        if now is None or self.use_before is None:
-            return None
-        use: CacheUse = now.since(self.use_before)
-        # A new connection loads its mapping twice; see Reading.find_mapping.  So leave out one hit
-        # for each opening, and also the hits that the opening may cause by itself.
-        uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
-        hits = max(0, use.hits - uncounted)
-        if self.client.index == self.client.neighbours.first:
-            self.count(storage_cache_hits=hits)
-            if use.misses is not None:
-                self.count(storage_cache_misses=use.misses)
-        return hits
 
     def count_transfers(self) -> tuple[int, int]:
         """Count the objects that were loaded and stored; return both numbers."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import FROM_DATABASE, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import FROM_DATABASE, CheckFailed, Shape, Traits
 from zodbshootout.client.benchmarks.reading import OpeningReading, ReadSet
 from zodbshootout.client.data import datasets
 from zodbshootout.client.database import Database
@@ -26,17 +26,14 @@ class ColdReading(OpeningReading):
     """Read each set of objects once, after emptying every client-side cache."""
 
     legend = "from the server or the file, the client's caches empty"
-    cold = True
+    traits = Traits(writes=False, cold=True)
     topic = FROM_DATABASE
 
     @classmethod
-    def fewest(cls, parameters: Parameters) -> int:
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape, most = super().shape(parameters), datasets.sets_to_time(parameters)
         # A second stretch would read the same sets again, from the server's caches.
-        return min(super().fewest(parameters), cls.most_at_once(parameters))
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return datasets.sets_to_time(parameters)
+        return shape._replace(most_at_once=most, fewest=min(shape.fewest, most))
 
     def prepare(self) -> None:
         self.client.disconnect()

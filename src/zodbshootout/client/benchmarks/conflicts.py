@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ZODB.POSException import ConflictError
 
-from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed, Shape, Traits
 from zodbshootout.client.benchmarks.reading import check_contents
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset, key_at
@@ -22,7 +22,7 @@ class Conflicting(Benchmark):
     """Increment the counts of objects, and retry each transaction until it commits."""
 
     dataset: ClassVar[Dataset]
-    obstructs = True
+    traits = Traits(obstructs=True)
     topic = WRITING
     step: ClassVar[int] = 1
     """2 to change every second object of the mapping, 1 to change all."""
@@ -158,15 +158,14 @@ class Conflicts(Conflicting):
         return super().refusal(info, parameters) or info.resolution_flaw
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:
-        return len(range(0, parameters.objects, cls.step))
+    def shape(cls, parameters: Parameters) -> Shape:
+        work = len(range(0, parameters.objects, cls.step))
+        return super().shape(parameters)._replace(work=work)
 
-    def account(self) -> int:
-        return self.commits
-
-    def verify(self) -> None:
+    def verify(self) -> int:
         # The client that audits can reopen the DB only if no client has a connection.
         self.leave_connection()
+        return self.commits
 
     def audit(self, accounts: Sequence[int]) -> None:
         with self.client.auditing_connection() as connection:

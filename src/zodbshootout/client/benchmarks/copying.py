@@ -18,7 +18,14 @@ from ZODB.interfaces import IMVCCStorage
 from ZODB.POSException import POSKeyError
 from ZODB.utils import p64, u64
 
-from zodbshootout.client.benchmarks.benchmark import UPKEEP, Benchmark, CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.benchmark import (
+    UPKEEP,
+    Benchmark,
+    CheckFailed,
+    Shape,
+    Traits,
+    Unsupported,
+)
 from zodbshootout.client.benchmarks.reading import SAMPLED_OBJECTS
 from zodbshootout.client.data import sources
 from zodbshootout.client.data.objects import is_same_object
@@ -38,12 +45,14 @@ class Copy(Benchmark):
     title = "Copy {objects} Objects with Their Revisions"
     legend = "copy the transactions of a FileStorage into an empty database"
     topic = UPKEEP
-    assured = True
     counted = "records"
     dataset = None
-    alone = "one client at a time can copy into a database"
-    empties = True
-    lengthy = True
+    traits = Traits(
+        alone="one client at a time can copy into a database",
+        empties=True,
+        lengthy=True,
+        assured=True,
+    )
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
@@ -78,12 +87,9 @@ class Copy(Benchmark):
         return super().refusal(info, parameters)
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:
-        return parameters.copied.records or parameters.objects * parameters.revisions
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
+    def shape(cls, parameters: Parameters) -> Shape:
+        work = parameters.copied.records or parameters.objects * parameters.revisions
+        return super().shape(parameters)._replace(work=work, most_at_once=1)
 
     def set_up(self) -> None:
         database, parameters = self.client.database, self.client.parameters
@@ -137,7 +143,7 @@ class Copy(Benchmark):
         self.destination.close()
         self._remove_start_files()
         self.client.database.open()
-        work = self.work(self.client.parameters)
+        work = self.shape(self.client.parameters).work
         self.count(records=work, record_bytes=self.source.getSize())
         number = min(self.transactions, max(1, SAMPLED_OBJECTS * self.transactions // work))
         self._compare(frozenset(self.random.sample(range(self.transactions), number)))

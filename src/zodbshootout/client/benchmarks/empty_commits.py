@@ -3,7 +3,14 @@ from __future__ import annotations
 from transaction import TransactionManager
 from ZODB.Connection import TransactionMetaData
 
-from zodbshootout.client.benchmarks.benchmark import BARE, Benchmark, CheckFailed, without_objects
+from zodbshootout.client.benchmarks.benchmark import (
+    BARE,
+    Benchmark,
+    CheckFailed,
+    Shape,
+    Traits,
+    without_objects,
+)
 from zodbshootout.model.specification import Parameters
 
 
@@ -19,8 +26,8 @@ class BareTransaction(Benchmark):
         return without_objects(parameters)
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
+    def shape(cls, parameters: Parameters) -> Shape:
+        return super().shape(parameters)._replace(work=1)
 
 
 class TwoPhaseCommit(BareTransaction):
@@ -31,8 +38,8 @@ class TwoPhaseCommit(BareTransaction):
     legend = "commit nothing, by the storage alone"
 
     @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 10_000
+    def shape(cls, parameters: Parameters) -> Shape:
+        return super().shape(parameters)._replace(most_at_once=10_000)
 
     def prepare(self) -> None:
         self.client.disconnect()
@@ -53,7 +60,7 @@ class TwoPhaseCommit(BareTransaction):
 class EmptyCommit(BareTransaction):
     """Commit an empty transaction on an open connection."""
 
-    writes = False
+    traits = Traits(writes=False)
 
     def prepare(self) -> None:
         self.client.disconnect()

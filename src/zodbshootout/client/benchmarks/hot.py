@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from zodbshootout.client.benchmarks.benchmark import FROM_CACHE
+from zodbshootout.client.benchmarks.benchmark import FROM_CACHE, Shape
 from zodbshootout.client.benchmarks.reading import Reading, check_contents
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE
@@ -64,8 +64,10 @@ class Steamin(ConnectedReading):
     topic = ""
 
     @classmethod
-    def batch(cls, parameters: Parameters) -> int:
-        return math.ceil(READS_WORTH_TIMING / parameters.objects)
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape = super().shape(parameters)
+        batch = math.ceil(READS_WORTH_TIMING / parameters.objects)
+        return shape._replace(batch=batch, fewest=batch * shape.fewest)
 
     def check(self, done: int) -> None:  # noqa: ARG002
         self.check_loads(0)

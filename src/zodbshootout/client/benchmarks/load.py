@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import CheckFailed
+from zodbshootout.client.benchmarks.benchmark import CheckFailed, Shape
 from zodbshootout.client.benchmarks.cold import ColdReading, check_cold
 from zodbshootout.model.specification import Parameters
 
@@ -17,16 +17,10 @@ class Load(ColdReading):
     between = None  # type: ignore[assignment]
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return super().most_at_once(parameters) * parameters.objects
-
-    @classmethod
-    def fewest(cls, parameters: Parameters) -> int:
-        return parameters.objects
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape, objects = super().shape(parameters), parameters.objects
+        most = shape.most_at_once * objects
+        return shape._replace(work=1, most_at_once=most, fewest=objects)
 
     def prepare(self) -> None:
         super().prepare()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ZODB.utils import u64
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, without_objects
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Shape, without_objects
 from zodbshootout.model.specification import Parameters
 
 OIDS_WORTH_TIMING = 1000
@@ -33,12 +33,11 @@ class NewOID(Benchmark):
         return replace(without_objects(parameters), objects=parameters.objects)
 
     @classmethod
-    def batch(cls, parameters: Parameters) -> int:
-        return math.ceil(OIDS_WORTH_TIMING / parameters.objects)
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return max(cls.batch(parameters), MAX_OIDS // parameters.objects)
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape = super().shape(parameters)
+        batch = math.ceil(OIDS_WORTH_TIMING / parameters.objects)
+        most = max(batch, MAX_OIDS // parameters.objects)
+        return shape._replace(batch=batch, most_at_once=most, fewest=batch * shape.fewest)
 
     def set_up(self) -> None:
         self.allocated: list[Run] = []
@@ -66,7 +65,7 @@ class NewOID(Benchmark):
         self.allocated = merged_runs([*self.allocated, *new])
         self.oids.clear()
 
-    def account(self) -> list[Run]:
+    def verify(self) -> list[Run]:
         return self.allocated
 
     def audit(self, accounts: Sequence[list[Run]]) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zodbshootout.client.benchmarks.benchmark import UPKEEP, CheckFailed, Unsupported
+from zodbshootout.client.benchmarks.benchmark import UPKEEP, CheckFailed, Shape, Traits, Unsupported
 from zodbshootout.client.benchmarks.reading import Reading, check_contents, read
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import rewrite
@@ -23,7 +23,7 @@ class Open(Reading):
     title = "Open and Load an Object"
     legend = "open the DB and a connection, load an object"
     topic = UPKEEP
-    assured = True
+    traits = Traits(writes=False, assured=True)
     counted = "openings"
 
     @classmethod
@@ -35,16 +35,9 @@ class Open(Reading):
         return super().refusal(info, parameters)
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
-
-    @classmethod
-    def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
-        return True
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape = super().shape(parameters)
+        return shape._replace(work=1, most_at_once=1, fewest=1, in_rounds=True)
 
     def prepare(self) -> None:
         database = self.client.database
@@ -85,7 +78,7 @@ class OpenCold(Open):
     name = "open_cold"
     title = "Open without Index or Cache, and Load an Object"
     legend = "the same, without a FileStorage's index or a persistent cache"
-    writes = True  # it removes files
+    traits = Traits(assured=True)  # it writes: it removes files
 
     def prepare(self) -> None:
         # Empty the cache: otherwise, a client that closes its DB later would write the contents of
@@ -113,8 +106,7 @@ class OpenStale(Open):
     title = "Open with an Old Index or Cache, and Load an Object"
     legend = "open it after a third of the objects was changed elsewhere"
     dataset = Dataset.UPDATE
-    writes = True
-    alone = "one client at a time can keep an old cache"
+    traits = Traits(alone="one client at a time can keep an old cache", assured=True)
 
     def set_up(self) -> None:
         super().set_up()

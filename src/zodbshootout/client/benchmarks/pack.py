@@ -15,6 +15,8 @@ from zodbshootout.client.benchmarks.benchmark import (
     UPKEEP,
     Benchmark,
     CheckFailed,
+    Shape,
+    Traits,
     Unsupported,
     without_objects,
 )
@@ -44,10 +46,8 @@ class Pack(Benchmark):
     title = "Pack {objects} Objects and Garbage"
     legend = "remove old revisions and garbage"
     topic = UPKEEP
-    assured = True
     dataset = None
-    alone = "one client at a time can pack a database"
-    lengthy = True
+    traits = Traits(alone="one client at a time can pack a database", lengthy=True, assured=True)
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
@@ -64,12 +64,9 @@ class Pack(Benchmark):
         return info.pack_flaw or super().refusal(info, parameters)
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:
-        return parameters.objects + garbage_objects(parameters)
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
+    def shape(cls, parameters: Parameters) -> Shape:
+        work = parameters.objects + garbage_objects(parameters)
+        return super().shape(parameters)._replace(work=work, most_at_once=1)
 
     def set_up(self) -> None:
         parameters = self.client.parameters

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import Benchmark, CheckFailed, Traits
 from zodbshootout.client.client import Client
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import holder
 from zodbshootout.client.storage_types import BlobRevision
+from zodbshootout.model.storage_facts import CacheUse
 
 SAMPLED_OBJECTS = 1000
 """The maximum number of objects that a client reads back, besides those of its last iteration."""
@@ -86,19 +87,51 @@ class ReadSet:
     blobs: Sequence[BlobRevision]
 
 
-class Reading(Benchmark):
+class CacheReading(Benchmark):
+    """Read what a storage's cache may hold, and count what it served."""
+
+    def note_use(self) -> None:
+        """Record the hits and misses of the storage's cache so far.
+
+        Call this while no client uses the cache.
+        """
+        self.use_before = self.client.neighbours.together(self.client.database.cache_use)
+
+    def count_use(self, openings: int = 0) -> int | None:
+        """Count the loads that the storage's cache has served since :meth:`note_use`.
+
+        Return the number of these loads, or ``None`` if the storage does not count them.  Clients
+        that share a DB share its cache: all of them get the same number, and one of them adds it to
+        the counts.  *openings* is the number of connections that this client has opened meanwhile.
+        """
+        now = self.client.neighbours.together(self.client.database.cache_use)
+        if now is None or self.use_before is None:
+            return None
+        use: CacheUse = now.since(self.use_before)
+        # A new connection loads its mapping twice; see Reading.find_mapping.  So leave out one hit
+        # for each opening, and also the hits that the opening may cause by itself.
+        uncounted = self.client.neighbours.total(openings) * (1 + use.per_opening)
+        hits = max(0, use.hits - uncounted)
+        if self.client.index == self.client.neighbours.first:
+            self.count(storage_cache_hits=hits)
+            if use.misses is not None:
+                self.count(storage_cache_misses=use.misses)
+        return hits
+
+
+class Reading(CacheReading):
     """Read sets of the client's own objects, which another process has written."""
 
     dataset = Dataset.READ
-    writes = False
+    traits = Traits(writes=False)
 
     def set_up(self) -> None:
         parameters = self.client.parameters
         self.client.database.forget_objects()
-        sets = datasets.sets_to_read(parameters) if self.cold else 1
+        sets = datasets.sets_to_read(parameters) if self.traits.cold else 1
         with self.client.second_connection() as connection:
             self.sets = [self._read_set(connection, number) for number in range(sets)]
-            if not self.cold:
+            if not self.traits.cold:
                 connection.prefetch(self.sets[0].item_oids)  # faster than one by one
         self.expected: Callable[[int], Sequence[bytes]] = cache(
             partial(datasets.contents, self.dataset, parameters, self.client.index, 0)

@@ -17,6 +17,8 @@ from ZODB.utils import z64
 from zodbshootout.client.benchmarks.benchmark import (
     Benchmark,
     CheckFailed,
+    Shape,
+    Traits,
     Unsupported,
     without_objects,
 )
@@ -105,7 +107,7 @@ class Replay(Benchmark):
     dataset = Dataset.WORKLOAD
     counted = "transactions"
     topic = "replaying"
-    numbered = True
+    traits = Traits(numbered=True)
 
     @classmethod
     def fitted(cls, parameters: Parameters) -> Parameters:
@@ -130,16 +132,9 @@ class Replay(Benchmark):
         return super().refusal(info, parameters)
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1000
-
-    @classmethod
-    def in_rounds(cls, parameters: Parameters) -> bool:  # noqa: ARG003
-        return True
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape = super().shape(parameters)
+        return shape._replace(work=1, most_at_once=1000, fewest=1, in_rounds=True)
 
     def set_up(self) -> None:
         parameters = self.client.parameters
@@ -147,6 +142,7 @@ class Replay(Benchmark):
         self.maker = RecordMaker(parameters.seed, parameters.compressibility)
         self.changing = self.trace.stored_objects()
         self.dealer = Dealer(parameters, self.client.index)
+        self.pace.arrivals = self.dealer.arrivals
         self.retry_flaw = self.client.database.facts.retry_flaw
         self.storage: Any = None
         self.next = 0
@@ -173,6 +169,7 @@ class Replay(Benchmark):
             self.oids = oids_of(self.client.database, self.client.parameters, self.dealer.copy)
             self.storage = self.client.connect()._storage
             self.client.abort()
+            self.now = self.pace.now
             self.after_completion = getattr(self.storage, "afterCompletion", lambda: None)
         if self.first is not None and self.first != self.next:
             self.dealer.go_to(self.next, self.first)
@@ -196,8 +193,8 @@ class Replay(Benchmark):
         self.committed: bytes | None = None
         """The revision that the latest transaction committed; :meth:`_note_commit` resets it."""
         self.transactions = [self._prepared(turn, transaction) for turn, transaction in own]
-        self.schedule = self.dealer.schedule(of_all, own)
-        self.labels = [
+        self.pace.schedule = self.dealer.schedule(of_all, own)
+        self.pace.labels = [
             WRITING if transaction.is_writing else READ_ONLY for transaction in self.transactions
         ]
         self.queue = iter(self.transactions)
@@ -211,9 +208,6 @@ class Replay(Benchmark):
         self.numbers: Counter[str] = Counter()
         self.seconds = dict.fromkeys(STEPS, 0.0)
         return iterations
-
-    def arrivals(self, rate: float, name: str) -> Iterator[float]:
-        return self.dealer.arrivals(rate, name)
 
     def between(self) -> None:
         self._note_commit()
@@ -392,7 +386,7 @@ class Replay(Benchmark):
             with suppress(POSKeyError, ReadConflictError):
                 self.storage.load(oid)
                 self.numbers["waits"] += 1
-                self.waited_until = self.now()
+                self.pace.waited_until = self.now()
                 return
         raise CheckFailed(f"another client should have created object {oid.hex()}, but did not")
 

@@ -15,9 +15,11 @@ from zodbshootout.client.benchmarks.benchmark import (
     WRITING,
     Benchmark,
     CheckFailed,
+    Shape,
+    Traits,
 )
 from zodbshootout.client.benchmarks.cold import check_cold, emptied
-from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents
+from zodbshootout.client.benchmarks.reading import CacheReading, blob_revisions, check_contents
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
 from zodbshootout.client.data.objects import holder, rewrite
@@ -90,12 +92,8 @@ class History(Revised):
     topic = FROM_DATABASE
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return MAX_CALLS
+    def shape(cls, parameters: Parameters) -> Shape:
+        return super().shape(parameters)._replace(work=1, most_at_once=MAX_CALLS)
 
     def prepare(self) -> None:
         self.client.disconnect()
@@ -118,28 +116,22 @@ class History(Revised):
                 )
 
 
-class LoadBefore(Revised):
+class LoadBefore(CacheReading, Revised):
     """Load old revisions through historical connections, timing each call separately."""
 
     name = "load_before"
     title = "Load Old Revisions of {objects} Objects One by One"
     legend = "load an object as it was at a time, the client's caches empty"
     topic = FROM_DATABASE
-    cold = True
+    traits = Traits(cold=True)
 
     @classmethod
-    def work(cls, parameters: Parameters) -> int:  # noqa: ARG003
-        return 1
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape = super().shape(parameters)
         old = parameters.objects * (parameters.revisions - 1)
         # If there are several clients, leave a quarter of the loads for uncounted iterations.
-        return old if parameters.crew.size == 1 else max(1, old * 3 // 4)
-
-    @classmethod
-    def fewest(cls, parameters: Parameters) -> int:
-        return min(super().fewest(parameters), cls.most_at_once(parameters))
+        most = old if parameters.crew.size == 1 else max(1, old * 3 // 4)
+        return shape._replace(work=1, most_at_once=most, fewest=min(shape.fewest, most))
 
     def prepare(self) -> None:
         client = self.client

@@ -7,7 +7,7 @@ from ZODB.Connection import TransactionMetaData
 from ZODB.POSException import POSKeyError
 from ZODB.utils import z64
 
-from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed, Shape
 from zodbshootout.client.benchmarks.reading import IterationSample
 from zodbshootout.client.data.filler import blob_file
 from zodbshootout.client.data.objects import Item, is_same_object, pickled
@@ -27,8 +27,9 @@ class Store(Benchmark):
     dataset = None
 
     @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return max(1, min(1000, MAX_RECORDS // parameters.objects))
+    def shape(cls, parameters: Parameters) -> Shape:
+        most = max(1, min(1000, MAX_RECORDS // parameters.objects))
+        return super().shape(parameters)._replace(most_at_once=most)
 
     def set_up(self) -> None:
         parameters = self.client.parameters

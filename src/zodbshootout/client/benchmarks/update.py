@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed
+from zodbshootout.client.benchmarks.benchmark import WRITING, Benchmark, CheckFailed, Shape
 from zodbshootout.client.benchmarks.reading import blob_revisions, check_contents, read
 from zodbshootout.client.data import datasets
 from zodbshootout.client.data.datasets import Dataset
@@ -23,9 +23,10 @@ class Update(Benchmark):
     dataset = Dataset.UPDATE
 
     @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
+    def shape(cls, parameters: Parameters) -> Shape:
         size = parameters.objects * (parameters.object_size + 50)
-        return max(1, min(1000, MAX_BYTES // size))
+        most = max(1, min(1000, MAX_BYTES // size))
+        return super().shape(parameters)._replace(most_at_once=most)
 
     def set_up(self) -> None:
         self.revision = 0

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from zodbshootout.client.benchmarks.benchmark import FROM_CACHE
+from zodbshootout.client.benchmarks.benchmark import FROM_CACHE, Shape
 from zodbshootout.client.benchmarks.reading import OpeningReading
 from zodbshootout.model.specification import Parameters
 from zodbshootout.model.storage_facts import PICKLE_CACHE, Sharing, StorageInfo
@@ -28,12 +28,11 @@ class Warm(OpeningReading):
         return super().refusal(info, parameters)
 
     @classmethod
-    def in_rounds(cls, parameters: Parameters) -> bool:
-        return not parameters.crew.shared
-
-    @classmethod
-    def most_at_once(cls, parameters: Parameters) -> int:
-        return 1 if cls.in_rounds(parameters) else 1000
+    def shape(cls, parameters: Parameters) -> Shape:
+        shape = super().shape(parameters)
+        if parameters.crew.shared:
+            return shape._replace(most_at_once=1000)
+        return shape._replace(most_at_once=1, fewest=1, in_rounds=True)
 
     def empty(self) -> tuple[str, ...]:
         database = self.client.database

@@ -59,6 +59,14 @@ def test_rows_take_turns_until_each_is_precise_enough() -> None:
     assert machine.closed == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(("limit", "order"), [(18.0, "aaababab"), (11.0, "abababab")])
+def test_the_first_row_has_its_first_rounds_at_once_only_if_there_is_ample_time(
+    limit: float, order: str
+) -> None:
+    machine = Machine({"a": 1.0, "b": 1.0})
+    assert machine.rounds(lambda row: 1000, limit=limit).startswith(order)
+
+
 def test_steady_rows_leave_their_time_to_the_others() -> None:
     machine = Machine({"a": 1.0, "b": 1.0})
     order = machine.rounds({"a": 3, "b": 1000}.__getitem__, limit=20.0)
@@ -68,9 +76,9 @@ def test_steady_rows_leave_their_time_to_the_others() -> None:
 
 def test_no_more_rounds_are_expected_than_time_allows() -> None:
     machine = Machine({"a": 1.0, "b": 1.0})
-    assert machine.rounds(lambda row: 351, limit=10.0) == "aa" + "ab" * 4
+    assert machine.rounds(lambda row: 351, limit=10.0) == "ab" * 5
     # At first the duration of a round is unknown.
-    assert machine.expected == [351, 6, 6, 4, 6, 4, 6, 4, 6, 4]
+    assert machine.expected == [351, 5, 5, 5, 5, 5, 5, 5, 5, 5]
 
 
 def test_all_rounds_are_expected_with_a_fixed_effort() -> None:

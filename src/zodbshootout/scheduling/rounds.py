@@ -26,6 +26,10 @@ R = TypeVar("R", bound=Hashable)
 PLANNED = 0.9
 """The part of the remaining time to divide among rounds; the rest is for rounds that overrun."""
 
+AMPLE = 0.5
+"""The part of the limit in which all rows must have their first rounds if the first row is to begin
+with several."""
+
 
 @dataclass
 class Rounds(Generic[R]):
@@ -84,8 +88,9 @@ class Rounds(Generic[R]):
         """Return whether a row that has *made* rounds has further ones before other rows."""
         if not self.effort.precision:
             return True
-        for_all = self.took.get(row, math.inf) * MIN_RUNS * len(self.rows)
-        return row == self.rows[0] and made < MIN_RUNS and for_all <= self.limit
+        of_row = self.took.get(row, math.inf) * MIN_RUNS + self._once.get(row, 0.0)
+        is_ample = of_row * len(self.rows) <= AMPLE * self.limit
+        return row == self.rows[0] and made < MIN_RUNS and is_ample
 
     def following(self, row: R) -> tuple[R, int] | None:
         """Return what probably follows the current round, which is one of *row*.

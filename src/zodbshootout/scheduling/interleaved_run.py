@@ -170,10 +170,6 @@ class InterleavedRun(Generic[C]):
             self._for_each(lambda key: self.workers[key].wait())
         if self.has_tried or not calibration.tries_first:
             return {}
-        if calibration.decided(self.workers):
-            self._for_each(lambda key: self.workers[key].start("attempt", 1))
-            self._for_each(lambda key: self.workers[key].wait())
-            return {}
         return self._for_each(lambda key: self.workers[key].attempt(1).value)
 
     def _decide(self, calibration: RowCalibration[C], first: dict[C, float]) -> None:

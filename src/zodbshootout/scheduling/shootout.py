@@ -400,7 +400,7 @@ class Shootout:
         """Return the cells to set up again without others; record the failures of the rest."""
         later = []
         for cell, failure in failures.items():
-            if alone or failure.state is State.UNSUPPORTED or failure.crashed:
+            if alone or failure.state is State.UNSUPPORTED:
                 self._failures.add(cell, failure)
             else:
                 later.append(cell)

@@ -33,10 +33,10 @@ from zodbshootout.scheduling.fork_servers import ForkServers
 from zodbshootout.workers.coordinator import (
     ForkServer,
     Launcher,
-    Output,
     TimeLimit,
 )
 from zodbshootout.workers.measuring import Measure
+from zodbshootout.workers.output_file import OutputFile
 
 pytestmark = pytest.mark.servers
 
@@ -292,7 +292,7 @@ def test_the_process_id_of_a_worker_can_be_reused_by_a_later_one(tmp_path: Path)
     process: Any = None
     pid = 2**22 + 1  # higher than any that Linux assigns
     with ours, theirs:
-        fork_server = ForkServer(launcher, ours, process, Output(tmp_path / "output"))
+        fork_server = ForkServer(launcher, ours, process, OutputFile(tmp_path / "output"))
 
         def send(**message: int) -> None:
             theirs.sendall(json.dumps(message).encode() + b"\n")

@@ -19,12 +19,8 @@ from zodbshootout.model.specification import (
     Storage,
 )
 from zodbshootout.workers import coordinator
-from zodbshootout.workers.coordinator import (
-    MAX_RELAYED,
-    PIECE,
-    Output,
-    TimeLimit,
-)
+from zodbshootout.workers.coordinator import TimeLimit
+from zodbshootout.workers.output_file import MAX_OUTPUT, MAX_RELAYED, PIECE, OutputFile
 
 pytestmark = pytest.mark.servers
 
@@ -48,7 +44,7 @@ def test_only_the_first_part_of_endless_worker_output_is_relayed(place: Place) -
     )
     assert shown is not None
     printed, relayed = (int(number.replace(",", "")) for number in shown.groups())
-    assert coordinator.MAX_OUTPUT < printed <= PRINTED + 2 * PIECE
+    assert MAX_OUTPUT < printed <= PRINTED + 2 * PIECE
     assert sum(len(line) + 1 for line in lines) == relayed <= MAX_RELAYED + PIECE
     assert peak < 8 * MAX_RELAYED
     place.assert_tidy()
@@ -68,15 +64,15 @@ def test_the_file_of_endless_output_is_bounded_while_another_worker_is_waited_fo
             with pytest.raises(Failed, match="not done within its time limit"):
                 fork_server.inspect(Storage(hanging))
             left = printing.output.path.stat().st_size
-    assert left <= coordinator.MAX_OUTPUT < PRINTED
+    assert left <= MAX_OUTPUT < PRINTED
     assert "a worker has printed at least " in place.relayed[-1]
     place.assert_tidy()
 
 
 def test_the_first_and_the_last_lines_of_a_long_output_are_kept(tmp_path: Path) -> None:
     relayed: list[str] = []
-    output = Output(tmp_path / "output", relayed.append)
-    lines = [f"line {number:08}" for number in range(coordinator.MAX_OUTPUT // 5)]
+    output = OutputFile(tmp_path / "output", relayed.append)
+    lines = [f"line {number:08}" for number in range(MAX_OUTPUT // 5)]
     with output.path.open("ab", buffering=0) as file:
         half = len(lines) // 2
         file.write("".join(f"{line}\n" for line in lines[:half]).encode())
@@ -124,7 +120,7 @@ def test_worker_output_is_relayed_line_by_line(place: Place) -> None:
 
 def test_an_incomplete_last_line_of_a_worker_is_relayed_at_its_end(tmp_path: Path) -> None:
     relayed: list[str] = []
-    output = Output(tmp_path / "output", relayed.append)
+    output = OutputFile(tmp_path / "output", relayed.append)
     output.path.write_text("complete\nincomp")
     output.relay()
     assert relayed == ["complete"]

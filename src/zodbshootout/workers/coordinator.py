@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyperf
 
@@ -26,13 +25,11 @@ from zodbshootout.crews.logs import LogSettings
 from zodbshootout.crews.traffic import Counts
 from zodbshootout.guardian import (
     END_TIMEOUT,
-    TAIL_SIZE,
     Child,
     Guardian,
     describe_exit,
     end_group,
     has_exited,
-    last_lines,
 )
 from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.model.specification import (
@@ -44,18 +41,13 @@ from zodbshootout.model.specification import (
 from zodbshootout.model.storage_facts import StorageInfo
 from zodbshootout.workers.histograms import histogram
 from zodbshootout.workers.measuring import Calibrations, Measure, Slice, Turns
+from zodbshootout.workers.output_file import OutputFile
 
 START_TIMEOUT = 60.0
 """Seconds to wait for a fork server to fork a worker."""
 LEAVING_TIME = 0.5
 """Seconds in which a worker that has answered may end by itself.  Ending it takes longer, because
 processes of its group are looked for among all processes of the machine."""
-PIECE = 65536
-"""The maximum number of bytes of a worker's output to read at once."""
-MAX_RELAYED = 2**20
-"""The maximum number of bytes of a worker's output that are passed on to the user."""
-MAX_OUTPUT = 2**22
-"""The size in bytes above which the file with a process's output is emptied."""
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the sizes of files with output."""
 _PROGRAM = "zodbshootout.workers.fork_server"
@@ -129,7 +121,7 @@ class Launcher:
                     if self.affinity:  # PyPy cannot set its own affinity
                         with _starting(interpreter):
                             os.sched_setaffinity(process.pid, map(int, self.affinity.split(",")))
-                    yield ForkServer(self, ours, process, Output(path), interpreter)
+                    yield ForkServer(self, ours, process, OutputFile(path), interpreter)
                 finally:
                     ours.close()
                     process.exit_code(END_TIMEOUT)
@@ -180,7 +172,7 @@ class ForkServer:
         launcher: Launcher,
         connection: socket.socket,
         process: Child,
-        output: Output,
+        output: OutputFile,
         interpreter: Interpreter | None = None,
     ) -> None:
         self._launcher = launcher
@@ -287,7 +279,7 @@ class ForkServer:
             with theirs:
                 pid = self._order(os.fsencode(path), [theirs.fileno()], "started")
                 launcher.guardian.watch_group(pid)
-            worker = Worker(self, pid, ours, Output(path, launcher.relay), limit, name)
+            worker = Worker(self, pid, ours, OutputFile(path, launcher.relay), limit, name)
             self._running[pid] = worker
             stack.callback(worker.output.close)
             stack.callback(self.end, worker)
@@ -382,82 +374,6 @@ class ForkServer:
         return Failure(cause, "\n".join(printed), crashed=True)
 
 
-class Output:
-    """The output file of a process; the coordinator passes on its lines.
-
-    A large file is emptied, because endless output would fill the disk, or the memory if the file
-    is in memory.  A pipe would be worse: once full, it would stop the process, unless the
-    coordinator read it during measurements.
-    """
-
-    def __init__(self, path: Path, relay: Callable[[str], None] = lambda _: None) -> None:
-        self.path = path
-        self._relay = relay
-        self._relayed = 0
-        self._removed = 0
-        """The number of bytes that were removed from the file."""
-        self._end = b""
-        """The last of the bytes that were removed."""
-
-    def relay(self, *, ended: bool = False) -> None:
-        """Pass on the lines printed since the last call.
-
-        An incomplete last line is passed on only if the worker has *ended*.  Nothing is passed on
-        after :data:`MAX_RELAYED` bytes.  Lines longer than a :data:`PIECE` are passed on in pieces.
-        """
-        with suppress(FileNotFoundError), self.path.open("rb") as file:
-            while self._relayed < MAX_RELAYED:
-                file.seek(self._relayed)
-                piece = file.read(PIECE)
-                whole = piece if ended or len(piece) == PIECE else b""
-                whole = piece[: piece.rfind(b"\n") + 1] or whole
-                if not whole:
-                    return
-                self._relayed += len(whole)
-                for line in whole.decode(errors="replace").splitlines():
-                    self._relay(line)
-
-    def limit(self) -> None:
-        """Empty the file if it exceeds :data:`MAX_OUTPUT`, but first pass on new lines.
-
-        The process opened the file for appending, so it goes on at the beginning of the empty file.
-        The last lines are kept in memory.
-        """
-        with suppress(OSError):
-            if self.path.stat().st_size <= MAX_OUTPUT:
-                return
-            self.relay()
-            with self.path.open("r+b") as file:
-                self._end = _end_of(file)
-                self._removed += file.tell()
-                file.truncate(0)  # output at this very moment is lost
-
-    def last_lines(self) -> list[str]:
-        """Return the last lines; see :func:`~zodbshootout.guardian.last_lines`."""
-        try:
-            with self.path.open("rb") as file:
-                end = _end_of(file)
-        except OSError:
-            end = b""
-        return last_lines(io.BytesIO(self._end + end))
-
-    def close(self) -> None:
-        """Pass on the last lines, and a note if lines were left out."""
-        self.relay(ended=True)
-        with suppress(FileNotFoundError):
-            size = self._removed + self.path.stat().st_size
-            if self._relayed >= MAX_RELAYED and size > self._relayed:
-                self._relay(
-                    f"a worker has printed at least {size:,} bytes; "
-                    f"only the first {self._relayed:,} are shown"
-                )
-
-
-def _end_of(file: IO[bytes]) -> bytes:
-    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_SIZE))
-    return file.read()
-
-
 @dataclass
 class Worker:
     """Sends calls to a worker through a pipe, and receives the answers.
@@ -468,7 +384,7 @@ class Worker:
     fork_server: ForkServer
     pid: int
     connection: Connection
-    output: Output
+    output: OutputFile
     limit: TimeLimit
     name: str = "the worker"
     """The worker's name in messages."""

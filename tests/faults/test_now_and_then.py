@@ -23,7 +23,7 @@ STALLING = (
 
 def test_a_stall_in_one_of_twenty_slices_is_in_the_figure_and_in_the_ratio(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(f"%import faulty\n{STEADY}{STALLING}")
-    words = ("tpc", "-c", "1", "-l", "1", "-n", "20", "-p", "4", "-o", "a.json")
+    words = ("tpc", "-c", "1", "-l", "1", "-n", "20", "-p", "8", "-o", "a.json")
     done = run(tmp_path, "x.conf", *words)
     assert done.status == 0, done.out + done.err
     steady, stalling = read_results(tmp_path / "a.json")

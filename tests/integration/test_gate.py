@@ -30,7 +30,7 @@ def make_environment(directory: Path) -> None:
     (packages / "tests.pth").write_text("".join(lines), encoding="utf-8")
 
 
-QUICK = ("-c", "1", "-p", "3", "-n", "1", "--object-counts", "5", "--min-time", "0.001", "-q")
+QUICK = ("-c", "1", "-p", "6", "-n", "1", "--object-counts", "5", "--min-time", "0.001", "-q")
 
 
 def test_a_run_is_a_gate_on_what_it_measures_against(place: Path) -> None:

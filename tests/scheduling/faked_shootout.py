@@ -280,13 +280,6 @@ class FakeWorker:
         self._note("begin", (loops, values, warmups))
         self.loops, self.values = loops, values
 
-    def prepare_slice(self, number: int) -> None:
-        self._note("get ready", [number])
-
-    def take_prepared(self) -> Slice:
-        self._note("slice")
-        return self._slice(self.loops)
-
     def take(self, number: int) -> None:
         """Take a slice of the lap; a failure is raised by :meth:`wait`."""
         try:

@@ -20,7 +20,7 @@ from zodbshootout.workers.coordinator import ForkServer, Launcher, Worker
         (
             FakeWorker,
             Worker,
-            "start wait call attempt begin prepare_slice take_prepared spend finish abandon",
+            "start wait call attempt begin spend finish abandon",
         ),
     ],
 )

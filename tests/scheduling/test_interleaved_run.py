@@ -17,6 +17,7 @@ from zodbshootout.model.outcome import Failed, Failure
 from zodbshootout.scheduling.calibration import Effort, RowCalibration
 from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.laps import Meter
+from zodbshootout.scheduling.stop_rules import Succession
 from zodbshootout.workers.measuring import Slice
 
 Event = tuple[str, str, int]
@@ -455,12 +456,13 @@ def test_an_interrupt_propagates_without_further_slices() -> None:
 
 
 def test_workers_stay_for_another_run_until_the_last() -> None:
+    class Two(Succession[str]):
+        def wanted(self) -> int:
+            return 2
+
     machine = Machine()
-    lasts = iter([False, True])
     workers: Any = workers_of(machine, "ab")
-    turns = InterleavedRun(
-        workers, lambda *_: None, is_last=lambda: next(lasts), carry_out=carry_out
-    )
+    turns = InterleavedRun(workers, lambda *_: None, runs=Two(), carry_out=carry_out)
     calibration = RowCalibration[str](replace(EFFORT, loops=0, values=3))
     made = [list(turns.run(calibration, random.Random(1), first)) for first in (0, 3)]
     assert made == [[("a", "run of a"), ("b", "run of b")]] * 2

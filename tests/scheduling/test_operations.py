@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,9 +12,20 @@ import pyperf
 import pytest
 
 from tests.runs import contender, run
+from tests.scheduling.faked_laps import carry_out
 from zodbshootout.model.outcome import Failed, Failure
-from zodbshootout.model.specification import CrewShape, Parameters, Specification, Storage
+from zodbshootout.model.specification import (
+    PHASES,
+    BenchmarkWords,
+    CrewShape,
+    Parameters,
+    Specification,
+    Storage,
+)
 from zodbshootout.model.storage_facts import Limit, Sharing
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.calibration import Effort, RowCalibration
+from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.operations import (
     MOST_AFTER,
     Phases,
@@ -45,7 +57,7 @@ class Stalling:
     now: float = 0.0
     began: float = 1e9
     calls: list[str] = field(default_factory=list)
-    taken: list[int] = field(default_factory=list)
+    taken: list[Slice] = field(default_factory=list)
 
     def start(self, name: str, *args: Any) -> None:
         self.calls.append(f"{name} {args[0]}" if name == "finish" else name)
@@ -61,27 +73,23 @@ class Stalling:
             return {"operation_freed_objects": 7}
         return None
 
-    def wait(self) -> None:
-        pass
+    def wait(self) -> list[Slice]:
+        return self.taken[-1:]
 
     def attempt(self, loops: int) -> Slice:
         self.calls.append("attempt")
         return Slice(0.001, 0.001 * loops)
 
     def begin(self, loops: int, values: int, warmups: int, expected: float = 0.0) -> None:
-        assert (loops, values) == (100, 1)
-        self.calls.append(f"begin {warmups}")
+        assert (loops, values, warmups) == (100, 1, 0)
+        self.calls.append("begin")
 
-    def prepare_slice(self, number: int) -> None:
-        self.calls.append("prepare")
-        self.taken.append(number)
-
-    def take_prepared(self) -> Slice:
-        self.calls.append("slice")
+    def take(self, number: int) -> None:
+        self.calls.append(f"slice of {number}")
         began = self.now + 0.1
         self.now = began + 2
         since = began - self.began - self.lasts
-        return Slice(0.001, 2.0, start=began, end=self.now, p99=self.p99(since))
+        self.taken.append(Slice(0.001, 2.0, start=began, end=self.now, p99=self.p99(since)))
 
     def finish(self) -> pyperf.Benchmark:
         return run(0.001)
@@ -92,12 +100,26 @@ class Stalling:
 
 def phases(worker: Any, parameters: Parameters = AT_A_RATE) -> dict[str, Any]:
     """Return the metadata of the run of each phase."""
+    cells = [
+        Cell("add", "a", replace(parameters, phase=phase), BenchmarkWords("Add"))
+        for phase in PHASES
+    ]
     specification = Specification(Storage(), "pack", parameters)
-    taking = Phases(
-        worker, worker, specification, parameters,
-        take=lambda _: worker.take_prepared(), number=300,
-    )  # fmt: skip
-    return {phase: made.get_metadata() for phase, made in taking.runs()}
+    runs = Phases(cells, worker, worker, specification)
+    effort = Effort(processes=1, values=1, warmups=0, loops=0, min_time=0.01)
+    calibration = RowCalibration(effort, loops={cells[0]: 100}, tries_first=False)
+
+    def fail(_: Cell, failure: Failure) -> None:
+        raise AssertionError(failure)
+
+    taking = InterleavedRun({cells[0]: worker}, fail, carry_out=carry_out, runs=runs)
+    made = {}
+    for number in (7, 8, 9):
+        ((cell, one),) = taking.run(calibration, random.Random(0), number)
+        labelled = runs.labelled(cell, one)
+        made[labelled.parameters.phase] = one.get_metadata()
+    assert runs.has_ended
+    return made
 
 
 def steady(since: float) -> float:
@@ -108,21 +130,20 @@ def test_slices_are_taken_before_while_and_after_the_operation_lasts() -> None:
     worker = Stalling(5.0, steady)
     taken = phases(worker)
     assert list(taken) == ["before", "during", "after"]
-    assert taken["during"]["operation_s"] == 5.0
+    assert taken["during"]["operation_s"] == pytest.approx(5.0)
+    again = ["prepare_lap", "slice of 8", "end_lap", "operation_times"]
     assert worker.calls == [
-        "prepare_operation", "attempt", "begin 1", "prepare", "slice", "end_phase",
-        *["prepare", "slice"] * 3, "end_phase", "finish False",
-        "begin 0", "prepare", "start_operation", "slice", "operation_times",
-        *["prepare", "slice", "operation_times"] * 2, "end_phase", "finish False",
-        "begin 0", *["prepare", "slice"] * 3, "finish_operation", "end_phase", "finish True",
+        "prepare_operation", "attempt",
+        "begin", *["prepare_lap", "slice of 7", "end_lap"] * 3, "finish False",
+        "begin", "prepare_lap", "start_operation", *again[1:], *again * 2, "finish False",
+        "begin", *["prepare_lap", "slice of 9", "end_lap"] * 3, "finish_operation", "finish True",
     ]  # fmt: skip
-    assert worker.taken == list(range(300, 310))
 
 
 def test_an_operation_that_ends_at_once_has_one_slice() -> None:
     worker = Stalling(0.001, steady)
     assert phases(worker)["during"]["operation_s"] == pytest.approx(0.001)
-    assert len(worker.taken) == 1 + 3 + 1 + 3
+    assert len(worker.taken) == 3 + 1 + 3
 
 
 def test_what_lies_between_slices_is_reported() -> None:

@@ -35,7 +35,7 @@ from zodbshootout.workers.coordinator import (
     Launcher,
     TimeLimit,
 )
-from zodbshootout.workers.measuring import Measure
+from zodbshootout.workers.measuring import Measure, Turns
 from zodbshootout.workers.output_file import OutputFile
 
 pytestmark = pytest.mark.servers
@@ -121,7 +121,8 @@ def test_several_workers_of_a_fork_server_are_ready_at_once_and_take_turns(place
                 for worker in (second, first):
                     worker.wait()
                 for worker in (second, first):
-                    worker.take_prepared()
+                    worker.call("take_lap", Turns())
+                    worker.call("end_lap")
             second.start("finish", True)
             assert len(second.finish().get_values()) == 3
         first.start("finish", True)

@@ -308,6 +308,16 @@ class Parameters:
         """The phase and the operation in words, such as ``before pack``; empty without them."""
         return f"{self.phase} {self.during}".strip()
 
+    @property
+    def continues(self) -> bool:
+        """Whether each slice goes on as if no time lay between it and the slice before."""
+        return bool(self.during)
+
+    @property
+    def may_lose_garbage(self) -> bool:
+        """Whether objects to which nothing refers may be removed during the measurement."""
+        return self.during == "pack"
+
 
 @dataclass(frozen=True)
 class Interpreter:

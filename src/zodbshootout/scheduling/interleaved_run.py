@@ -27,6 +27,7 @@ from zodbshootout.scheduling.calibration import (
     turn_strides,
 )
 from zodbshootout.scheduling.laps import Lap, Meter, carry_out
+from zodbshootout.scheduling.stop_rules import Succession
 from zodbshootout.workers.coordinator import Worker
 from zodbshootout.workers.measuring import Slice
 
@@ -82,21 +83,14 @@ class InterleavedRun(Generic[C]):
     """Reads what the contenders' servers use."""
     carry_out: Callable[..., None] = carry_out
     """A function that has workers take the slices of a lap; see :func:`~.laps.carry_out`."""
-    is_last: Callable[[], bool] = lambda: True
-    """A function that returns whether a run is the last one; called after the run's slices."""
+    runs: Succession[C] = field(default_factory=Succession)
+    """The runs that the workers make one after another."""
     while_checked: Callable[[], None] = lambda: None
     """A function that is called while contenders check the last run."""
     run_time: Callable[[], float] | None = None
     """A function that returns how many seconds a contender's slices in a run may take; without it,
     the run time of the effort applies."""
-    _is_decided: bool = False
     _orders: dict[int, list[C]] = field(default_factory=dict)
-
-    def calibrate(self, calibration: RowCalibration[C]) -> None:
-        """Choose loops and turns after contenders' first iterations; a later call does nothing."""
-        if not self._is_decided:
-            self._decide(calibration, self._first_iterations(calibration))
-            self._is_decided = True
 
     def run(
         self, calibration: RowCalibration[C], order: random.Random, first: int = 0
@@ -105,7 +99,9 @@ class InterleavedRun(Generic[C]):
 
         Yield the run of each contender that did not fail, as soon as the run is finished.
         """
-        self.calibrate(calibration)
+        if not self.runs.made:
+            self._decide(calibration, self._first_iterations(calibration))
+            self._for_each(self.runs.begin)
         effort = calibration.effort
         self._for_each(
             lambda key: self.workers[key].begin(
@@ -118,10 +114,10 @@ class InterleavedRun(Generic[C]):
         for turns in calibration.laps():
             slices = self._take_lap(self._planned(turns, calibration, order, first))
             calibration.latest |= {key: taken[-1].value for key, taken in slices.items()}
-            while going_on := [key for key, taken in slices.items() if taken[-1].goes_on]:
+            while going_on := self._going_on(slices):
                 again = self._ordered(going_on, calibration, order)
                 slices = self._take_lap([(key, first + turns[0]) for key in again])
-        is_last = self.is_last()
+        is_last = self.runs.is_last()
         self._for_each(lambda key: self.workers[key].start("finish", is_last))
         if is_last and self.workers:
             self.while_checked()
@@ -129,6 +125,11 @@ class InterleavedRun(Generic[C]):
             run = self._one(key, lambda key: self.workers[key].finish())
             if key in self.workers:
                 yield key, run
+
+    def _going_on(self, slices: Mapping[C, Sequence[Slice]]) -> list[C]:
+        """Return the contenders whose latest value needs another slice."""
+        answers = self._for_each(lambda key: self.runs.goes_on(slices[key]), list(slices))
+        return [key for key, goes_on in answers.items() if goes_on]
 
     def _planned(
         self, turns: Sequence[int], calibration: RowCalibration[C], order: random.Random, first: int
@@ -148,6 +149,7 @@ class InterleavedRun(Generic[C]):
         keys = list(numbers)
         self._for_each(lambda key: self.workers[key].start("prepare_lap", numbers[key]), keys)
         self._for_each(lambda key: self.workers[key].wait(), keys)
+        self._for_each(self.runs.prepared, keys)
         self.carry_out(
             self.workers, [slice_ for slice_ in lap if slice_[0] in self.workers], self.meter,
             lambda key: self._one(key, lambda key: self.workers[key].wait()),
@@ -155,7 +157,8 @@ class InterleavedRun(Generic[C]):
         self._for_each(lambda key: self.workers[key].start("end_lap"), keys)
         slices = self._for_each(lambda key: self.workers[key].wait(), keys)
         for key, taken in slices.items():
-            self.workers[key].spend(sum(one.on_clock for one in taken))
+            if len(keys) > 1:  # a single worker was waited for
+                self.workers[key].spend(sum(one.on_clock for one in taken))
             self.meter.note(key, taken)
         return slices
 

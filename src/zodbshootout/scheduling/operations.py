@@ -1,11 +1,11 @@
-"""Slices of a contender before, during and after an operation, such as a pack of its database."""
+"""Runs of a contender before, during and after an operation, such as a pack of its database."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from zodbshootout.client.operation import BENCHMARK_OF, TimedCall
@@ -14,9 +14,9 @@ from zodbshootout.contenders.contender import Contender
 from zodbshootout.model.arrivals import MIN_ITERATIONS
 from zodbshootout.model.outcome import Failed, Failure, failure_of
 from zodbshootout.model.specification import (
-    AFTER,
     BEFORE,
     DURING,
+    PHASES,
     RESTARTS,
     ClientKind,
     CrewShape,
@@ -24,6 +24,8 @@ from zodbshootout.model.specification import (
     Specification,
 )
 from zodbshootout.model.storage_facts import Durability
+from zodbshootout.results.cell import Cell
+from zodbshootout.scheduling.stop_rules import Succession
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import Worker
@@ -36,9 +38,6 @@ ARRIVALS = 300
 many slices.  Three of 300 arrivals are beyond the 99th percentile."""
 FEWEST, MOST = 3, 15
 """The minimum and maximum number of slices before the operation."""
-SLICE_NUMBERS = 100
-"""The difference between the numbers of the first slices of two successive runs.  Run 0 begins with
-slice 0, run 1 with slice 100, and run 2 with slice 200."""
 MOST_AFTER = 30
 """The maximum number of slices after the operation, while latencies return to normal."""
 
@@ -167,94 +166,95 @@ class Restart:
             raise Failed(failure_of(error)) from error
 
 
-@dataclass
-class Phases:
-    """The slices of one contender before, during and after an operation."""
+class Phases(Succession[Cell]):
+    """The runs of one contender before, during and after an operation.
 
-    worker: Worker
-    operator: Operator
-    """The object that carries out the operation; may be the :attr:`worker`."""
-    operation: Specification | None
-    """The task of the operation; ``None`` for a restart."""
-    parameters: Parameters
-    take: Callable[[str], Slice]
-    """A function that has the worker take the prepared slice of a phase."""
-    number: int = 0
-    """The number of the next slice."""
-    _slices: list[Slice] = field(default_factory=list)
+    Each run has a single value, which is that of all its slices.  In the metadata of the runs are
+    facts about the operation, such as the duration.
+    """
 
-    def runs(self) -> Iterator[tuple[str, Any]]:
-        """Take all slices; yield the name and the run of each phase as soon as the phase ends.
+    is_whole_only = True
 
-        The metadata of a phase's run contain facts about the operation, such as the duration.
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        worker: Worker,
+        operator: Operator,
+        operation: Specification | None,
+    ) -> None:
+        """Have *worker* take the slices of *cells*, one for each phase.
 
-        :raises Failed: if a client or the operation has failed
+        *operator*, which may be the worker, carries out the *operation*; ``None`` for a restart.
         """
-        self.operator.call("prepare_operation", self.operation)
-        self.worker.attempt(1)
-        self._begin(warmups=1)
-        self._take(BEFORE)
-        self.worker.call("end_phase")
+        super().__init__()
+        self._cells = {cell.parameters.phase: cell for cell in cells}
+        self._worker, self._operator, self._operation = worker, operator, operation
+        self._parameters = cells[0].parameters
+        self._slices: list[Slice] = []
+        """The slices of the current phase."""
+        self._usual = 0.0
+        """The largest 99th percentile of a slice before the operation, in seconds."""
+        self._ended = 0.0
+        """The instant at which the operation ended."""
+        self._recovered: float | None = None
+        """Seconds from then until latencies were as before; ``None`` while they are not."""
+        self._facts: dict[str, float] = {}
+        """The facts about the latest phase."""
+
+    def wanted(self) -> int:
+        return len(PHASES)
+
+    def begin(self, key: Cell) -> None:  # noqa: ARG002
+        self._operator.call("prepare_operation", self._operation)
+        self._worker.attempt(loops_of_phase(self._parameters))
+
+    def prepared(self, key: Cell) -> None:  # noqa: ARG002
+        if PHASES[self.made] == DURING and not self._slices:
+            self._operator.call("start_operation")
+
+    def goes_on(self, taken: Sequence[Slice]) -> bool:
+        if not self._slices:
+            self._facts = {}
+        self._slices += taken
+        phases = {BEFORE: self._goes_on_before, DURING: self._goes_on_during}
+        return phases.get(PHASES[self.made], self._goes_on_after)()
+
+    def _goes_on_before(self) -> bool:
+        self._usual = max(taken.p99 for taken in self._slices)
+        return len(self._slices) < slices_before(self._parameters)
+
+    def _goes_on_during(self) -> bool:
+        times = self._operator.call("operation_times")
+        if times is None:
+            return True
+        began, self._ended = times
+        self._facts = {"operation_s": self._ended - began}
+        return False
+
+    def _goes_on_after(self) -> bool:
+        """Return whether slices are missing, or p99 has not yet fallen to the usual one."""
+        latest, number = self._slices[-1], len(self._slices)
+        if self._recovered is None and latest.p99 <= self._usual:
+            self._recovered = 0.0 if number == 1 else max(0.0, latest.start - self._ended)
+        is_steady = self._recovered is not None and number >= slices_before(self._parameters)
+        if not is_steady and number < MOST_AFTER:
+            return True
+        if self._recovered is None:
+            self._facts = {"not_recovered_s": latest.end - self._ended}
+        else:
+            self._facts = {"recovered_s": self._recovered}
+        self._facts |= self._operator.call("finish_operation")
+        return False
+
+    def is_last(self) -> bool:
+        if self._slices:
+            whole = self._slices[-1].end - self._slices[0].start
+            unobserved = whole - sum(taken.on_clock for taken in self._slices)
+            self._facts["unobserved_s"] = max(0.0, unobserved)
         self._slices.clear()
-        for _ in range(slices_before(self.parameters)):
-            self._take(BEFORE)
-        usual = max(taken.p99 for taken in self._slices)
-        yield BEFORE, self._run()
-        began, ended = self._during()
-        yield DURING, self._run({"operation_s": ended - began})
-        self._begin()
-        recovered = self._recover(usual, ended)
-        finished = self.operator.call("finish_operation")
-        yield AFTER, self._run({**recovered, **finished}, is_last=True)
+        return super().is_last()
 
-    def _during(self) -> tuple[float, float]:
-        """Take slices while the operation lasts; return the times of its start and its end."""
-        self._begin()
-        self.worker.prepare_slice(self.number)
-        self.operator.call("start_operation")
-        times = None
-        while times is None:
-            if self._slices:
-                self.worker.prepare_slice(self.number)
-            self._taken(DURING)
-            times = self.operator.call("operation_times")
-        began, ended = times
-        return began, ended
-
-    def _recover(self, usual: float, ended: float) -> dict[str, float]:
-        """Take slices; return as metadata the seconds from *ended* until p99 fell to *usual*."""
-        recovered: float | None = None
-        while len(self._slices) < MOST_AFTER:
-            taken = self._take(AFTER)
-            if recovered is None and taken.p99 <= usual:
-                is_first = len(self._slices) == 1
-                recovered = 0.0 if is_first else max(0.0, taken.start - ended)
-            if recovered is not None and len(self._slices) >= slices_before(self.parameters):
-                return {"recovered_s": recovered}
-        if recovered is not None:
-            return {"recovered_s": recovered}
-        return {"not_recovered_s": self._slices[-1].end - ended}
-
-    def _begin(self, warmups: int = 0) -> None:
-        self._slices.clear()
-        self.worker.begin(loops_of_phase(self.parameters), 1, warmups)
-
-    def _take(self, phase: str) -> Slice:
-        self.worker.prepare_slice(self.number)
-        return self._taken(phase)
-
-    def _taken(self, phase: str) -> Slice:
-        taken = self.take(phase)
-        self.number += 1
-        self._slices.append(taken)
-        return taken
-
-    def _run(self, facts: dict[str, float] | None = None, *, is_last: bool = False) -> Any:
-        """End the phase; return the run of the phase."""
-        self.worker.call("end_phase")
-        self.worker.start("finish", is_last)
-        whole = self._slices[-1].end - self._slices[0].start
-        unobserved = max(0.0, whole - sum(taken.on_clock for taken in self._slices))
-        run = self.worker.finish()
-        run.update_metadata({"unobserved_s": unobserved, **(facts or {})})
-        return run
+    def labelled(self, key: Cell, run: Any) -> Cell:  # noqa: ARG002
+        cell = self._cells[PHASES[self.made - 1]]
+        run.update_metadata({**cell.metadata(), **self._facts})
+        return cell

@@ -16,7 +16,6 @@ from zodbshootout.client.benchmarks import benchmarks
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import Failed, Failure, State
 from zodbshootout.model.specification import (
-    BEFORE,
     RESTARTS,
     Interpreter,
     Specification,
@@ -24,8 +23,7 @@ from zodbshootout.model.specification import (
 from zodbshootout.model.storage_facts import Place, Sharing, clients_together
 from zodbshootout.results.cell import Cell
 from zodbshootout.results.estimate import MIN_RUNS
-from zodbshootout.results.sides import rounds_needed
-from zodbshootout.results.trend import FALSE_TRENDS, with_trends
+from zodbshootout.results.trend import FALSE_TRENDS
 from zodbshootout.scheduling.calibration import RowCalibration, loops_at_rate, slices_at_rate
 from zodbshootout.scheduling.distances import calibrations_for
 from zodbshootout.scheduling.failures import Failures
@@ -34,11 +32,11 @@ from zodbshootout.scheduling.interleaved_run import InterleavedRun
 from zodbshootout.scheduling.laps import carry_out
 from zodbshootout.scheduling.machine_load import MachineLoad, load_now
 from zodbshootout.scheduling.operations import (
-    SLICE_NUMBERS,
     Operator,
     Phases,
     Restart,
     is_elsewhere,
+    loops_of_phase,
 )
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Row
@@ -46,10 +44,10 @@ from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.scheduling.rounds import Rounds
 from zodbshootout.scheduling.server_meter import ServerMeter
 from zodbshootout.scheduling.setting_up import SettingUp
+from zodbshootout.scheduling.stop_rules import Fixed, Lasting, Precise, StopRule, Succession
 from zodbshootout.scheduling.traffic_counts import TrafficCounts
 from zodbshootout.servers.running import RunningServers
 from zodbshootout.workers.coordinator import ForkServer, Worker
-from zodbshootout.workers.measuring import Slice
 
 MAX_CLIENTS = 128
 """The maximum number of clients that are set up at the same time: each client takes a process of
@@ -60,40 +58,6 @@ MAX_OVERLAPPING = 32
 More might need more connections than a server accepts."""
 OVERHEAD = 0.45
 """Seconds that each contender adds to a run besides its slices; assumed until a round is made."""
-
-
-@dataclass
-class Stop:
-    """Decides which of several successive runs of the same workers is the last."""
-
-    duration: float
-    """Seconds that all runs take together; 0 for a single run."""
-    clock: Callable[[], float] = time.monotonic
-    runs: int = 0
-    """The number of runs so far."""
-    has_come: bool = False
-
-    def __post_init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Count the :attr:`duration` from now on."""
-        self._began = self.clock()
-
-    @property
-    def elapsed(self) -> float:
-        return self.clock() - self._began
-
-    @property
-    def stage(self) -> str:
-        """The number of the current run, as the observer shows it; empty for a single run."""
-        return f"run {self.runs + 1}" if self.duration else ""
-
-    def is_last(self) -> bool:
-        """Count a finished run; return whether the time left is below half an average run."""
-        self.runs += 1
-        self.has_come = self.elapsed * (1 + 1 / (2 * self.runs)) >= self.duration
-        return self.has_come
 
 
 @dataclass
@@ -189,24 +153,18 @@ class Shootout:
         return min((len(result.runs) for result in results), default=0)
 
     def _rounds_needed(self, cells: Sequence[Cell]) -> int:
-        """Return how many rounds a row needs in all.
+        """Return how many rounds a row needs in all."""
+        results = list(map(self.store.result, self.store.unsettled(cells)))
+        return self._rule.wanted(results) if results else 0
 
-        The number is fixed if no precision was requested, and depends on the results if there is
-        one.
-
-        Cells that get slower with time are ignored, because their figures never become precise.
-        Since each round tests for trends again, the test is 20 times as strict as in reports.
-        """
+    @property
+    def _rule(self) -> StopRule:
         effort = self.plan.effort
-        unsettled = self.store.unsettled(cells)
         if not effort.precision:
-            return effort.processes if unsettled else 0
+            return Fixed(effort.processes)
+        # Each round tests for trends again; so the test is 20 times as strict as in reports.
         level = FALSE_TRENDS / 20 / len(self.plan.rows)
-        known = with_trends([self.store.result(cell) for cell in unsettled], level)
-        results = [result for result in known if result.measured and not result.gets_slower]
-        if not results:
-            return effort.processes if unsettled else 0
-        return rounds_needed(results, self.plan.baseline, effort.precision)
+        return Precise(effort.precision, effort.processes, self.plan.baseline, level)
 
     def _close(self, cells: Sequence[Cell]) -> None:
         for cell in self.store.unsettled(cells):
@@ -246,6 +204,10 @@ class Shootout:
             effort = replace(effort, loops=loops, values=values, warmups=0)
             counts = dict.fromkeys(row, loops)
             return RowCalibration(effort, shape.fewest, loops=counts, tries_first=False)
+        if cell.parameters.during:
+            counts = dict.fromkeys(row, loops_of_phase(cell.parameters))
+            effort = replace(effort, values=1, warmups=0)
+            return RowCalibration(effort, shape.fewest, loops=counts)
         if effort.duration:
             effort = effort.lasting(len(self._measurable(row)))
         loops, numbered = loops_at_rate(cell.parameters), benchmark.traits.numbered
@@ -290,9 +252,6 @@ class Shootout:
         waiting = self._groups(cells)
         while waiting:
             group = waiting.pop(0)
-            if group[0].parameters.during:
-                self._measure_phases(row, group, number)
-                continue
             later = self._measure_together(
                 row, group, number, first, is_whole=len(group) == len(cells)
             )
@@ -354,32 +313,33 @@ class Shootout:
         """
         calibration, parameters = self._calibrations[row], group[0].parameters
         order = random.Random(f"{parameters.seed}/{group[0].benchmark}/{number}")  # noqa: S311
-        prepared = self._prepared(row, group)
-        with self._set_up(row, prepared, number) as setting_up:
+        prepared = self._prepared(row, group[:1] if parameters.during else group)
+        with self._set_up(row, prepared, number) as setting_up, ExitStack() as stack:
             self.fork_servers.pause()
             workers = setting_up.workers
-            later = self._not_set_up(setting_up.failures, alone=len(group) == 1)
-            meter, stop = ServerMeter(self.servers), Stop(calibration.effort.duration, self.clock)
+            later = self._not_set_up(setting_up.failures, alone=len(prepared) == 1)
+            # While servers restart, they have no processes whose use of resources could be read.
+            restarts = parameters.during in RESTARTS
+            meter = ServerMeter(RunningServers() if restarts else self.servers)
+            runs = self._succession(group, workers, stack)
             turns = InterleavedRun(
                 workers,
                 self._fail_run,
                 has_tried=setting_up.tries_first,
                 meter=meter,
                 carry_out=self.carry_out,
-                is_last=stop.is_last,
+                runs=runs,
                 clock=self.clock,
                 run_time=partial(self._run_time, row),
             )
             if is_whole and not later:
                 turns.while_checked = partial(self._begin_next, row, group, number)
-            if stop.duration:
-                turns.calibrate(calibration)
-                stop.begin()
-            while turns.workers and not stop.has_come:
-                self.store.observer.working_on(list(workers), stop.stage or self._stage)
-                if stop.duration:
-                    self.store.observer.left(max(0.0, self._left - stop.elapsed))
-                taken = {"command_id": self._id, "round": number + stop.runs + 1}
+            made: list[tuple[Cell, Any]] = []
+            while turns.workers and not runs.has_ended:
+                self.store.observer.working_on(list(workers), runs.stage or self._stage)
+                if runs.stage:
+                    self.store.observer.left(max(0.0, self._left - runs.elapsed))
+                taken = {"command_id": self._id, "round": number + runs.rounds + 1}
                 load: dict[str, float] = {}
                 load_before = self.load()
                 for cell, run in turns.run(calibration, order, first):
@@ -390,11 +350,30 @@ class Shootout:
                     run.update_metadata({**taken, **load})
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     run.update_metadata(self._traffic.metadata(cell))
-                    self.store.add_run(cell, run)
+                    made.append((runs.labelled(cell, run), run))
+                    if runs.has_ended or not runs.is_whole_only:
+                        self._keep(made)
                 first += calibration.all_turns
-                if not stop.has_come:
+                if not runs.has_ended:
                     self.store.save_new()
         return later
+
+    def _keep(self, made: list[tuple[Cell, Any]]) -> None:
+        """Put the runs that were *made* into the results."""
+        while made:
+            self.store.add_run(*made.pop(0))
+
+    def _succession(
+        self, group: Sequence[Cell], workers: Mapping[Cell, Worker], stack: ExitStack
+    ) -> Succession[Cell]:
+        """Return the runs that the *workers* of a *group* make in a round."""
+        if self.plan.effort.duration:
+            return Lasting(self.plan.effort.duration, self.clock)
+        if not group[0].parameters.during or not workers:
+            return Succession()
+        ((cell, worker),) = workers.items()
+        operation = None if cell.parameters.during in RESTARTS else self.tasks.operation(cell)
+        return Phases(group, worker, self._operator(cell, operation, worker, stack), operation)
 
     def _not_set_up(self, failures: Mapping[Cell, Failure], *, alone: bool) -> list[Cell]:
         """Return the cells to set up again without others; record the failures of the rest."""
@@ -444,64 +423,6 @@ class Shootout:
             self._rounds.spend_once(row, self.clock() - began)
         return prepared
 
-    def _measure_phases(self, row: Row, cells: Sequence[Cell], number: int) -> None:
-        """Measure a contender before, during and after an operation, with a run for each phase."""
-        by_phase = {cell.parameters.phase: cell for cell in cells}
-        cell = cells[0]
-        if not self._prepared(row, [cell]):
-            return
-        # While servers restart, they have no processes whose use of resources could be read.
-        restarts = cell.parameters.during in RESTARTS
-        meter = ServerMeter(RunningServers() if restarts else self.servers)
-        taken, load_before = {"command_id": self._id, "round": number + 1}, self.load()
-
-        try:
-            runs = self._runs_of_phases(row, cell, by_phase, number, meter)
-        except Failed as error:
-            self._failures.add(cell, error.failure)
-            return
-        if self._failures.has_lost_server(cell):
-            return
-        for measured, run in ((by_phase[phase], runs[phase]) for phase in by_phase):
-            warmups = 1 if measured.parameters.phase == BEFORE else 0
-            run.update_metadata({**taken, **self.load().since(load_before)})
-            run.update_metadata(measured.metadata())
-            run.update_metadata(meter.metadata(measured, warmups))
-            run.update_metadata(self._traffic.metadata(cell))
-            self.store.add_run(measured, run)
-        self.store.save_new()
-
-    def _runs_of_phases(
-        self, row: Row, cell: Cell, by_phase: Mapping[str, Cell], number: int, meter: ServerMeter
-    ) -> dict[str, Any]:
-        """Return the run of each phase, by the phase's name."""
-        restarts = cell.parameters.during in RESTARTS
-        operation = None if restarts else self.tasks.operation(cell)
-        with ExitStack() as stack:
-            setting_up = stack.enter_context(self._set_up(row, [cell], number))
-            if setting_up.failures:
-                raise Failed(setting_up.failures[cell])
-            self.store.observer.working_on([cell], self._stage)
-            worker = setting_up.workers[cell]
-
-            def take(phase: str) -> Slice:
-                measured = by_phase.get(phase, cell)
-                meter.begin([measured])
-                taken = worker.take_prepared()
-                meter.read(measured)
-                meter.note(measured, [taken])
-                return taken
-
-            phases = Phases(
-                worker,
-                self._operator(cell, operation, worker, stack),
-                operation,
-                cell.parameters,
-                take,
-                number * SLICE_NUMBERS,
-            )
-            return dict(phases.runs())
-
     def _operator(
         self,
         cell: Cell,
@@ -541,7 +462,7 @@ class Shootout:
     def _start(self, row: Row, number: int, cells: Sequence[Cell], generation: int) -> None:
         """Start the workers of the cells of a round, in place of others that were started."""
         calibration = self._calibrations[row]
-        is_timed = not calibration.decided(cells) or row[0].parameters.during
+        is_timed = not calibration.decided(cells)
         with self._ahead:
             self._ahead = SettingUp(cells, number, calibration.tries_first and not is_timed)
         self._ahead.start(self.tasks, partial(self._fork_server, generation=generation))

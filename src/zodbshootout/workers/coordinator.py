@@ -408,15 +408,7 @@ class Worker:
 
     def take_slice(self, number: int) -> Slice:
         """Have the worker prepare and take the slice with this *number*."""
-        self.prepare_slice(number)
-        return self.take_prepared()
-
-    def prepare_slice(self, number: int) -> None:
-        """Have the worker prepare the slice with this *number*."""
         self.call("prepare_lap", [number])
-
-    def take_prepared(self) -> Slice:
-        """Have the worker take the slice that it has prepared."""
         self.call("take_lap", Turns())
         (taken,) = self.call("end_lap")
         assert isinstance(taken, Slice)

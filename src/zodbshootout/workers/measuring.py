@@ -45,6 +45,9 @@ SLICE_CALLS = frozenset(
     }
 )  # fmt: skip
 """The methods of :class:`Measuring` that the coordinator may call between slices."""
+MAX_SLICES = 1000
+"""If a run has a single value of all its slices: the maximum number of slices with numbers of their
+own."""
 MAX_SHIFT = 1.03
 """A search begins at most this factor above or below the result of an earlier run."""
 COARSE_PART = 0.3
@@ -139,8 +142,12 @@ class Measuring(Operation):
         self._growth = Growth() if task.leaks else None
         parameters = task.specification.parameters
         self._rate, self._limit = parameters.rate, parameters.limit
-        self._is_phase = bool(parameters.during)
-        """Whether each value covers a phase: the time before, during or after an operation."""
+        self._continues = parameters.continues
+        """Whether a run has a single value, which is that of all its slices."""
+        self._steps = 0
+        """The number of slices so far that belong to the current value."""
+        self._put_back: Call | None = None
+        """A call that was received, but not for whoever received it."""
         self._clients = parameters.crew.size
         self._search: RateSearch | None = None
         self._slices: list[Slice] = []
@@ -160,7 +167,7 @@ class Measuring(Operation):
         self.samples: list[Sample] = []
         """The samples of this run; those of warm-ups are removed at its end."""
         self.numbers: list[int] = []
-        """The slice number of each value; 0 for a phase of an operation."""
+        """The slice number of each value; 0 for the value of all slices of a run."""
 
     def run(self, runner: pyperf.Runner, options: Sequence[str]) -> pyperf.Benchmark:
         """Have pyperf take all values of the next run; return the run.
@@ -223,7 +230,8 @@ class Measuring(Operation):
 
     def _next(self, *names: str) -> Call:
         while True:
-            call = received(self._connection)
+            call = self._put_back or received(self._connection)
+            self._put_back = None
             if call.name in names:
                 return call
             self._connection.send(call.on(self, SLICE_CALLS))
@@ -245,8 +253,8 @@ class Measuring(Operation):
 
     def value(self, loops: int) -> float:
         """Take laps on request until there is a value; return the value times *loops*."""
-        if self._is_phase:
-            return self._phase() * loops
+        if self._continues:
+            return self._value_of_all() * loops
         while not self._taken:
             self._take_lap(*self.until("take_lap"))
             if not self._limit.percentile or self._ends_search(self._taken[0]):
@@ -275,7 +283,7 @@ class Measuring(Operation):
             else:
                 with next(waits):
                     arguments = self._slice(*self._lap)
-                    self._taken = [self._crew.measure(*arguments, continues=self._is_phase)]
+                    self._taken = [self._crew.measure(*arguments, continues=self._continues)]
         self._connection.send(None)
         self.until("end_lap")
         size = self.disk_growth.after()
@@ -291,24 +299,28 @@ class Measuring(Operation):
         with closing(Baton(turns.directory)) as baton:
             yield baton.turns(turns.plan, turns.own, self._connection)
 
-    def _phase(self) -> float:
-        """Take laps until ``end_phase`` is called; return the value of all of them together."""
+    def _value_of_all(self) -> float:
+        """Take laps until the run is to finish; return the value of all of them together."""
         seconds = done = 0.0
-        while (call := self._next("take_lap", "end_phase")).name == "take_lap":
+        self._steps = 0
+        while (call := self._next("take_lap", "finish")).name == "take_lap":
             self._take_lap(*call.args)
             sample = self._taken.pop()
             self.samples.append(sample)
             seconds += sample.seconds
             done += sample.done
+            self._steps += 1
             self._connection.send([_slice(sample)])
-        self._connection.send(None)
-        self.numbers.append(0)  # phases of a round are a pair, however long each is
+        self._put_back = call
+        self.numbers.append(0)  # such runs of a round are a pair, however long each is
         return self._clients * seconds / done
 
     def _slice(self, number: int) -> tuple[int, int, float]:
         """Return a slice's number of iterations, the index of its first iteration, and its rate."""
         search, rate = self._search, self._rate
-        paced = self.loops if self._is_phase else self.loops + lead(self.loops)
+        paced = self.loops if self._continues else self.loops + lead(self.loops)
+        if self._continues:
+            number = number * MAX_SLICES + self._steps
         if not self._limit.percentile:
             return self.loops, number * (paced if rate else self.loops), rate
         coarse = max(MIN_ITERATIONS, math.ceil(self.loops * COARSE_PART))
@@ -352,7 +364,7 @@ class Measuring(Operation):
         """Prepare the slices with these *numbers*, which are taken next."""
         self._lap = list(numbers)
         first = self._slice(numbers[0])
-        self._crew.prepare(*first, continues=self._is_phase, stretches=len(numbers))
+        self._crew.prepare(*first, continues=self._continues, stretches=len(numbers))
         self.disk_growth.before()
 
     def recovered(self, began: float, gone: float) -> dict[str, float]:

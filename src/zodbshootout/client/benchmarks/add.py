@@ -100,13 +100,13 @@ class Add(Benchmark):
         with self.client.fresh_connection() as connection:
             referred_to = {mapping._p_oid for mapping in self.mappings}
             in_memory = self.client.database.facts.sharing is Sharing.VOLATILE
-            collected = in_memory or self.client.parameters.during == "pack"
+            collected = in_memory or self.client.parameters.may_lose_garbage
             for oid in self.added.chosen:
                 try:
                     mapping = connection.get(oid)
                 except POSKeyError:
-                    # Packing removes unreachable objects; some in-memory storages do so
-                    # immediately.  If a mapping is missing for another reason, its commit was lost.
+                    # Some in-memory storages remove unreachable objects immediately.  If a mapping
+                    # is missing for another reason, its commit was lost.
                     if oid in referred_to or not collected:
                         raise
                     continue

@@ -43,7 +43,7 @@ class ColdReading(OpeningReading):
         super().prepare()
         self.cleared += forgotten
         first = 0
-        if self.client.parameters.during and self.first:
+        if self.client.parameters.continues and self.first:
             # Begin after the sets of earlier slices: the server may still have these in its caches.
             first = self.first % len(self.sets)
         self.unread = [*self.sets[first:], *self.sets[:first]][::-1]

@@ -85,7 +85,7 @@ class Store(Benchmark):
                     try:
                         stored, serial = connection._storage.load(oid)
                     except POSKeyError:
-                        if self.client.parameters.during == "pack":
+                        if self.client.parameters.may_lose_garbage:
                             continue  # nothing refers to it
                         raise
                     if not is_same_object(stored, record):

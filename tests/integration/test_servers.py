@@ -371,18 +371,18 @@ FAILING = (
     ),
     (
         "mysqlserver",
-        "<settings>\nno_such_option 1\n</settings>\n",
-        r"ended at once: .*\[ERROR\] .*unknown variable 'no_such_option=1'",
+        "<settings>\ninnodb_flush_method x\n</settings>\n",
+        r"ended at once: .*\[ERROR\] .*Error while setting value 'x' to 'innodb.flush.method'",
     ),
     (
         "memcachedserver",
-        "<settings>\nno-such-option 1\n</settings>\n",
-        "ended at once: .*no-such-option",
+        "<settings>\nslab-growth-factor 1\n</settings>\n",
+        "ended at once: .*Factor must be greater than 1",
     ),
     (
         "zeoserver",
-        "<settings>\nno-such-key 1\n</settings>\n<mappingstorage>\n</mappingstorage>\n",
-        "ended at once: .*'no-such-key' is not a known key name",
+        "<settings>\ninvalidation-age x\n</settings>\n<mappingstorage>\n</mappingstorage>\n",
+        "ended at once: .*could not convert string to float: 'x'",
     ),
     (
         "postgresqlserver",

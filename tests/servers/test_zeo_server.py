@@ -16,7 +16,7 @@ from zodbshootout.model.specification import Interpreter
 STORAGE = "<zlibstorage>\n<mappingstorage>\nname $size\n</mappingstorage>\n</zlibstorage>\n"
 PLAIN = (
     "%import ZEO\n%import relstorage\n%import zc.zlibstorage\n%define size 5\n"
-    "<zeoserver it>\n<settings>\ninvalidation-queue-size $size\nauthentication-database $$x\n"
+    "<zeoserver it>\n<settings>\ninvalidation-queue-size $size\ninvalidation-age $$x\n"
     f"</settings>\n{STORAGE}</zeoserver>\n"
 )
 
@@ -46,7 +46,7 @@ def test_the_configuration_has_the_settings_and_the_storage_of_the_section(
     text, definitions, names = written(make_server, PLAIN)
     assert text == (
         "<zeo>\n  address ADDRESS\n  pid-filename DIRECTORY/zeo.pid\n"
-        "  invalidation-queue-size 5\n  authentication-database $$x\n</zeo>\n"
+        "  invalidation-queue-size 5\n  invalidation-age $$x\n</zeo>\n"
         f"%import zc.zlibstorage\n{STORAGE.replace('$size', '5')}"
     )
     assert [line.split()[1] for line in definitions] == names

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Sequence
 
 from zodbshootout.guardian import Ending
+from zodbshootout.servers import allowed_settings
 from zodbshootout.servers.installation import MEMCACHED, NOBODY
 from zodbshootout.servers.server import Server
 
@@ -12,6 +13,7 @@ class MemcachedServer(Server):
     """memcached, reached over TCP."""
 
     own_settings = frozenset({"daemon", "listen", "port", "udp_port", "user"})
+    allowed_settings = allowed_settings.MEMCACHED
     orderly = abrupt = Ending(signal.SIGKILL)  # a second faster than SIGTERM; no data are kept
     default_connections = 1024
     system_accounts = ("memcache", "memcached", NOBODY)

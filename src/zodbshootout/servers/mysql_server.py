@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zodbshootout.guardian import Ending
-from zodbshootout.servers import ServerFailed
+from zodbshootout.servers import ServerFailed, allowed_settings
 from zodbshootout.servers.address import client_address, greets
 from zodbshootout.servers.installation import MYSQL, NOBODY
 from zodbshootout.servers.server import DatabaseServer
@@ -24,12 +24,16 @@ class MySQLServer(DatabaseServer):
     own_settings = frozenset(
         {"bind_address", "datadir", "init_file", "pid_file", "port", "socket", "user", "daemonize"}
     )
+    allowed_settings = allowed_settings.MYSQL
     system_accounts = ("mysql", NOBODY)
     own_resources = 850  # with fewer files the server would lower max-connections
     error_mark = "[ERROR]"  # mariadb-install-db always ends with advice
 
     orderly = Ending(signal.SIGTERM, grace=60.0)
     abrupt = Ending(signal.SIGKILL)
+
+    def plain_name(self, name: str) -> str:
+        return allowed_settings.of_mysql(name)
 
     def initialize(self, data: Path) -> None:
         # No user that comes with the server can log in over TCP: root can log in only through the

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zodbshootout.config.configuration import ServerSection
 from zodbshootout.guardian import Ending
-from zodbshootout.servers import ServerFailed
+from zodbshootout.servers import ServerFailed, allowed_settings
 from zodbshootout.servers.address import client_address
 from zodbshootout.servers.installation import NOBODY, POSTGRESQL
 from zodbshootout.servers.server import DatabaseServer, ServerContext
@@ -25,6 +25,7 @@ class PostgreSQLServer(DatabaseServer):
     own_settings = frozenset(
         {"data_directory", "hba_file", "listen_addresses", "port", "unix_socket_directories"}
     )
+    allowed_settings = allowed_settings.POSTGRESQL
     system_accounts = ("postgres", NOBODY)
     connection_limit = resource.RLIMIT_NPROC
 

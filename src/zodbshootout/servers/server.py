@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import resource
@@ -76,6 +77,9 @@ class Server(ABC):
 
     own_settings: ClassVar[frozenset[str]] = frozenset()
     """The names of settings that only the run may set, with ``_`` instead of ``-``."""
+    allowed_settings: ClassVar[frozenset[str] | None] = None
+    """The names of the settings that the section may have, with ``_`` instead of ``-``; ``None`` if
+    it may have all except :attr:`own_settings`."""
     system_accounts: ClassVar[Sequence[str] | None] = None
     """If root starts the server, it runs as the first of these users that exists.
 
@@ -116,12 +120,32 @@ class Server(ABC):
         self._process: Child | None = None
         self._process_options: dict[str, Any] = {}
         self._log_start = 0
-        for name in section.settings:
-            # Programs accept abbreviations of settings, so refuse abbreviated own_settings, too.
-            if any(own.startswith(name.replace("-", "_")) for own in self.own_settings):
-                flaw = f"the run sets {name}; leave it out of <settings>"
+        for name, value in section.settings.items():
+            if flaw := self._flaw_of(name, value):
                 raise self.mistake(flaw, name)
         self._raise_limit()
+
+    def plain_name(self, name: str) -> str:
+        """Return a setting's name in the form of :attr:`allowed_settings`."""
+        return name.replace("-", "_")
+
+    def _flaw_of(self, name: str, value: str) -> str:
+        """Return why the section may not have a setting; "" if it may."""
+        plain = self.plain_name(name)
+        # Programs accept abbreviations of settings, so refuse abbreviated own_settings, too.
+        if plain not in (self.allowed_settings or ()) and any(
+            own.startswith(plain) for own in self.own_settings
+        ):
+            return f"the run sets {name}; leave it out of <settings>"
+        if self.allowed_settings is None:
+            return ""
+        if plain not in self.allowed_settings:
+            close = difflib.get_close_matches(plain, self.allowed_settings, n=1, cutoff=0.9)
+            advice = f"did you mean {close[0]}?" if close else "leave it out of <settings>"
+            return f"a private server takes settings that affect speed, not {name}; {advice}"
+        if re.search(r"[/\\]", value):
+            return f"{name} of a private server cannot name a path; leave the directory out"
+        return ""
 
     def mistake(self, flaw: str, wrong: str = "") -> UserError:
         """Return an error about a *flaw*, placed at the section's line that begins with *wrong*."""

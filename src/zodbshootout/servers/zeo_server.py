@@ -11,6 +11,7 @@ from zodbshootout.client.database import prelude
 from zodbshootout.client.reachability import host_and_port
 from zodbshootout.config.configuration import ServerSection
 from zodbshootout.model.specification import Interpreter, variables_for
+from zodbshootout.servers import allowed_settings
 from zodbshootout.servers.address import is_loopback
 from zodbshootout.servers.server import START_TIMEOUT, Server, ServerContext
 from zodbshootout.versions import installed_versions
@@ -32,6 +33,7 @@ class ZEOServer(Server):
     """ZEO's own ``runzeo`` with the storages in the section."""
 
     own_settings = frozenset({"address", "pid_filename"})
+    allowed_settings = allowed_settings.ZEO
 
     def __init__(self, section: ServerSection, context: ServerContext) -> None:
         super().__init__(section, context)

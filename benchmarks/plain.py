@@ -1,109 +1,128 @@
-"""``add`` on SQLite, against plain processes that do the same.
+"""Benchmarks on SQLite, against plain clients that do the same without the harness.
 
-The command measures add of 50 objects on RelStorage in an SQLite database, with 4 and with 16
-processes.  Then as many plain processes do the same in a new database of the same configuration,
-without the harness.  Each opens a connection, creates the objects that it will add, waits for an
-agreed instant, and then commits one transaction after another for as long as all slices of the
-command took together.  Now and then it commits an additional one that makes the mappings of the
-next transactions, as the command does before each slice.  If all mappings were made at the start,
-each transaction would write one more page of the database: that of its mapping, far from the new
-objects.  The throughput of the plain processes is the number of transactions that added objects
-within that time, divided by that time.  The last transaction of each process does not count: it
-ends later, when the load is gone.  The ratio is the table's throughput divided by theirs.
+The command measures ``add``, ``update``, ``hot`` and ``steamin`` on RelStorage in an SQLite
+database, with 1, 4 and 16 clients, in processes and in threads.  Then as many plain clients do the
+same in a new database of the same configuration.  Each opens a connection, makes or reads its
+objects, waits for an agreed instant, and then does one iteration after another for as long as the
+slices of the command took, or for 3 seconds if that is longer.  It times each iteration by itself.
+What an iteration needs (new objects, an empty pickle cache) it makes before, or between iterations.
+
+The throughput of plain clients is the sum, over all clients, of iterations divided by the seconds
+that they took.  The ratio is the table's throughput divided by theirs.  The machine changes its
+speed within seconds, and the two are measured one after the other.  So the line of a combination is
+the median of many tries.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import environment, shoot_out
+from benchmarks.command import Run, environment, runs_of, shoot_out
 from benchmarks.contenders import IMPORTS, sqlite
 from benchmarks.line import Line, NotMeasured, between, info
-from zodbshootout.model.quantities import THROUGHPUT
-from zodbshootout.results.figures import Figure
+from zodbshootout.client.data.objects import Item, content_size
 
-OBJECTS = 50
+OBJECTS = 100
 CACHE = 200_000
 """The size of the pickle cache, in objects, large enough to keep all that were prepared."""
-PROCESSES = (4, 16)
+BENCHMARKS = ("add", "update", "hot", "steamin")
+CLIENTS = (1, 4, 16)
 TRIES = 10
-LOWEST, HIGHEST = 0.95, 1.05
+LOWEST, HIGHEST = 0.97, 1.03
 RECORD = 300
 """Bytes of an object's record: the command's default."""
 MAPPINGS_AT_ONCE = 128
-"""Mappings that a plain process makes per commit, so that one commit in about a hundred does."""
-SPARE = 3.0
+"""Mappings that a plain client makes per commit, so that one commit in about a hundred does."""
+REVISIONS = 16
+"""The number of different contents that a plain client writes in turn."""
+SHORTEST = 3.0
+"""Seconds that plain clients work at least.  If these were few, threads that wait for the
+interpreter's lock at the end would have done too much."""
+SPARE = 2.0
 """Prepared transactions per expected one."""
+READS_AT_ONCE = 5
+"""Reads of steamin that are timed together, as the command does with 100 objects."""
 
 
 def measure(*, quick: bool) -> Iterator[Line]:
-    """Yield the mean ratio for each number of processes, and of all tries."""
+    """Yield the median ratio for each benchmark, kind and number of clients, and of all tries."""
     everything = []
-    for processes in PROCESSES:
-        ratios = [_ratio(processes, quick=quick) for _ in range(1 if quick else TRIES)]
-        everything += ratios
-        label = f"plain: add, {processes} processes, ours / plain"
-        yield between(label, statistics.mean(ratios), LOWEST, HIGHEST, "{:.3f}")
-        yield info("  lowest try", min(ratios), "{:.3f}")
-        yield info("  highest try", max(ratios), "{:.3f}")
-    yield info("plain: mean of all tries", statistics.mean(everything), "{:.3f}")
+    for clients, kind in itertools.product(CLIENTS, ("processes", "threads")):
+        tries = [_ratios(clients, kind, quick=quick) for _ in range(1 if quick else TRIES)]
+        for benchmark in BENCHMARKS:
+            ratios = [ratio[benchmark] for ratio in tries]
+            everything += ratios
+            label = f"plain: {benchmark}, {clients} {kind}, ours / plain"
+            yield between(label, statistics.median(ratios), LOWEST, HIGHEST, "{:.3f}")
+            yield info("  lowest try", min(ratios), "{:.3f}")
+            yield info("  highest try", max(ratios), "{:.3f}")
+    yield info("plain: median of all tries", statistics.median(everything), "{:.3f}")
 
 
-def _ratio(processes: int, *, quick: bool) -> float:
+def _ratios(clients: int, kind: str, *, quick: bool) -> dict[str, float]:
+    """Return the ratio of each benchmark."""
     effort = ("-n", "4") if quick else ()
+    threads = ("--threads",) if kind == "threads" else ()
     done = shoot_out(
-        IMPORTS + sqlite("sqlite", cache_size=CACHE),
-        "add", "-c", str(processes), "--object-counts", str(OBJECTS), "-p", "1", *effort,
+        IMPORTS + sqlite("sqlite", cache_size=CACHE), *BENCHMARKS, *threads,
+        "-c", str(clients), "--object-counts", str(OBJECTS), "-p", "1", *effort,
     )  # fmt: skip
-    (result,) = done.results
-    ours = Figure(result, THROUGHPUT).value / OBJECTS
-    return ours / _plain(processes, done.on_clock, transactions=ours / processes * done.on_clock)
+    ratios = {}
+    for result in done.results:
+        (run,) = runs_of(result)
+        plain = _plain(result.cell.benchmark, clients, kind, run)
+        ratios[result.cell.benchmark] = clients / statistics.mean(run.values) / plain
+    return ratios
 
 
-def _plain(processes: int, seconds: float, transactions: float) -> float:
-    """Return the commits a second of plain processes."""
-    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+def _plain(benchmark: str, clients: int, kind: str, run: Run) -> float:
+    """Return the iterations a second of plain clients, which work as long as a *run*."""
+    seconds = max(SHORTEST, run.on_clock)
+    supply = int(SPARE * seconds / statistics.mean(run.values)) + 20
+    processes, threads = (clients, 1) if kind == "processes" else (1, clients)
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name, ExitStack() as ending:
         file = Path(name) / "plain.conf"
         file.write_text(IMPORTS + sqlite("sqlite", name, CACHE), encoding="utf-8")
-        supply = int(transactions * SPARE) + 20
-        command = [sys.executable, "-m", "benchmarks.plain", str(file), str(supply), str(seconds)]
+        words = [str(file), benchmark, str(threads), str(supply), str(seconds)]
         _create(file)
-        clients = [
-            subprocess.Popen(
+        started = []
+        for _ in range(processes):
+            command = [sys.executable, "-m", "benchmarks.plain", *words]
+            process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
             )
-            for _ in range(processes)
-        ]
-        try:
-            return _together(clients, seconds)
-        finally:
-            for client in clients:
-                with client:
-                    client.kill()
+            ending.enter_context(process)
+            ending.callback(process.kill)
+            started.append(process)
+        return _together(started)
 
 
-def _together(clients: list[subprocess.Popen[str]], seconds: float) -> float:
-    """Start all at the same instant; return their commits a second, over *seconds*."""
-    _next_lines(clients)  # all are ready
+def _together(processes: list[subprocess.Popen[str]]) -> float:
+    """Have all clients start at the same instant; return their iterations a second."""
+    _next_lines(processes)  # all are ready
     instant = time.perf_counter() + 0.05
-    for client in clients:
-        assert client.stdin is not None
-        client.stdin.write(f"{instant!r}\n")
-        client.stdin.flush()
-    return sum(map(int, _next_lines(clients))) / seconds
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(f"{instant!r}\n")
+        process.stdin.flush()
+    return sum(map(float, _next_lines(processes)))
 
 
-def _next_lines(clients: list[subprocess.Popen[str]]) -> list[str]:
+def _next_lines(processes: list[subprocess.Popen[str]]) -> list[str]:
     """Wait for the next line of each process; return them."""
-    lines = [client.stdout.readline() for client in clients if client.stdout]
+    lines = [process.stdout.readline() for process in processes if process.stdout]
     if not all(lines):
         raise NotMeasured("a plain process has failed; see standard error")
     return lines
@@ -122,43 +141,155 @@ def _open(file: Path) -> Any:
     return ZODB.config.databaseFromURL(str(file))
 
 
-def client(file: Path, supply: int, seconds: float) -> None:
-    """Be a plain process: report ready, read an instant, commit from then on; print the number."""
-    import random
+class PlainClient(threading.Thread):
+    """A client that does a benchmark's iterations without the harness."""
 
-    import transaction
-    from persistent.mapping import PersistentMapping
+    def __init__(self, file: Path, supply: int) -> None:
+        """Open the database that *file* configures, and prepare about *supply* iterations."""
+        import transaction
 
-    from zodbshootout.client.data.objects import Item, content_size
+        super().__init__()
+        self.manager = transaction.TransactionManager(explicit=True)
+        self.connection = _open(file).open(self.manager)
+        size = content_size(RECORD) // 2
+        numbers = random.Random(id(self))  # noqa: S311 - nothing secret
+        # Half of the content is blanks, like the command's.
+        self.contents = [
+            [numbers.randbytes(size) + b" " * size for _ in range(OBJECTS)]
+            for _ in range(REVISIONS)
+        ]
+        self.instant = self.seconds = 0.0
+        self.throughput = 0.0
+        """Iterations divided by their seconds, once the client has ended."""
+        self.iterations_at_once = 1
+        self.prepare(supply)
 
-    manager = transaction.TransactionManager(explicit=True)
-    database = _open(file)
-    connection = database.open(manager)
-    size = content_size(RECORD) // 2
-    numbers = random.Random(0)  # noqa: S311 - nothing secret
-    # Half of the content is blanks, like the command's.
-    contents = [numbers.randbytes(size) + b" " * size for _ in range(OBJECTS)]
-    supplies = [[Item(content) for content in contents] for _ in range(supply)]
-    mappings: list[Any] = []
+    def prepare(self, supply: int) -> None:
+        """Prepare about *supply* iterations."""
+        raise NotImplementedError
+
+    def before(self) -> None:
+        """Do what is not timed before an iteration."""
+
+    def iterate(self) -> None:
+        """Do an iteration, or several that are timed together."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        end = self.instant + self.seconds
+        time.sleep(max(0.0, self.instant - time.perf_counter()))
+        times = []
+        while time.perf_counter() < end:
+            self.before()
+            began = time.perf_counter()
+            self.iterate()
+            times.append(time.perf_counter() - began)
+        self.throughput = len(times) * self.iterations_at_once / sum(times)
+
+
+class Adding(PlainClient):
+    """Puts new objects into a new mapping."""
+
+    def prepare(self, supply: int) -> None:
+        contents = self.contents[0]
+        self.supplies = [[Item(content) for content in contents] for _ in range(supply)]
+        self.mappings: list[Any] = []
+
+    def before(self) -> None:
+        from persistent.mapping import PersistentMapping
+
+        if self.mappings:
+            return
+        self.mappings = [PersistentMapping() for _ in range(MAPPINGS_AT_ONCE)]
+        with self.manager:
+            for mapping in self.mappings:
+                self.connection.add(mapping)
+
+    def iterate(self) -> None:
+        mapping, items = self.mappings.pop(), self.supplies.pop()
+        self.manager.begin()
+        for position, item in enumerate(items):
+            mapping[position] = item
+        self.manager.commit()
+
+
+class OwningMapping(PlainClient):
+    """Has a mapping of objects that no other client uses."""
+
+    def prepare(self, supply: int) -> None:  # noqa: ARG002
+        from persistent.mapping import PersistentMapping
+
+        self.mapping = PersistentMapping()
+        with self.manager:
+            self.connection.add(self.mapping)
+            for position, content in enumerate(self.contents[0]):
+                self.mapping[position] = Item(content)
+        self.read()
+
+    def read(self) -> None:
+        self.seen = [item.content for item in self.mapping.values()]
+
+
+class Updating(OwningMapping):
+    """Changes all objects of its mapping."""
+
+    def prepare(self, supply: int) -> None:
+        super().prepare(supply)
+        self.following = itertools.cycle(self.contents)
+
+    def iterate(self) -> None:
+        contents = next(self.following)
+        self.manager.begin()
+        for item, content in zip(self.mapping.values(), contents, strict=True):
+            item.content = content
+        self.manager.commit()
+
+
+class Hot(OwningMapping):
+    """Reads its objects, which are not in the pickle cache."""
+
+    def prepare(self, supply: int) -> None:
+        super().prepare(supply)
+        self.manager.begin()
+
+    def before(self) -> None:
+        self.connection.cacheMinimize()
+
+    def iterate(self) -> None:
+        self.read()
+
+
+class Steamin(OwningMapping):
+    """Reads its objects, which are in the pickle cache."""
+
+    def prepare(self, supply: int) -> None:
+        super().prepare(supply)
+        self.manager.begin()
+        self.read()
+        self.iterations_at_once = READS_AT_ONCE
+
+    def iterate(self) -> None:
+        for _ in range(READS_AT_ONCE):
+            self.read()
+
+
+KINDS = dict(zip(BENCHMARKS, (Adding, Updating, Hot, Steamin), strict=True))
+
+
+def main(file: Path, benchmark: str, threads: int, supply: int, seconds: float) -> None:
+    """Prepare *threads* clients, read an instant, work from then on; print their throughput."""
+    clients = [KINDS[benchmark](file, supply) for _ in range(threads)]
+    gc.collect()
     gc.freeze()
     print("ready", flush=True)  # noqa: T201
     instant = float(sys.stdin.readline())
-    time.sleep(max(0.0, instant - time.perf_counter()))
-    commits = -1  # excluding the last one, which ends too late
-    while time.perf_counter() < instant + seconds:
-        if not mappings:
-            mappings = [PersistentMapping() for _ in range(MAPPINGS_AT_ONCE)]
-            with manager:
-                for mapping in mappings:
-                    connection.add(mapping)
-        mapping = mappings.pop()
-        manager.begin()
-        for position, item in enumerate(supplies.pop()):
-            mapping[position] = item
-        manager.commit()
-        commits += 1
-    print(commits, flush=True)  # noqa: T201
+    for client in clients:
+        client.instant, client.seconds = instant, seconds
+        client.start()
+    for client in clients:
+        client.join()
+    print(sum(client.throughput for client in clients), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
-    client(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))

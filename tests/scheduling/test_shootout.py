@@ -46,6 +46,9 @@ def test_the_next_row_is_set_up_while_a_row_checks_its_work() -> None:
 def test_no_row_is_set_up_early_that_needs_another_database_or_a_closed_one() -> None:
     exclusive = contender("a", sharing=Sharing.EXCLUSIVE)
     assert run_shootout(plan_of([exclusive], ["hot"])).site.together == [["a"]] * 3
+    # The other contender of the row is set up early all the same.
+    together = run_shootout(plan_of([exclusive, "b"], ["hot"], processes=2)).site.together
+    assert together == [["a"], ["a", "b"], ["a", "b", "b"], ["b", "a"]]
     zapped = run_shootout(plan_of("a", ["add"]), zapped={"a"})
     assert zapped.site.together == [["a"]] * 3
     # The data of the second row are made when the first row has ended.

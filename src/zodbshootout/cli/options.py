@@ -48,7 +48,7 @@ MIN_RUNS_FOR_PRECISION = 8
 """Minimum number of runs with ``--precision``: fewer runs say too little about their spread.
 By Student's t, an interval is 4.3 standard errors wide on either side with three runs, and 2.4 with
 eight."""
-SHORT_RUN_TIME = 0.5
+SHORT_RUN_TIME = 0.8
 """Seconds for which a run with ``--precision`` measures each contender.  Such a run is short,
 because many short runs say more than a few long ones."""
 PROCESSES = 3

@@ -32,9 +32,15 @@ class SettingUp:
     def __exit__(self, *exc_info: object) -> None:
         self._ending.close()
 
-    def start(self, tasks: Tasks, fork_server: Callable[[Interpreter | None], ForkServer]) -> None:
-        """Start all workers, without waiting for them."""
-        for cell in self.cells:
+    def start(
+        self,
+        tasks: Tasks,
+        fork_server: Callable[[Interpreter | None], ForkServer],
+        cells: Sequence[Cell],
+    ) -> None:
+        """Start the workers of some *cells* unless they were started; do not wait for them."""
+        started = {*self.workers, *self.failures}
+        for cell in (cell for cell in cells if cell not in started):
             task = tasks.measuring(cell, tries_first=self.tries_first)
             try:
                 worker = fork_server(task.interpreter).measure(task)

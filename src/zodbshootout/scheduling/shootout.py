@@ -390,30 +390,33 @@ class Shootout:
         following = self._rounds.following(row)
         if following is not None:
             cells = self._cells_of(*following)
-            if self._can_overlap(group, cells):
-                self._start(*following, cells, self._generation_of(following[0]))
+            if early := self._early(group, cells):
+                self._start(*following, cells, self._generation_of(following[0]), early)
         if self._rounds.expected(row) > number + 1:
             self.fork_servers.start_next(self._generation + 1)
 
-    def _can_overlap(self, group: Sequence[Cell], later: Sequence[Cell]) -> bool:
-        """Return whether crews of cells may be set up before the crews of *group* have ended."""
+    def _early(self, group: Sequence[Cell], later: Sequence[Cell]) -> list[Cell]:
+        """Return those *later* cells whose crews may be set up before those of *group* end."""
         if self.tasks.cluster or self.plan.effort.duration or len(self._groups(later)) != 1:
-            return False
-        cells = [*group, *later]
-        is_in_the_way = any(
-            self.plan.contender(cell).info.sharing is Sharing.EXCLUSIVE
+            return []
+        in_the_way = {
+            self.plan.contender(cell).place
+            for cell in [*group, *later]
+            if self.plan.contender(cell).info.sharing is Sharing.EXCLUSIVE
             or self.plan.contender(cell).info.server_place not in (None, Place.PRIVATE)
             or benchmarks()[cell.benchmark].traits.alone
             or self.tasks.zaps(cell)
             or cell.parameters.during
-            for cell in cells
-        )
-        is_prepared = all(
-            self.tasks.preparation(cell) is None and self._traffic.is_counted(cell)
+        }
+        early = [
+            cell
             for cell in later
-        )
-        clients = sum(cell.parameters.crew.size for cell in cells)
-        return is_prepared and not is_in_the_way and clients <= MAX_OVERLAPPING
+            if self.plan.contender(cell).place not in in_the_way
+            and self.tasks.preparation(cell) is None
+            and self._traffic.is_counted(cell)
+        ]
+        clients = sum(cell.parameters.crew.size for cell in [*group, *early])
+        return early if clients <= MAX_OVERLAPPING else []
 
     def _prepared(self, row: Row, group: Sequence[Cell]) -> list[Cell]:
         """Prepare databases and count traffic if necessary; return the cells without failures."""
@@ -450,22 +453,25 @@ class Shootout:
         self.store.observer.working_on(cells, "setting up")
         is_ready = (self._ahead.cells, self._ahead.number) == (cells, number)
         if is_ready:
+            self._ahead.start(self.tasks, self._fork_server, cells)
             self.store.save_new()
             self._ahead.wait()
         if not is_ready or self._ahead.failures:
-            self._start(row, number, cells, self._generation)
+            self._start(row, number, cells, self._generation, cells)
             self.store.save_new()
             self._ahead.wait()
         setting_up, self._ahead = self._ahead, SettingUp()
         return setting_up
 
-    def _start(self, row: Row, number: int, cells: Sequence[Cell], generation: int) -> None:
-        """Start the workers of the cells of a round, in place of others that were started."""
+    def _start(
+        self, row: Row, number: int, cells: Sequence[Cell], generation: int, first: Sequence[Cell]
+    ) -> None:
+        """Start the workers of the *first* cells of a round, in place of others already started."""
         calibration = self._calibrations[row]
         is_timed = not calibration.decided(cells)
         with self._ahead:
             self._ahead = SettingUp(cells, number, calibration.tries_first and not is_timed)
-        self._ahead.start(self.tasks, partial(self._fork_server, generation=generation))
+        self._ahead.start(self.tasks, partial(self._fork_server, generation=generation), first)
 
     def _prepare(self, cell: Cell) -> bool:
         """Bring the database into the state that the cell expects; return false after a failure."""

@@ -106,7 +106,7 @@ def test_threads_and_greenlets_are_two_by_default(words: list[str]) -> None:
 def test_defaults_are_those_of_the_manual() -> None:
     options = parse(["x.conf"])
     assert options.effort == Effort(
-        processes=8, values=0, warmups=0, loops=0, min_time=0.01, run_time=0.5,
+        processes=8, values=0, warmups=0, loops=0, min_time=0.01, run_time=0.8,
         precision=0.05, cell_limit=8.0,
     )  # fmt: skip
     assert options.timeout == 1800

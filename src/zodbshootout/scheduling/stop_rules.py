@@ -59,7 +59,8 @@ class Precise:
 class Succession(Generic[C]):
     """The successive runs of the same workers in a round; unless derived, a single run.
 
-    Its methods may raise :class:`Failed`, except :meth:`is_last` and :meth:`labelled`.
+    Its methods may raise :class:`~zodbshootout.model.outcome.Failed`, except :meth:`is_last` and
+    :meth:`labelled`.
     """
 
     is_whole_only = False

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from tests.runs import contender, noisy, plan_of, run
-from zodbshootout.cli.measurement import measure
-from zodbshootout.errors import ALL_MEASURED, INTERRUPTED
+from tests.runs import cell as cell_of
+from tests.runs import contender, noisy, plan_of, run, unsupported
+from tests.runs import measured as result
+from zodbshootout.cli.gate import status_of
+from zodbshootout.cli.measurement import Measured, judgements, measure
+from zodbshootout.cli.output import Streams, console_on
+from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SLOWDOWN
 from zodbshootout.model.outcome import Failure
+from zodbshootout.model.titles import Release
+from zodbshootout.results.result import CellResult
 from zodbshootout.scheduling.orders import Tasks
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import Observer, ResultStore
@@ -94,3 +101,50 @@ def test_an_interrupt_of_either_run_is_one_of_the_command(
     assert (result.status, len(result.results), result.second) == (INTERRUPTED, 6, ())
     assert result.message.startswith("interrupted; ")
     assert len(plans) == interrupted
+
+
+def status(results: Sequence[CellResult]) -> tuple[int, str]:
+    lines = console_on(out := io.StringIO())
+    measured = Measured(ALL_MEASURED, "", results)
+    return status_of(
+        judgements(measured, options(requirements=())), Streams(lines, lines, None)
+    ), out.getvalue()
+
+
+OLD, NEW = ({"release": Release("zodb", commit=commit)} for commit in ("aaa", "bbb"))
+
+
+def test_a_gate_that_compares_nothing_does_not_pass() -> None:
+    base = [result(cell_of(name, "fs"), *noisy(1)) for name in ("add", "hot")]
+    broken = [
+        unsupported(cell_of(name, "fs", variant), "cannot be built")
+        for variant in (OLD, NEW)
+        for name in ("add", "hot")
+    ]
+    found, line = status([*base, *broken])
+    assert found == SLOWDOWN
+    assert line == (
+        "zodbshootout: fs was compared with nothing: no variant of --against works here: "
+        "cannot be built\n"
+    )
+    works = [result(cell_of(name, "fs", NEW), *noisy(1)) for name in ("add", "hot")]
+    assert status([*base, *broken[:2], *works])[0] == ALL_MEASURED
+    other = [
+        result(cell_of("add", "pg"), *noisy(1)),
+        unsupported(cell_of("add", "pg", NEW), "too old"),
+    ]
+    assert status([*base, *works, *other])[0] == SLOWDOWN
+
+
+@pytest.mark.parametrize(("more", "rtt"), [({"cache": "10MB"}, None), ({}, 0.002)])
+def test_a_variant_is_compared_with_the_same_values_and_distance_in_the_base_environment(
+    more: dict[str, str], rtt: float | None
+) -> None:
+    base = result(cell_of("add", "zeo", more, rtt=rtt), *noisy(1))
+    slower, equal = (
+        result(cell_of("add", "zeo", {**more, "environment": "new"}, rtt=rtt), *noisy(2, times))
+        for times in (1.2, 1.0)
+    )
+    found, line = status([base, slower])
+    assert (found, "worse by more than 5 %" in line) == (SLOWDOWN, True)
+    assert status([base, equal]) == (ALL_MEASURED, "")

@@ -108,12 +108,14 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
         assert results[odd].benchmark().get_values() == (1.0, 2.0)
 
 
-def test_only_measured_cells_are_read_if_the_list_of_cells_is_missing(out: Path) -> None:
+def test_a_file_alone_tells_what_failed(out: Path) -> None:
     shutil.copy(out, out.with_name("moved.json"))
-    moved = read_results(out.with_name("moved.json"))
-    assert [result.cell for result in moved] == [
-        result.cell for result in EVERYTHING if result.measured
-    ]
+    for path in (out.with_name("moved.json"), *out.with_name("out.d").iterdir()):
+        alone = {one.cell: (one.state, one.reason) for one in read_results(path)}
+        titles = {cell.title for cell in alone}
+        assert alone == {
+            one.cell: (one.state, one.reason) for one in EVERYTHING if one.cell.title in titles
+        }
 
 
 def test_an_appended_result_is_merged_into_its_cell(out: Path) -> None:

@@ -238,6 +238,17 @@ def test_round_trips_that_vary_are_judged_like_other_figures() -> None:
     assert verdict_on("trips", counted[:1], [[19] * 5]) is Verdict.UNDECIDED
 
 
+def test_a_0_among_amounts_does_not_hide_a_difference() -> None:
+    few, many = [[2], [2], [0], [2]] * 3, [[505], [500], [510], [505]] * 3
+    assert verdict_on("trips", few, many) is Verdict.SLOWER
+    assert verdict_on("trips", many, few) is Verdict.FASTER
+    assert verdict_on("trips", many, [[0], *many[1:]]) is Verdict.UNDECIDED
+    assert verdict_on("trips", [[0]] * 12, many) is Verdict.SLOWER
+    assert verdict_on("trips", many, [[0]] * 12) is Verdict.FASTER
+    assert verdict_on("trips", [[0]] * 12, [[0], [1], [0]] * 4) is Verdict.UNDECIDED
+    assert verdict_on("disk", [[-10], [10], [-20], [5]] * 3, many) is Verdict.SLOWER
+
+
 def test_an_amount_of_one_run_is_not_exact_but_a_number_is() -> None:
     assert verdict_on("cpu", [[0.1]], [[0.2]]) is Verdict.UNDECIDED
     assert verdict_on("trips", [[12]], [[13]]) is Verdict.SLOWER
@@ -261,10 +272,10 @@ def test_amounts_that_differ_by_no_more_than_a_grain_are_the_same(
     assert verdict_on("cpu", [[0.010]] * 4, [[0.011]] * 4) is Verdict.SLOWER
 
 
-def test_no_number_of_runs_decides_about_amounts_that_can_be_0() -> None:
+def test_no_number_of_runs_decides_about_amounts_whose_means_have_no_ratio() -> None:
     sides = [
         measured_amounts(name, "disk", amounts)
-        for name, amounts in (("a", [[0.0], [1.0], [2.0]]), ("b", [[3.0], [4.0], [5.0]]))
+        for name, amounts in (("a", [[0.0], [1.0], [-2.0]]), ("b", [[-3.0], [4.0], [-5.0]]))
     ]
     (change,) = compare(sides[:1], sides[1:], across=True, quantity=QUANTITIES["disk"]).changes
     assert (change.verdict, change.runs_needed) == (Verdict.UNDECIDED, None)

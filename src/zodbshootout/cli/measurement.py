@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from zodbshootout.cli.gate import FAILURES, Judgement, judged
+from zodbshootout.cli.gate import FAILURES, Judgement, Outcome, judged
 from zodbshootout.cli.options import Options
 from zodbshootout.errors import ALL_MEASURED, INTERRUPTED, SOME_FAILED, UserError
 from zodbshootout.guardian import GuardianLost
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
+from zodbshootout.model.titles import environment_of
 from zodbshootout.model.wording import counted
 from zodbshootout.results.result import CellResult
 from zodbshootout.results.sides import Comparison, compare
@@ -108,9 +109,23 @@ def judgements(measured: Measured, options: Options) -> list[Judgement]:
     if options.fail_above is not None:
         second = _comparisons(measured.second) if measured.second else {}
         for name, sides in _comparisons(measured.results).items():
-            again = second[name] if second else None
-            found += judged(sides, options.fail_above, again)
+            found += judged(sides, options.fail_above, second.get(name))
+        found += _uncompared(measured.results)
     return found
+
+
+def _uncompared(results: Sequence[CellResult]) -> Iterator[Judgement]:
+    """Yield a judgement on each contender with figures of which no variant works here."""
+    for name, ours in grouped((one.cell.original, one) for one in results).items():
+        others = [one for one in ours if environment_of(one.cell.variant)]
+        if any(one.measured for one in ours) and not any(map(_works, others)):
+            reason = next((one.reason for one in others), "")
+            words = f"{name} was compared with nothing: no variant of --against works here"
+            yield Judgement(Outcome.MISSING, ": ".join(filter(None, [words, reason])))
+
+
+def _works(result: CellResult) -> bool:
+    return result.state is not State.UNSUPPORTED
 
 
 def _comparisons(results: Sequence[CellResult]) -> dict[str, Comparison]:
@@ -122,6 +137,6 @@ def _comparisons(results: Sequence[CellResult]) -> dict[str, Comparison]:
     return {
         title: compare(by_title.get(name, []), new, across=True).named(name, title)
         for title, new in by_title.items()
-        for name in [new[0].cell.contender]
-        if new[0].cell.variant and any(one.state is not State.UNSUPPORTED for one in new)
+        for name in [new[0].cell.original]
+        if name != title and any(map(_works, new))
     }

@@ -13,6 +13,7 @@ RTT = "rtt"
 RELEASE, ENVIRONMENT = "release", "environment"
 """The axes of ``--against``; a variant is on one of them.  All other axes of variants are names to
 which ``--define`` gives several values."""
+OF_PACKAGES = frozenset({RELEASE, ENVIRONMENT})
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ Value = Union[str, Release]
 
 def title_of(contender: str, variant: Mapping[str, Value], rtt: float | None = None) -> str:
     """Return a variant's title: ``pg@relstorage==4.0.0``, or ``zeo [cache=10MB, 0.5ms]``."""
-    others = {axis: value for axis, value in variant.items() if axis not in {RELEASE, ENVIRONMENT}}
+    others = {axis: value for axis, value in variant.items() if axis not in OF_PACKAGES}
     values = [f"{axis}={value}" for axis, value in others.items()]
     if rtt is not None:
         values.append(duration(rtt))

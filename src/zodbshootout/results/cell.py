@@ -9,7 +9,7 @@ from typing import Any
 
 from zodbshootout.model.parameters import Plain, metadata_of, parameters_of
 from zodbshootout.model.specification import BenchmarkWords, Parameters
-from zodbshootout.model.titles import Value, plain, title_of, variant_of
+from zodbshootout.model.titles import OF_PACKAGES, Value, plain, title_of, variant_of
 
 WORDS = {f"benchmark_{field.name}": field.name for field in fields(BenchmarkWords)}
 """The attributes of ``BenchmarkWords``, by metadata key."""
@@ -39,6 +39,12 @@ class Cell:
     def column(self) -> str:
         """The title without the distance, which is shown in rows: ``zeo [cache=10MB]``."""
         return title_of(self.contender, self.variant)
+
+    @property
+    def original(self) -> str:
+        """The title of the same variant in the base environment."""
+        variant = {axis: value for axis, value in self.variant.items() if axis not in OF_PACKAGES}
+        return title_of(self.contender, variant, self.parameters.rtt)
 
     @property
     def row(self) -> tuple[str, Parameters]:

@@ -13,12 +13,20 @@ from zodbshootout.results.estimate import (
     MIN_RUNS,
     Estimate,
     joined,
+    mean_of,
     mean_of_estimates,
     mean_of_runs,
 )
 from zodbshootout.results.figures import Figure, Round
 from zodbshootout.results.pairs import Pairs, log_ratios_of, of_mean
-from zodbshootout.results.ratios import MAX_WIDTH, SIGNIFICANT, Ratio, Verdict, verdicts
+from zodbshootout.results.ratios import (
+    FALSE_CALLS,
+    MAX_WIDTH,
+    SIGNIFICANT,
+    Ratio,
+    Verdict,
+    verdicts,
+)
 
 Rounds = Mapping[Round, Mapping[int, float]]
 """The amounts of a cell by round, and by the number of the slice."""
@@ -207,7 +215,7 @@ def _exact_ratio(base: Figure, new: Figure) -> Ratio | None:
 
     One run suffices for an amount that is counted, such as round trips.  Other amounts need
     :data:`MIN_RUNS` runs to show that they do not vary.  If amounts may vary, and one of them has
-    no logarithm because it is 0 or less, the ratio is unknown.
+    no logarithm because it is 0 or less, the ratio is that of the means.
     """
     amounts = set(base.amounts), set(new.amounts)
     runs = min(len(base.runs), len(new.runs))
@@ -220,9 +228,24 @@ def _exact_ratio(base: Figure, new: Figure) -> Ratio | None:
             math.log(one / other) if one > 0 and other > 0 else math.copysign(math.inf, one - other)
         )
         return Ratio(Estimate(_oriented(log, base, new), 0.0, math.inf), runs)
-    if min(*base.amounts, *new.amounts) <= 0:
-        return Ratio(Estimate(0.0, 0.0, 0), runs)
-    return None
+    return _ratio_of_means(base, new, runs) if min(*base.amounts, *new.amounts) <= 0 else None
+
+
+def _ratio_of_means(base: Figure, new: Figure, runs: int) -> Ratio:
+    """Return the ratio of amounts of which some are 0 or less, so that only means have a ratio.
+
+    If only one mean is above 0, the ratio is infinite or 0, provided that the means differ.
+    """
+    means = [[statistics.fmean(run) for run in side.runs if run] for side in (base, new)]
+    logs = [mean_of(of_mean(side)) for side in means if statistics.fmean(side) > 0]
+    if len(logs) == len(means):
+        amounts = logs[0] - logs[1]
+        return Ratio(replace(amounts, mean=_oriented(amounts.mean, base, new)), runs)
+    difference = mean_of(means[0]) - mean_of(means[1])
+    if logs and difference.p_value <= FALSE_CALLS:
+        infinite = _oriented(math.copysign(math.inf, difference.mean), base, new)
+        return Ratio(Estimate(infinite, 0.0, math.inf), runs)
+    return Ratio(Estimate(0.0, 0.0, 0), runs)
 
 
 def mean_ratio(changes: Iterable[Change]) -> Ratio | None:

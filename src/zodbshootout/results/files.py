@@ -3,7 +3,9 @@
 ``out.json`` holds the figures of all cells, with a unique name for each.  ``out.d/`` holds one file
 for each contender.  Cells have short names there, so that pyperf can compare two contenders.
 Each line of ``out.cells.jsonl`` describes one cell and its state in JSON, even if the cell has no
-figure.  pyperf can read every file whose name matches ``out*.json`` or ``out.d/*.json``.
+figure.  Every other file has these descriptions of its cells in its metadata, so that a file alone
+tells what failed; only a file without any figure cannot be written.  pyperf can read every file
+whose name matches ``out*.json`` or ``out.d/*.json``.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import errno
 import gzip
 import hashlib
 import json
+import math
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,14 +29,16 @@ from urllib.parse import quote
 import pyperf
 
 from zodbshootout.errors import SOME_FAILED, UserError
+from zodbshootout.model.grouping import grouped
 from zodbshootout.model.masking import Mask
 from zodbshootout.model.outcome import State, describe
+from zodbshootout.model.quantities import QUANTITIES
 from zodbshootout.model.settings import settings_in
 from zodbshootout.plugins import BrokenPlugin
 from zodbshootout.results.cell import WORDS, Cell, cell_of
 from zodbshootout.results.names import long_name, short_name, varied_parameters
 from zodbshootout.results.replacement import replace_file, to_be_replaced
-from zodbshootout.results.result import CellResult
+from zodbshootout.results.result import CELLS, STATE, CellResult
 from zodbshootout.results.trend import with_trends
 
 MAY_DIFFER = frozenset({*WORDS, "label", "command_line", "configuration_text"})
@@ -42,6 +48,10 @@ _TEXT, _AS_TYPED = "configuration_text", ("command_line", "environment", "label"
 """Metadata that repeat what the user has written, in JSON and plain.
 
 Others, such as names and numbers, stay as they are even if a secret is a word in them."""
+_NUMBERS = frozenset(
+    {*(quantity.key for quantity in QUANTITIES.values()), "lag_growth_s", "slice_starts_s"}
+)
+"""Metadata that are numbers, separated by spaces if there are several."""
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
 """The beginning of a file that pyperf writes, as a pattern; pyperf sorts the keys."""
 
@@ -163,19 +173,13 @@ class ResultFiles:
         self.combined.parent.mkdir(parents=True, exist_ok=True)
         lines = "".join(f"{json.dumps(_document_of(result))}\n" for result in everything)
         replace_file(self.cells, lambda path: path.write_text(lines, encoding="utf-8"))
-        measured = [result for result in everything if result.measured]
-        if measured:
+        if any(result.measured for result in everything):
             self.directory.mkdir(exist_ok=True)
-        _write_suite(
-            self.combined, [result.benchmark(long_name(result.cell)) for result in measured]
-        )
-        for title in dict.fromkeys(result.cell.title for result in everything):
-            benchmarks = [
-                result.benchmark(short_name(result.cell, varied))
-                for result in measured
-                if result.cell.title == title
-            ]
-            _write_suite(self.directory / _file_name(title), benchmarks)
+        _write_suite(self.combined, everything, long_name)
+        by_title = grouped((result.cell.title, result) for result in everything)
+        for title, of_title in by_title.items():
+            path = self.directory / _file_name(title)
+            _write_suite(path, of_title, lambda cell: short_name(cell, varied))
 
 
 def recorded(
@@ -252,15 +256,20 @@ def _document_of(result: CellResult) -> dict[str, Any]:
         "state": result.state.value,
         "reason": result.reason,
         "crashes": list(result.crashes),
+        "values": _values_of(result),
     }
+
+
+def _values_of(result: CellResult) -> int:
+    return sum(len(run.values) for run in result.runs)
 
 
 def read_results(path: Path) -> list[CellResult]:
     """Return the results in a combined file or in a contender's file, with their trends.
 
-    Cells without a figure come from the list beside a combined file.
+    Cells without a figure come from the file's own list, or from the list beside a combined file.
 
-    :raises UserError: if the file does not exist, or zodbshootout did not write the file
+    :raises UserError: if the file does not exist or is damaged, or zodbshootout did not write it
     """
     if path.is_dir() or not path.name:
         raise UserError(f"{path} is a directory; name a file of results")
@@ -288,8 +297,11 @@ def damage_of(*paths: Path) -> Iterator[None]:
 
 
 def _read(path: Path, listed: Path) -> list[CellResult]:
-    results = {result.cell: result for result in _load_cells(listed)}
-    for benchmark in _load(path):
+    suite = _load(path)
+    of_file = next((one.get_metadata().get(CELLS, "[]") for one in suite), "[]")
+    documents = json.loads(of_file)
+    results = {one.cell: one for one in [*_load_cells(listed), *map(_result_of, documents)]}
+    for benchmark in suite:
         metadata = benchmark.get_metadata()
         if "benchmark_title" not in metadata:
             raise UserError(
@@ -297,14 +309,34 @@ def _read(path: Path, listed: Path) -> list[CellResult]:
             )
         cell = cell_of(metadata)
         before = results.get(cell, CellResult(cell))
-        state = State.FAILED if before.state is State.FAILED else State.MEASURED
+        has_failed = State.FAILED in {before.state, State(metadata.get(STATE, State.MEASURED))}
+        state = State.FAILED if has_failed else State.MEASURED
         results[cell] = replace(before.with_run(benchmark), state=state)
+    expected = {cell_of(one): one["values"] for one in documents}
+    for result in filter(attrgetter("measured"), results.values()):
+        if flaw := _damage(result, expected.get(result.cell)):
+            raise UserError(f"{path} is damaged: {long_name(result.cell)} has {flaw}")
     return with_trends(
         [
             CellResult(cell) if result.state is State.MEASURED and not result.measured else result
             for cell, result in results.items()
         ]
     )
+
+
+def _damage(result: CellResult, expected: int | None) -> str:
+    """Return what is impossible about the figures of a cell in a file; "" if nothing is."""
+    there = _values_of(result)
+    if expected not in {None, there}:
+        return f"{there} of {expected} values"
+    for run in result.runs:
+        facts = run.get_metadata()
+        numbers = [*run.values, *(fact for fact in facts.values() if isinstance(fact, float))]
+        for key in facts.keys() & _NUMBERS:
+            numbers += map(float, str(facts[key]).split())
+        if wrong := [number for number in numbers if not math.isfinite(number)]:
+            return f"the number {wrong[0]}"
+    return ""
 
 
 def holds_results(path: Path) -> bool:
@@ -376,7 +408,13 @@ def _difference(result: CellResult, expected: Mapping[str, Any], unit: str) -> s
     return None
 
 
-def _write_suite(path: Path, benchmarks: Sequence[pyperf.Benchmark]) -> None:
+def _write_suite(path: Path, results: Sequence[CellResult], name_of: Callable[[Cell], str]) -> None:
+    cells = {CELLS: json.dumps(list(map(_document_of, results)))}
+    benchmarks = [
+        one.benchmark(name_of(one.cell), **cells, **{STATE: one.state.value})
+        for one in results
+        if one.measured
+    ]
     if not benchmarks:
         (to_be_replaced(path) or path).unlink(missing_ok=True)
         return

@@ -30,6 +30,8 @@ MAX_WARMING_UP = 2
 """A run with at most this many values cannot show whether its first value is slower."""
 NEARLY = 0.9
 """A result is complete if it lasted at least this fraction of the requested time."""
+CELLS, STATE = OF_FILES = "cells_of_file", "state"
+"""Metadata that every run in a file has: the list of the file's cells, and the state of its own."""
 _NAME = "cell"
 """A name for all runs in memory: pyperf joins only runs that have the same name."""
 
@@ -119,9 +121,10 @@ class CellResult:
         """Whether times rise with time, so that more runs do not make the figure precise."""
         return self.trend is not None and self.trend.found
 
-    def benchmark(self, name: str = _NAME) -> pyperf.Benchmark:
+    def benchmark(self, name: str = _NAME, **more: str) -> pyperf.Benchmark:
+        """Return the runs in the form of pyperf, with *more* metadata."""
         benchmark = pyperf.Benchmark(self.runs)
-        benchmark.update_metadata({"name": name})
+        benchmark.update_metadata({"name": name, **more})
         return benchmark
 
     @property
@@ -337,5 +340,6 @@ def _compact(run: pyperf.Run) -> pyperf.Run:
     metadata = {
         sys.intern(key): sys.intern(value) if isinstance(value, str) else value
         for key, value in run.get_metadata().items()
+        if key not in OF_FILES
     }
     return pyperf.Run(run.values, warmups=run.warmups, metadata=metadata, collect_metadata=False)

@@ -59,9 +59,9 @@ def test_another_connection_to_the_same_server_is_another_socket(
         before = sockets()
         with socket.socket(family) as client:
             client.connect(server.getsockname())
-            first = sockets() - before
+            first = sockets().keys() - before
         stack.enter_context(socket.socket(family)).connect(server.getsockname())
-        second = sockets() - before
+        second = sockets().keys() - before
         assert (len(first), len(second)) == (1, 1)
         assert not first & second
 

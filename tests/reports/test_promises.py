@@ -105,6 +105,14 @@ def test_the_places_of_servers_are_named_if_there_is_one() -> None:
     assert promises(served[:1]) == ["servers: zeo on this machine, started by the run"]
 
 
+def test_contenders_whose_connections_are_encrypted_are_named_if_others_are_not() -> None:
+    plain, tls = durable("plain", encryption="none"), durable("tls", encryption="TLSv1.3")
+    assert promises([plain, tls, durable("fs")]) == [
+        "connections that are encrypted: those of tls (TLSv1.3); not those of plain"
+    ]
+    assert promises([plain, durable("fs")]) == promises([tls, durable("fs")]) == []
+
+
 @pytest.mark.slow
 def test_a_table_has_the_lines_after_its_verdicts_and_a_page_at_its_top() -> None:
     fast, slow = [[0.1, 0.1]] * 5, [[0.2, 0.2]] * 5

@@ -291,6 +291,23 @@ def test_a_note_names_the_benchmarks_in_which_pypy_warms_up() -> None:
     assert text.count("warming up") == 1
 
 
+def test_a_note_counts_the_connections_that_were_made_again() -> None:
+    limit = {"idle_limit": "idle_session_timeout 0.06 s"}
+    text = printed(
+        [
+            measured(cell("add", "pg"), [0.3], [0.3], reconnections=2, **limit),
+            measured(cell("hot", "pg"), [0.3], **limit),
+            measured(cell("add", "zeo"), [0.3], reconnections=1),
+        ]
+    )
+    assert (
+        "pg: at least 4 connections closed while waiting for a turn, so that figures include "
+        "connecting again: add (idle_session_timeout 0.06 s); raise it for the user of the "
+        "benchmark\n"
+    ) in text
+    assert text.count("connecting again") == 2
+
+
 def test_a_note_names_a_host_that_is_slower_than_all_hosts_together() -> None:
     def hosts(*seconds: float, clients: Sequence[int] = (4, 4)) -> dict[str, Any]:
         metadata: dict[str, Any] = {}

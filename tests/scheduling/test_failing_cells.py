@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,15 +15,20 @@ from tests.scheduling.faked_shootout import (
     Event,
     Site,
     failing,
+    far,
     interrupting,
     run_shootout,
     shootout_of,
 )
+from zodbshootout.config.configuration import ServerSection
+from zodbshootout.crews.traffic import Counts
 from zodbshootout.errors import UserError
 from zodbshootout.model.outcome import Failure, State
 from zodbshootout.model.specification import (
     Interpreter,
 )
+from zodbshootout.model.storage_facts import Link
+from zodbshootout.network.relays import Traffic
 
 POINTS = [
     ("prepare", 0),
@@ -255,3 +261,23 @@ def test_an_interrupt_keeps_the_finished_runs_and_leaves_no_worker() -> None:
     }
     assert [result.reason for result in outcome.results][:2] == ["incomplete: 1 of 3 runs"] * 2
     assert (outcome.site.at_work, outcome.site.fork_servers) == ([], 0)
+
+
+def test_a_server_that_refuses_connections_is_named_with_the_number_that_is_needed() -> None:
+    section = SimpleNamespace(
+        getSectionName=lambda: "pg", getSectionType=lambda: "postgresqlserver"
+    )
+    a = far("a", 0.0)
+    info = replace(a.info, link=Link(max_connections=20))
+    a = replace(a, info=info, servers={"pg": ServerSection(section)})
+    refusal = replace(BROKE, cause="FATAL: sorry, too many clients already")
+    site = Site(
+        fails=failing("set up", "a", failure=refusal),
+        counts=Counts({False: [Traffic(2, 30, 4)] * 3}, connections=2),
+    )
+    plan = plan_of([a], ["add"], concurrency=[16])
+    reason = run_shootout(plan, site).failure().reason
+    assert reason == (
+        "needs 32 connections at -c 16, the server allows 20 (max_connections): raise it in "
+        "<settings>, or measure fewer clients at once; FATAL: sorry, too many clients already"
+    )

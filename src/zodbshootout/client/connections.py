@@ -29,9 +29,12 @@ def peers() -> frozenset[Peer]:
     return frozenset(peer for _, peer in _connections())
 
 
-def sockets() -> frozenset[Socket]:
-    """Return the connected sockets of this process, except those without a name."""
-    return frozenset(one for one, _ in _connections())
+def sockets() -> dict[Socket, Address]:
+    """Return the connected sockets of this process, and the address of the other end of each.
+
+    Sockets without a name are left out.
+    """
+    return {one: address for one, (address, _) in _connections()}
 
 
 def place_of(servers: Collection[Peer]) -> Place | None:

@@ -238,6 +238,7 @@ class Database:
         return replace(
             self.facts,
             promise=self._outermost.promise(),
+            link=self._outermost.link(),
             prefetches=self._prefetches(),
             caches_left=tuple(
                 dict.fromkeys(name for layer in stack for name in layer.caches_left())

@@ -16,7 +16,7 @@ from typing import Any
 
 from zodbshootout.client import protocol
 from zodbshootout.client.benchmarks.benchmark import Benchmark, Nothing
-from zodbshootout.client.connections import Peer, peers
+from zodbshootout.client.connections import Peer, Socket, peers, sockets
 from zodbshootout.client.finish import Finish
 from zodbshootout.client.protocol import Call, Channel, Clock
 from zodbshootout.client.recovery import Recovered, Recovery
@@ -25,7 +25,7 @@ from zodbshootout.client.usage import helpers_now, memory_now, usage_now
 from zodbshootout.model.arrivals import lead
 from zodbshootout.model.latencies import Latencies
 from zodbshootout.model.outcome import failure_of
-from zodbshootout.model.specification import RESTARTS
+from zodbshootout.model.specification import RESTARTS, Address
 from zodbshootout.model.storage_facts import DiskSize
 from zodbshootout.model.usage import Period, Usage
 
@@ -35,7 +35,9 @@ the longest wait for an iteration of a schedule, for each client."""
 MAX_NOTED = 2**17
 """The maximum number of end times that a timer keeps for uncounted iterations.  If the timer
 has more end times, it drops every second end time."""
-CALLS = frozenset({"verify", "audit", "disk_size", "memory", "peers", "recovered", "leave"})
+CALLS = frozenset(
+    {"verify", "audit", "disk_size", "memory", "peers", "sockets", "recovered", "leave"}
+)
 """The methods of a :class:`Session` that its crew may call."""
 
 
@@ -234,6 +236,10 @@ class Session:
     def peers(self) -> frozenset[Peer]:
         """Return the peers of all connections of this process."""
         return peers()
+
+    def sockets(self) -> dict[Socket, Address]:
+        """Return the connections of this process; see :func:`.connections.sockets`."""
+        return sockets()
 
     def memory(self) -> int:
         """Collect garbage, and return the bytes of memory that the process uses now.

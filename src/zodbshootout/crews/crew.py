@@ -17,7 +17,7 @@ from zodbshootout.client.benchmarks.benchmark import MAX_AT_ONCE
 from zodbshootout.client.protocol import Call, Clock, Pacing, Prepare, Report, Start, Stop, Stretch
 from zodbshootout.client.throughput import throughput
 from zodbshootout.model.latencies import Latencies
-from zodbshootout.model.specification import Endpoint
+from zodbshootout.model.specification import Address, Endpoint
 from zodbshootout.model.usage import Used
 
 T = TypeVar("T")
@@ -55,6 +55,8 @@ class Crew(ABC):
         """The indices of each host's clients, by the host's name; empty without Dask workers."""
         self.delivered: Callable[[], Mapping[Endpoint, float]] = dict
         """A function that returns the mean round-trip time so far, in seconds, by server."""
+        self.servers: Mapping[Address, str] = {}
+        """The names of the servers to which clients connect, by address."""
         self.database: Any = None
         """The :class:`~zodbshootout.client.database.Database` that the clients share, if it is in
         this process."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -93,6 +93,12 @@ def crew_at_distance(
             relay.check if relay else None,
         )
         with plan.started() as crew:
+            with suppress(OSError):  # clients cannot be connected to a name that does not exist
+                crew.servers = {
+                    address: server.name
+                    for server in storage.servers
+                    for address in _resolved(server.address)
+                }
             if relay is None:
                 yield crew
                 return
@@ -177,6 +183,8 @@ class Counts:
     """The traffic with databases (key ``False``) and with cache servers (key ``True``)."""
     elsewhere: Sequence[Address] = ()
     """Other addresses that the client is connected to, whose traffic is not counted."""
+    connections: int = 0
+    """The number of connections of the client after its iterations."""
 
 
 def count(specification: Specification) -> Counts:
@@ -195,13 +203,16 @@ def count(specification: Specification) -> Counts:
             while len(done) <= REPETITIONS and done[-2:-1] != done[-1:]:
                 done.append(_iteration(crew, relay))
             others = _elsewhere(crew, storage, before)
+            (connected,) = crew.call("sockets")
     counted = done[-2:] if done[-2] == done[-1] else done[1:]
     routes = grouped((server.is_cache, server.address) for server in storage.servers)
     iterations = {
         is_cache: [sum((traffic[one] for one in addresses), Traffic()) for traffic in counted]
         for is_cache, addresses in routes.items()
     }
-    return Counts(iterations, others)
+    known = {address for address, _ in before}
+    own = [address for address in connected.values() if address not in known]
+    return Counts(iterations, others, len(own))
 
 
 def _iteration(crew: Crew, relay: Relay) -> dict[Address, Traffic]:

@@ -333,6 +333,7 @@ _TABLE = (
           per="", grain=ARENAS),
     _cost("server_memory", "server_memory_bytes", "memory, server", BYTES,
           shown=Shown.COSTS | Shown.CHART | Shown.HOURS, per="", of_server=True, grain=ARENAS),
+    _cost("connections", "connections", "connections, client", NUMBER, per=""),
     DATABASE,
     CONFLICTS,
     _event("resolutions", "conflicts resolved", Shown.EVENTS | Shown.REPLAY),

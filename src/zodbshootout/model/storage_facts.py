@@ -58,6 +58,19 @@ class Place(enum.Enum):
     ELSEWHERE = "elsewhere"
 
 
+@dataclass(frozen=True)
+class Link:
+    """What a server tells about a client's connection to it."""
+
+    encryption: str = ""
+    """The version of TLS, or ``none``; empty if that is not known."""
+    idle_limit: str = ""
+    """The setting after which the server closes an idle connection, and its value, if that is less
+    than an hour."""
+    max_connections: int = 0
+    """The maximum number of connections that the server accepts; 0 if that is not known."""
+
+
 EMPTY_AND_READ_ONLY = (
     "its database is empty, and it is read-only; run the benchmark once on a contender that writes "
     "to the same database"
@@ -189,6 +202,8 @@ class StorageInfo:
     """The durability of commits, and the settings that decide it."""
     server_place: Place | None = None
     """The place of the servers; ``None`` if there are none."""
+    link: Link = Link()
+    """What the server tells about connections to it."""
     limits: tuple[Limit, ...] = ()
     """The crews that cannot use the storage, besides those that :attr:`sharing` rules out."""
     zap_obstacle: str | None = None

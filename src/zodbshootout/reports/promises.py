@@ -35,6 +35,7 @@ def promises(cells: Iterable[Columned]) -> list[str]:
         _durability(facts, is_complete=facts.keys() == dict(measured).keys()),
         _sharing(facts),
         _servers(facts),
+        _encryption(facts),
     ]
     return [line for line in lines if line]
 
@@ -86,6 +87,17 @@ def _servers(facts: _Facts) -> str:
         for place, names in columns.items()
     ]
     return f"servers: {'; '.join(clauses)}" if any(columns) else ""
+
+
+def _encryption(facts: _Facts) -> str:
+    """Return a line if some contenders' connections are encrypted, and others' are not."""
+    values = dict.fromkeys(str(keys.get("encryption", "")) for keys in facts.values())
+    columns = _grouped(facts, "encryption", [value for value in values if value])
+    plain = columns.pop("none", [])
+    if not (plain and columns):
+        return ""
+    clauses = [f"those of {listed(names)} ({version})" for version, names in columns.items()]
+    return f"connections that are encrypted: {'; '.join(clauses)}; not those of {listed(plain)}"
 
 
 def _grouped(facts: _Facts, key: str, values: Iterable[str]) -> dict[str, list[str]]:

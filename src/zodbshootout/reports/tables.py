@@ -13,6 +13,7 @@ from zodbshootout.model.grouping import grouped
 from zodbshootout.model.outcome import State
 from zodbshootout.model.quantities import Quantity, shown
 from zodbshootout.model.titles import environment_of
+from zodbshootout.model.wording import counted
 from zodbshootout.reports.caches import cache_notes, caches_left
 from zodbshootout.reports.cells import Cells, Group, ResultSet
 from zodbshootout.reports.comparison import (
@@ -225,6 +226,27 @@ def _remarks(cells: Cells) -> Iterator[str]:
     yield from trend_notes(cells)
     yield from _slow_hosts(cells)
     yield from undelivered(cells)
+    yield from _reconnections(cells)
+
+
+def _reconnections(cells: Cells) -> Iterator[str]:
+    """Yield a line for each contender whose connections were made again on the clock."""
+    again = grouped(
+        (column, (sum(numbers), result))
+        for column, result in cells
+        if not result.cell.parameters.during
+        and (numbers := [run.get_metadata().get("reconnections", 0) for run in result.runs])
+        and any(numbers)
+    )
+    for column, those in again.items():
+        number = sum(count for count, _ in those)
+        limit = str(those[0][1].metadata.get("idle_limit", ""))
+        remedy = f" ({limit}); raise it for the user of the benchmark" if limit else ""
+        listed_rows = ", ".join(dict.fromkeys(result.cell.benchmark for _, result in those))
+        yield (
+            f"{column}: at least {counted(number, 'connection')} closed while waiting for a turn, "
+            f"so that figures include connecting again: {listed_rows}{remedy}"
+        )
 
 
 def _warming_up(cells: Cells) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from zodbshootout.model.outcome import Failure, State
@@ -11,6 +12,13 @@ from zodbshootout.results.cell import Cell
 from zodbshootout.scheduling.plan import Plan
 from zodbshootout.scheduling.result_store import ResultStore
 from zodbshootout.servers.running import RunningServers
+
+_REFUSAL = re.compile(
+    "too many clients already|remaining connection slots are reserved|too many connections|"
+    "max_user_connections",
+    re.IGNORECASE,
+)
+"""A pattern for what PostgreSQL, MySQL and poolers say if they accept no further connection."""
 
 
 @dataclass
@@ -22,6 +30,8 @@ class Failures:
     servers: RunningServers
     retries: int
     """The maximum number of repetitions of a run in which a process crashed."""
+    connections: Callable[[Cell], int] = lambda _: 0
+    """A function that returns how many connections the clients of a cell need; 0 if unknown."""
     again: list[Cell] = field(default_factory=list)
     """The cells to measure again in this round, because a process crashed."""
     _tries: dict[Cell, int] = field(default_factory=dict)
@@ -43,6 +53,7 @@ class Failures:
         cause = failure.cause
         if failure.state is State.FAILED:
             cause = self._explained(contender.title, cause)
+        cause = self._with_connections(cell, cause)
         if cause == failure.cause and (advice := contender.advice_on(cause)):
             cause = f"{cause}; {advice}"
         explained = replace(failure, cause=cause)
@@ -67,6 +78,26 @@ class Failures:
             replace(cell, parameters=replace(cell.parameters, phase=phase)) for phase in PHASES
         ]
         return self.store.unsettled(phases)
+
+    def _with_connections(self, cell: Cell, cause: str) -> str:
+        """Add to *cause* how many connections are needed, if a server has refused one."""
+        if not _REFUSAL.search(cause):
+            return cause
+        contender = self.plan.contender(cell)
+        together = [
+            self.connections(other)
+            for row in self.plan.rows
+            if cell in row
+            for other in row
+            if not contender.servers.keys().isdisjoint(self.plan.contender(other).servers)
+        ] or [self.connections(cell)]
+        needed, allowed = sum(together), contender.info.link.max_connections
+        numbers = (
+            f"needs {needed} connections at -c {cell.parameters.crew.size}, " if needed else ""
+        )
+        limit = f"the server allows {allowed} (max_connections): " if allowed else ""
+        remedy = "raise it in <settings>" if contender.servers else "raise it on the server"
+        return f"{numbers}{limit}{remedy}, or measure fewer clients at once; {cause}"
 
     def _explained(self, contender: str, cause: str) -> str:
         """Add to *cause* how a contender's server ended, unless *cause* quotes the server's log."""

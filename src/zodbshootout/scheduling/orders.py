@@ -158,6 +158,8 @@ class Tasks:
                     "durability_detail": durability_detail,
                     "sharing": info.sharing.value,
                     "server_place": info.server_place.value if info.server_place else "",
+                    "encryption": info.link.encryption,
+                    "idle_limit": info.link.idle_limit,
                     "stores_blobs": bool(info.stores_blobs),
                     "storage_classes": " over ".join(info.storage_classes),
                     "corrections": "; ".join(info.corrections),

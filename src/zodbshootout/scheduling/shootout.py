@@ -77,8 +77,10 @@ class Shootout:
         self.plan, self.options = self.tasks.plan, self.tasks.options
         self._id = secrets.token_hex(4)
         retries = 0 if self.plan.effort.duration else self.options.retries
-        self._failures = Failures(self.plan, self.store, self.servers, retries)
         self._traffic = TrafficCounts(self.tasks, self.store.observer)
+        self._failures = Failures(
+            self.plan, self.store, self.servers, retries, self._traffic.connections
+        )
         self._stage = ""
         """The number of this round, as the observer shows it."""
         self._left = 0.0

@@ -26,10 +26,16 @@ class TrafficCounts:
     observer: Observer
     _metadata: dict[Cell, Mapping[str, str | int | float]] = field(default_factory=dict)
     """The keys are results of :func:`_alone`."""
+    _connections: dict[Cell, int] = field(default_factory=dict)
+    """The connections of one client; the keys are results of :func:`_alone`."""
 
     def metadata(self, cell: Cell) -> Mapping[str, str | int | float]:
         """Return the metadata on the traffic of a cell; empty if nothing was to be counted."""
         return self._metadata.get(_alone(cell), {})
+
+    def connections(self, cell: Cell) -> int:
+        """Return the number of connections of all clients of a cell; 0 if it is not known."""
+        return self._connections.get(_alone(cell), 0) * cell.parameters.crew.size
 
     def is_counted(self, cell: Cell) -> bool:
         """Return whether there is nothing left to count for a cell."""
@@ -51,6 +57,7 @@ class TrafficCounts:
             self._metadata[alone] = storable({"traffic_not_counted": error.failure.cause})
         else:
             self._metadata[alone] = traffic_metadata(counts)
+            self._connections[alone] = counts.connections
 
     def _is_wanted(self, cell: Cell) -> bool:
         if self.tasks.options.debug_single_value or benchmarks()[cell.benchmark].traits.lengthy:

@@ -31,6 +31,7 @@ from zodbshootout.model.outcome import Unsupported
 from zodbshootout.model.specification import Interpreter, Specification, exactly
 from zodbshootout.network.calibration import Calibration
 from zodbshootout.workers.baton import Baton
+from zodbshootout.workers.connection_count import ConnectionCount
 from zodbshootout.workers.disk_growth import DiskGrowth
 from zodbshootout.workers.rate_search import MAX_STEPS, RateSearch
 from zodbshootout.workers.summary import Metadata, distance_metadata, summarize
@@ -158,6 +159,7 @@ class Measuring(Operation):
         """The latest value of an earlier run, around which a search begins; 0 if there is none."""
         self._writes = benchmarks()[task.specification.benchmark].traits.writes
         self.disk_growth = DiskGrowth(crew, writes=self._writes)
+        self.connections = ConnectionCount(crew)
         self.loops = 0
         """Iterations of each client in a slice; the first slices of a search have fewer."""
         self._lap: list[int] = []
@@ -177,6 +179,7 @@ class Measuring(Operation):
         loops, values, warmups, self.expected = self.until("begin")
         self.samples, self.numbers = [], []
         self.disk_growth = DiskGrowth(self._crew, writes=self._writes)
+        self.connections = ConnectionCount(self._crew)
         self.loops = loops
         if runner.args is None:
             self._parse(runner, options)
@@ -192,7 +195,7 @@ class Measuring(Operation):
         # A Runner accepts each name only once.
         name = f"{specification.benchmark} {runner.args.worker_task}"
         run = runner.bench_time_func(name, self.value, metadata=metadata)
-        run.update_metadata(self.disk_growth.metadata())
+        run.update_metadata({**self.disk_growth.metadata(), **self.connections.metadata()})
         if "for_s" in self.task.metadata:
             run.update_metadata(self._sizes())
         del self.samples[:warmups], self.numbers[:warmups]
@@ -287,6 +290,7 @@ class Measuring(Operation):
         self._connection.send(None)
         self.until("end_lap")
         size = self.disk_growth.after()
+        self.connections.after(is_whole=self.loops <= self._crew.most_at_once)
         self._taken = self._taken or self._crew.samples()
         self.disk_growth.add(size, self._taken)
 
@@ -366,6 +370,7 @@ class Measuring(Operation):
         first = self._slice(numbers[0])
         self._crew.prepare(*first, continues=self._continues, stretches=len(numbers))
         self.disk_growth.before()
+        self.connections.before()
 
     def recovered(self, began: float, gone: float) -> dict[str, float]:
         """Return the metadata about a restart.

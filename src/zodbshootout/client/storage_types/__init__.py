@@ -25,6 +25,7 @@ from zodbshootout.model.storage_facts import (
     CacheUse,
     DiskSize,
     Durability,
+    Link,
     Promise,
     Sharing,
     StorageInfo,
@@ -233,6 +234,14 @@ class StorageType:
             return self.durability, self.name  # a wrapper may delay the inner commit
         keepers = self.keepers()
         return weakest(keeper.promise() for keeper in keepers) if keepers else (self.durability, "")
+
+    def link(self) -> Link:
+        """Return what the storage's server tells about connections to it.
+
+        By default, that is what the first server of :meth:`keepers` tells, if there is one.
+        """
+        links = (keeper.link() for keeper in self.keepers())
+        return next((link for link in links if link != Link()), Link())
 
     def start_files(self) -> Sequence[Path]:
         """Return the files that a storage writes when it is closed, to open faster next time."""

@@ -15,6 +15,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     POSTGRESQL,
     VACUUM,
     VERSION_QUERIES,
+    link_of_product,
     promise_of_product,
     size_of_product,
 )
@@ -23,6 +24,7 @@ from zodbshootout.model.storage_facts import (
     CacheUse,
     DiskSize,
     Limit,
+    Link,
     Promise,
     StorageInfo,
     server_cache,
@@ -91,6 +93,9 @@ class PGJsonbStorageType(StorageType):
 
     def promise(self) -> Promise:
         return promise_of_product(POSTGRESQL, self._answers)
+
+    def link(self) -> Link:
+        return link_of_product(POSTGRESQL, self._answers)
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         in_tables = blobs and self.storage._s3_client is None

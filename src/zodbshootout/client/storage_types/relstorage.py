@@ -29,6 +29,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     SQLITE,
     driver_of,
     kind_of,
+    link_of,
     memcached_addresses,
     memcached_versions,
     product_of,
@@ -42,6 +43,7 @@ from zodbshootout.model.storage_facts import (
     Advice,
     CacheUse,
     DiskSize,
+    Link,
     Promise,
     StorageInfo,
     server_cache,
@@ -219,6 +221,9 @@ class RelStorageType(StorageType):
 
     def promise(self) -> Promise:
         return promise_of(self.storage._adapter)
+
+    def link(self) -> Link:
+        return link_of(self.storage._adapter)
 
     def facts(self) -> StorageInfo:
         adapter, options = self.storage._adapter, self.storage._options

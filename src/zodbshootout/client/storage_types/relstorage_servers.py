@@ -10,7 +10,7 @@ from typing import Any
 
 from zodbshootout.client.reachability import Address, connect
 from zodbshootout.model.outcome import CheckFailed
-from zodbshootout.model.storage_facts import DiskSize, Durability, Promise
+from zodbshootout.model.storage_facts import DiskSize, Durability, Link, Promise
 
 SQLITE = "SQLite"
 POSTGRESQL = "PostgreSQL"
@@ -215,6 +215,43 @@ _SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = 
     ),
 }
 """By product, queries on whether commits are synced, and a function that judges the answers."""
+
+
+def link_of(adapter: Any) -> Link:
+    """Ask the database, on a new connection, about connections to it."""
+    return link_of_product(kind_of(adapter), partial(_answers, adapter))
+
+
+def link_of_product(product: str | None, ask: Callable[..., list[str] | None]) -> Link:
+    """Return what a database tells about connections to it; *ask* as in promise_of_product()."""
+    queries = _LINK_QUERIES.get(product or "", {})
+    answers = ask(*queries.values()) if queries else None
+    if answers is None:
+        return Link()
+    told = dict(zip(queries, answers))
+    seconds, name = float(told["idle_s"]), _IDLE_SETTINGS[product or ""]
+    idle_limit = f"{name} {seconds:g} s" if 0 < seconds < IDLE_FOR_LONG else ""
+    return Link(told["encryption"] or "none", idle_limit, int(told["max_connections"]))
+
+
+IDLE_FOR_LONG = 3600.0
+"""Seconds: a server that closes connections only after this time closes none during a run."""
+_IDLE_SETTINGS = {POSTGRESQL: "idle_session_timeout", "MySQL": "wait_timeout"}
+_LINK_QUERIES = {
+    POSTGRESQL: {
+        "encryption": "SELECT coalesce((SELECT version FROM pg_stat_ssl "
+        "WHERE pid = pg_backend_pid()), '')",
+        "idle_s": "SELECT coalesce(extract(epoch FROM "
+        "current_setting('idle_session_timeout', true)::interval), 0)",
+        "max_connections": "SHOW max_connections",
+    },
+    "MySQL": {
+        "encryption": "SHOW SESSION STATUS LIKE 'Ssl_version'",
+        "idle_s": "SELECT @@wait_timeout",
+        "max_connections": "SELECT @@max_connections",
+    },
+}
+"""By product, queries about the connection that asks."""
 
 
 def _answers(adapter: Any, *queries: str) -> list[str] | None:

@@ -27,6 +27,7 @@ from zodbshootout.model.storage_facts import (
     DiskSize,
     Durability,
     Limit,
+    Link,
     Promise,
     StorageInfo,
     server_cache,
@@ -112,6 +113,10 @@ class ClientStorageType(StorageType):
 
     def promise(self) -> Promise:
         return BEHIND_SERVER
+
+    def link(self) -> Link:
+        client = getattr(self.storage._server, "client", None)
+        return Link("TLS" if getattr(client, "ssl", None) else "none")
 
     def facts(self) -> StorageInfo:
         setting = self._persistent_cache()

@@ -18,6 +18,7 @@ from zodbshootout.guardian import (
     TAIL_SIZE,
     Child,
     Ending,
+    Group,
     Guardian,
     GuardianLost,
     describe_exit,
@@ -145,7 +146,7 @@ def test_a_process_that_ends_while_processes_are_scanned_is_ignored(
 
     monkeypatch.setattr(Path, "read_text", read_text)
     process = subprocess.Popen(SLEEPER, start_new_session=True)
-    assert guardian._is_running(process.pid)
+    assert guardian._is_running(Group(process.pid))
     assert vanished
     end_group(process.pid, reap=process.poll)
     assert process.poll() == -signal.SIGTERM
@@ -176,12 +177,12 @@ def test_ending_a_group_that_has_ended_does_nothing() -> None:
 def test_a_group_with_only_a_zombie_left_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
 
-    def signal_group(group: int, number: int) -> bool:
+    def signal_group(group: Group, number: int) -> bool:
         sent.append(number)
         return original(group, number)
 
-    original = guardian._signal_group
-    monkeypatch.setattr(guardian, "_signal_group", signal_group)
+    original = Group.signal
+    monkeypatch.setattr(Group, "signal", signal_group)
     with subprocess.Popen(SLEEPER, start_new_session=True) as process:
         end_group(process.pid, Ending(grace=5.0))
     assert process.returncode == -signal.SIGTERM
@@ -327,3 +328,50 @@ def test_the_last_lines_of_an_output_are_read_from_its_end(tmp_path: Path) -> No
     assert last_lines(output, errors="t") == ["two", "three"]
     with output.open("rb") as file:
         assert last_lines(file, start=output.stat().st_size - 2) == ["ee"]
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process of another program, in its own group, as if it had a reused number."""
+    with subprocess.Popen(SLEEPER, start_new_session=True) as process:
+        yield process
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_reused_number_is_not_signalled(stranger: subprocess.Popen[bytes]) -> None:
+    with Guardian() as guardian:
+        child = guardian.start([sys.executable, "-c", "import time; time.sleep(0.1)"])
+        child.wait()
+        child.pid = stranger.pid
+        child.end(Ending(grace=0.0))
+        assert stranger.poll() is None
+        end_group(stranger.pid, Ending(signal.SIGKILL), started="1")
+
+
+def test_the_guardian_does_not_signal_a_reused_number(stranger: subprocess.Popen[bytes]) -> None:
+    with Guardian() as guardian:
+        for started in (child_start(guardian), "never"):
+            guardian._send("watch", f"{stranger.pid} {int(signal.SIGKILL)} 0.0 {started}")
+
+
+def child_start(guardian: Guardian) -> str:
+    child = guardian.start([sys.executable, "-c", "pass"])
+    child.wait()
+    guardian.release_group(child.pid)
+    return child.started
+
+
+def test_what_a_group_leaves_behind_is_ended_without_its_first_process() -> None:
+    program = (
+        "import subprocess, sys; "
+        f"print(subprocess.Popen({SLEEPER!r}, stdout=subprocess.DEVNULL).pid, flush=True)"
+    )
+    with Guardian() as guardian:
+        child = guardian.start([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        left = int(child.stdout.readline())
+        child.wait()
+        child.end()
+        child.stdout.close()
+    wait_until(lambda: ended(left))

@@ -46,6 +46,10 @@ class Ending:
 
 
 GENTLE = Ending()
+_START_TIME = 19
+"""The place of the start time in ``/proc/PID/stat``, counted from 0 after the name."""
+_NEVER = "never"
+"""When a process started that has ended already."""
 _IN_OWN_GROUP: Mapping[str, Any] = (
     {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 )
@@ -70,10 +74,12 @@ class Child(Process):
 
     guardian: Guardian
     ending: Ending = GENTLE
+    started: str = ""
+    """When it started; see :func:`start_of`."""
 
     def end(self, ending: Ending | None = None) -> None:
         """End the process's group and stop watching it; *ending* defaults to :attr:`ending`."""
-        end_group(self.pid, ending or self.ending, reap=self.poll)
+        end_group(self.pid, ending or self.ending, reap=self.poll, started=self.started)
         self.wait()
         self.guardian.release_group(self.pid)
 
@@ -167,7 +173,7 @@ class Guardian:
         with _signals_deferred():
             group = {"start_new_session": True} if session else _IN_OWN_GROUP
             child = Child(command, **group, **options)
-            child.guardian, child.ending = self, ending
+            child.guardian, child.ending, child.started = self, ending, start_of(child.pid)
             try:
                 self.watch_group(child.pid, ending)
             except GuardianLost:
@@ -181,7 +187,8 @@ class Guardian:
 
         :raises GuardianLost: if the guardian process has ended
         """
-        self._send("watch", f"{group} {int(ending.signal)} {ending.grace}")
+        started = start_of(group) or _NEVER
+        self._send("watch", f"{group} {int(ending.signal)} {ending.grace} {started}")
 
     def release_group(self, group: int) -> None:
         """Stop watching a process group that has ended: its number may soon be reused."""
@@ -223,77 +230,103 @@ def _signals_deferred() -> Iterator[None]:
             signal.raise_signal(arrived[0])
 
 
+def start_of(pid: int) -> str:
+    """Return when a process started, in clock ticks; "" if it has ended, or without ``/proc``."""
+    with contextlib.suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return stat.rpartition(")")[2].split()[_START_TIME]
+    return ""
+
+
 def end_group(
-    group: int, ending: Ending = GENTLE, reap: Callable[[], object] = lambda: None
+    group: int,
+    ending: Ending = GENTLE,
+    reap: Callable[[], object] = lambda: None,
+    *,
+    started: str = "",
 ) -> None:
     """Ask every process of a group to end, wait, and kill those that have not ended in time.
 
-    *reap* is called repeatedly, and can collect the exit status of a child of the caller.
+    The number of a group that has ended may be that of another program's group.  So nothing is
+    signalled if the group's first process did not start when the group was *started*.  *reap* is
+    called repeatedly, and can collect the exit status of a child of the caller.
     """
-    end_groups({group: ending}, reap)
+    end_groups({Group(group, started): ending}, reap)
 
 
-def end_groups(endings: Mapping[int, Ending], reap: Callable[[], object] = lambda: None) -> None:
+@dataclass(frozen=True)
+class Group:
+    """A process group that this program has started."""
+
+    number: int
+    started: str = ""
+    """When its first process started; see :func:`start_of`.  "" if its number is surely its own."""
+
+    def signal(self, number: int) -> bool:
+        """Send signal *number* to the group (0 sends none); return whether the group exists.
+
+        While any process of the group is running, no other group can have its number.  So if there
+        is a process with this number, it is the group's first one, or the group has ended.
+        """
+        if self.started and start_of(self.number) not in {"", self.started}:
+            return False
+        try:
+            os.killpg(self.number, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+
+def end_groups(endings: Mapping[Group, Ending], reap: Callable[[], object] = lambda: None) -> None:
     """End several groups at the same time; see :func:`end_group`."""
     start = time.monotonic()
-    running = {
-        group: ending for group, ending in endings.items() if _signal_group(group, ending.signal)
-    }
+    running = {group: ending for group, ending in endings.items() if group.signal(ending.signal)}
     for group in running:
-        _signal_group(group, signal.SIGCONT)  # a stopped process does not handle the first signal
+        group.signal(signal.SIGCONT)  # a stopped process does not handle the first signal
     while running:
         time.sleep(CHECK_INTERVAL)
         reap()
         waited = time.monotonic() - start
         for group in [group for group, ending in running.items() if waited > ending.grace]:
-            _signal_group(group, signal.SIGKILL)
+            group.signal(signal.SIGKILL)
             del running[group]
         running = {group: ending for group, ending in running.items() if _is_running(group)}
     reap()
 
 
-def _is_running(group: int) -> bool:
+def _is_running(group: Group) -> bool:
     """Return whether any process of a group is still running.
 
     A process that has ended stays in its group as a zombie until its parent collects it.  If the
     parent has ended too, process 1 should collect the zombie, but in a container it may not do so.
     """
-    if not _signal_group(group, 0):
+    if not group.signal(0):
         return False
     states = []
     for path in Path("/proc").glob("[0-9]*"):  # on Linux only
         with contextlib.suppress(OSError):  # the process has ended meanwhile
             stat = (path / "stat").read_text(errors="replace")
             state, _, its_group, *_ = stat.rpartition(")")[2].split()
-            if int(its_group) == group:
+            if int(its_group) == group.number:
                 states.append(state)
     return not states or any(state not in "ZX" for state in states)
 
 
-def _signal_group(group: int, number: int) -> bool:
-    """Send signal *number* to a group (0 sends none); return whether the group exists."""
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
 def _clean_up_after(lines: Iterable[str]) -> None:
     """Read orders until the pipe is closed; then end the groups and remove the directories."""
-    groups: dict[int, Ending] = {}
+    groups: dict[int, tuple[Group, Ending]] = {}
     directories: list[str] = []
     for line in lines:
         word, _, argument = line.rstrip("\n").partition(" ")
         if word == "watch":
-            group, number, grace = argument.split()
-            groups[int(group)] = Ending(int(number), float(grace))
+            group, number, grace, started = argument.split()
+            groups[int(group)] = Group(int(group), started), Ending(int(number), float(grace))
         elif word == "release":
             groups.pop(int(argument), None)
         elif word == "remove":
             directories.append(argument)
     # A group may take seconds to end, so do not end the groups one after the other.
-    end_groups(groups)
+    end_groups(dict(groups.values()))
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
 

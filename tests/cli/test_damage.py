@@ -120,7 +120,7 @@ DAMAGES: Sequence[tuple[str, Sequence[Callable[[Path, random.Random], None]]]] =
 
 
 @pytest.mark.slow
-@examples(20, 500)
+@examples(20, 150)
 @given(chance=st.integers(0, 2**64).map(random.Random))
 def test_no_damage_opens_a_gate(tmp_path: Path, chance: random.Random) -> None:
     for one in tmp_path.iterdir():

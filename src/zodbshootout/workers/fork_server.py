@@ -34,7 +34,7 @@ import pyperf
 
 from zodbshootout.client import benchmarks, storage_types
 from zodbshootout.client.database import database_schema
-from zodbshootout.guardian import Ending, end_group
+from zodbshootout.guardian import Ending, end_group, start_of
 from zodbshootout.plugins import entries
 from zodbshootout.workers.worker import work
 
@@ -70,6 +70,7 @@ class Forker:
     def __init__(self, orders: socket.socket, lead_group: Callable[[], None]) -> None:
         self._orders = orders
         self._lead_group = lead_group
+        self._started: dict[int, str] = {}
         self._runner = _runner()  # workers inherit it
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._woken, False)
@@ -107,6 +108,7 @@ class Forker:
         if pid == 0:
             self._become_worker(output, descriptor)
         os.close(descriptor)
+        self._started[pid] = start_of(pid)
         self._send(started=pid)
 
     def _become_worker(self, output: bytes, descriptor: int) -> NoReturn:
@@ -135,9 +137,8 @@ class Forker:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                # A killed worker leaves its clients behind.  Kill the clients at once, because the
-                # group's number may be reused as soon as the group is empty.
-                end_group(pid, Ending(signal.SIGKILL))
+                # A killed worker leaves its clients behind.
+                end_group(pid, Ending(signal.SIGKILL), started=self._started.pop(pid, ""))
                 self._send(ended=pid, exit_code=os.waitstatus_to_exitcode(status))
 
     def _send(self, **message: int) -> None:

@@ -14,6 +14,7 @@ ENVIRONMENT = f"<environment here>\npython {sys.executable}\n</environment>\n"
 CONTENDERS = {
     "zeo": "<zodb {name}>\n<zeoclient>\nserver localhost:1\n{line}\n</zeoclient>\n</zodb>\n",
     "uri": "<zodburi {name}>\n{line}\n</zodburi>\n",
+    "sql": "<zodb {name}>\n{line}\n<mappingstorage/>\n</zodb>\n",
     "elsewhere": ("<zodb {name}>\nenvironment here\n<s3storage>\n{line}\n</s3storage>\n</zodb>\n"),
     **{
         adapter: f"<zodb {{name}}>\n<relstorage>\n<{adapter}>\n{{line}}\n</{adapter}>\n"
@@ -30,6 +31,10 @@ def in_dsn(password: str) -> str:
 
 def bare_in_dsn(password: str) -> str:
     return in_dsn(password).replace(" ", "\\ ")
+
+
+def in_sql(password: str) -> str:
+    return password.replace("'", "''")
 
 
 def in_uri(password: str) -> str:
@@ -62,6 +67,7 @@ PLACES = {
     "zeo_uri": Place("uri", "uri zeo://h:1?username=u&password={}", in_uri),
     "demo_uri": Place("uri", "uri demo:(zeo://h:1?password={})/(memory://)", in_uri),
     "elsewhere": Place("elsewhere", "s3-sse-customer-key {}"),
+    "sql": Place("sql", "sql ALTER ROLE u PASSWORD '{}'", in_sql),
 }
 SPELLINGS = ("qz7w", "Qz-Geheimnis.0815", "qz$7w$$9", "qz 7w's", r"q\z'7 %w@/:?#9")
 
@@ -148,4 +154,5 @@ WAYS: Sequence[Way] = (
 def leaks(password: str, text: str) -> list[str]:
     """Return the forms of a password that a text holds."""
     forms = {password, password.replace("$", "$$"), in_uri(password), in_dsn(password)}
+    forms.add(in_sql(password))
     return [form for form in forms if form in text or json.dumps(form)[1:-1] in text]

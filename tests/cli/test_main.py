@@ -94,6 +94,32 @@ def test_commands_that_read_files_report_an_inaccessible_directory_too(
     assert "secret" in line
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["{}", "add"], ["x.conf", "{}"], ["show", "{}"], ["compare", "{}", "{}"], ["sample", "{}"],
+        ["x.conf", "--hosts", "{}"], ["x.conf", "--against", "{}"], ["report", "{}", "-o", "a.md"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("uri", ["postgres//u:geheim@h/x", "postgresql:u:geheim@h", "u:geheim@h"])
+def test_a_misspelt_uri_is_shown_without_its_password(
+    uri: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.conf").write_text("<mappingstorage/>\n")
+    status, out, err = outcome(*(word.format(uri) for word in words))
+    assert status == 2
+    assert "***" in err
+    assert "geheim" not in out + err
+
+
+@pytest.mark.parametrize("word", ["pw:geheim", "geheim"])
+def test_a_definition_without_an_equals_sign_is_not_repeated(word: str) -> None:
+    _, out, err = outcome("x.conf", "add", "--define", word)
+    assert "--define: write NAME=VALUE" in err
+    assert "geheim" not in out + err
+
+
 class OddError(Exception):
     """An unforeseen error."""
 

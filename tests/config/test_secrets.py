@@ -41,7 +41,14 @@ def secrets_of(text: str, **names: str) -> set[str]:
         ("other://h?a=1&api_token=geheim&b=2#c", "other://h?a=1&api_token=***&b=2#c"),
         ("demo:(zeo://u:geheim@h:1)/(memory://)", "demo:(zeo://u:***@h:1)/(memory://)"),
         ("demo:(zeo://h?password=ge)heim)/(memory://)", "demo:(zeo://h?password=***"),
+        ("postgres//u:geheim@h/x", "postgres//u:***@h/x"),
+        ("postgres:/u:geheim@h/x", "postgres:/u:***@h/x"),
+        ("postgres:u:geheim@h/x", "postgres:***@h/x"),
+        ("u:geheim@h/x", "u:***@h/x"),
+        ("https://geheim:@h/x.whl", "https://***:@h/x.whl"),
+        ("x @ git+https//geheim@h/x", "x @ git+https//***@h/x"),
         ("file:///a:b@c/x.fs", "file:///a:b@c/x.fs"),
+        ("./a@b..c", "./a@b..c"),
     ],
 )
 def test_a_uri_is_shown_without_its_password(text: str, shown: str) -> None:
@@ -56,10 +63,39 @@ def test_a_uri_is_shown_without_its_password(text: str, shown: str) -> None:
         (r"password='it\'s me' host=h", "password='***' host=h"),
         ("passwd=geheim&more host=h", "passwd=*** host=h"),
         ("password = 'never ends", "password = '***"),
+        ("password=ge heim99 host=h", "password=*** *** host=h"),
+        ("password='ge'heim99' host=h", "password='***'***' host=h"),
     ],
 )
 def test_a_dsn_is_shown_without_its_password(dsn: str, shown: str) -> None:
     assert Mask(of_dsn(dsn))(dsn) == shown
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER ROLE u PASSWORD 'geheim' VALID UNTIL 'x'",
+        "ALTER ROLE passwd WITH ENCRYPTED PASSWORD E'ge''heim'",
+        'ALTER ROLE "passwd" PASSWORD \'geheim\' IN "y"',
+        "alter role u password $x$geheim$x$",
+        "CREATE USER u@h IDENTIFIED BY 'geheim'",
+        "CREATE USER u IDENTIFIED WITH plug BY geheim",
+        'SET PASSWORD = PASSWORD("geheim")',
+        "PRAGMA key = 'geheim'",
+        "CREATE USER MAPPING FOR u OPTIONS (user 'u', password 'geheim')",
+    ],
+)
+def test_a_statement_is_shown_without_its_password(statement: str) -> None:
+    in_a_file = secrets_of(f"sql {statement.replace('$', '$$')}\n")
+    for secrets in (in_a_file, of_argument(f"x={statement}")):
+        shown = Mask(secrets)(statement)
+        assert "***" in shown
+        assert "heim" not in shown
+        assert shown[:6] == statement[:6]
+
+
+def test_a_statement_without_a_password_is_shown_whole() -> None:
+    assert secrets_of("sql SET x = 'y'\n") == set()
 
 
 def test_a_password_in_a_dsn_may_contain_a_no_break_space(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from zodbshootout.errors import (
     errors_of_files,
 )
 from zodbshootout.guardian import GuardianLost
+from zodbshootout.model.masking import SECRET_KEY
 from zodbshootout.plugins import BrokenPlugin
 
 
@@ -58,22 +59,28 @@ def _command(arguments: Sequence[str], streams: Streams) -> int:
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
     name, words = command_in(arguments)
+    if name not in COMMANDS or any("@" in word or SECRET_KEY.search(word) for word in arguments):
+        _hide_secrets(arguments, streams)
     if name in COMMANDS:
         with errors_of_files():
             status = _module_of(name).run(parser_of(name).options(words), streams)
         return streams.status_after(status)
     # Only a run needs ZODB.
     from zodbshootout.cli import parser, run
-    from zodbshootout.config.secrets import of_argument, of_environment
+
+    with _termination_as_interrupt():
+        with errors_of_files():
+            options = parser.parse(arguments)
+        return run.run(options, streams)
+
+
+def _hide_secrets(arguments: Sequence[str], streams: Streams) -> None:
+    from zodbshootout.config.secrets import of_argument, of_environment  # needs ZConfig
 
     with errors_of_files():
         streams.mask.hide(of_environment(os.environ))
         for word in arguments:
             streams.mask.hide(of_argument(word))
-    with _termination_as_interrupt():
-        with errors_of_files():
-            options = parser.parse(arguments)
-        return run.run(options, streams)
 
 
 def _module_of(command: str) -> Any:

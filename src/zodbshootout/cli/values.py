@@ -196,7 +196,7 @@ def definition(text: str) -> tuple[str, Sequence[str]]:
     """
     name, equals, listed = text.partition("=")
     if not equals or not re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE | re.ASCII):
-        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as cache=10MB")
+        raise ArgumentTypeError("write NAME=VALUE, such as cache=10MB")
     pieces = re.split(r"(?<!\\),", listed)
     if len(pieces) > 1 and any(map(_opens_quote, pieces)):
         raise ArgumentTypeError(

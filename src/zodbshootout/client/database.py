@@ -277,8 +277,10 @@ class Database:
         """
         try:
             ran = any(layer.run_sql(statements) for layer in self._written_to)
-        except Exception as error:
-            raise CheckFailed(f"sql: {describe(error)}") from error
+        except Exception as error:  # noqa: BLE001 - another exception replaces it
+            # psycopg2 repeats a part of the statement, which may end within a password.
+            reason, _, _ = describe(error).partition(" LINE ")
+            raise CheckFailed(f"sql: {reason}") from None
         if not ran:
             raise CheckFailed(f"sql: {self.facts.storage_name} has no SQL database")
 

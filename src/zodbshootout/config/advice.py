@@ -85,9 +85,10 @@ def explained(
     key, value = _key_and_value(line)
     if key and not key.startswith("%") and not any(source.tree.root.sections):
         return f"{where}: this is not a ZConfig file with a section <zodb NAME> for each contender"
-    if key and not _KEY.fullmatch(key):  # do not repeat it: passwd=geheim
-        return f"{where}: {KEY_AND_VALUE}"
     message = " ".join(str(getattr(error, "message", None) or error).split())
+    is_alone = not value and "is not a known key name" in message
+    if key and (is_alone or not _KEY.fullmatch(key)):  # do not repeat it: passwd=geheim
+        return f"{where}: {KEY_AND_VALUE}"
     if isinstance(error, SUBSTITUTION_ERRORS):
         message = f"{key}: {_flaw_of_reference(error, value, source, schema, names)}"
     elif isinstance(error, ZConfig.DataConversionError):

@@ -26,7 +26,17 @@ _CONNINFO = re.compile(
     re.ASCII,
 )
 """A setting in a DSN, by the rules of PostgreSQL's libpq."""
-_AUTHORITY = re.compile(r"://(?=[^/])")
+_IN_STATEMENT = re.compile(
+    rf"(?:{SECRET_KEY.pattern}|\bidentified\b|\bpragma\s+(?:re|hex)?key\b)(?="
+    r"[^'\"$,;=]*=?\s*(?:'(?P<single>(?:[^'\\]|''|\\.)*)|(?<=[\s=(])\"(?P<double>[^\"]*)"
+    r"|\$(?P<tag>\w*)\$(?P<dollar>.*?)(?:\$(?P=tag)\$|$))|(?:\s+\S+){0,2}?\s+by\s+(?P<bare>[^\s'\";,]+))",
+    re.IGNORECASE,
+)
+"""A literal after a word such as PASSWORD in SQL, by the rules of several databases."""
+_AUTHORITY = re.compile(
+    r"(?<!/):?//(?=[^/])|:/(?=[^/][^@\s]*@)|(?:^|(?<=[\s'\"=(,]))(?=[^/\s:@]+:[^/(\s@][^\s@]*@)"
+)
+"""The beginning of ``user:password@host``, also in a URI whose ``://`` is misspelt or missing."""
 _PARAMETER = re.compile(r"[?&;#(](?P<key>[^=&;#?()/]*)=(?P<value>[^&]*)")
 _ZCONFIG = re.compile(r"zconfig:(//[^/?#]*)?(?P<path>[^?#]+)", re.IGNORECASE)
 _MARKED = re.compile(f"{BEGIN}(?P<value>[^{BEGIN}{END}]*){END}")
@@ -119,6 +129,7 @@ def in_named_files(uri: str) -> Iterator[Key]:
 def of_argument(word: str) -> Iterator[str]:
     """Yield every possible secret in a word of the command line."""
     yield from of_uri(word)
+    yield from of_statement(word)
     for match in re.finditer(r"(?P<key>[\w-]+)=(?=(?P<value>.*))", word, re.DOTALL):
         if SECRET_KEY.search(match["key"]):
             yield from (match["value"], *match["value"].split(","))
@@ -132,19 +143,26 @@ def _of_authority(uri: str, start: re.Match[str]) -> Iterator[str]:
     rest = uri[start.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     for end in {rest.find("@"), rest.rfind("@"), authority.rfind("@")} - {-1}:
-        user, colon, password = rest[:end].partition(":")
-        if colon and not ENVIRONMENT_REFERENCE.fullmatch(password):
+        user, _, password = rest[:end].partition(":")
+        if password and not ENVIRONMENT_REFERENCE.fullmatch(password):
             yield from (password, unquote(password), *_pieces(password))
         elif uri[: start.start()].endswith(("http", "https")):
             yield from (user, unquote(user))  # in a requirement, the user name may be a token
 
 
 def of_dsn(dsn: str) -> Iterator[str]:
-    """Yield every possible password in a DSN, both as it is written and unquoted."""
-    for match in _CONNINFO.finditer(dsn):
+    """Yield every possible password in a DSN, both as it is written and unquoted.
+
+    A password that lacks its quotes ends at a space or a quote.  What follows, up to the next
+    setting, is secret, too: an error may quote it.
+    """
+    settings = list(_CONNINFO.finditer(dsn))
+    starts = [match.start() for match in settings[1:]]
+    for match, end in zip(settings, [*starts, len(dsn)], strict=False):
         if SECRET_KEY.search(match["key"]):
             raw = match["quoted"] if match["quoted"] is not None else match["bare"]
             yield from (raw, re.sub(r"\\(.)", r"\1", raw))
+            yield from _pieces(dsn[match.end() : end])
     with suppress(Exception):  # the driver may be missing; mistakes are reported later
         from psycopg2.extensions import parse_dsn
 
@@ -152,14 +170,23 @@ def of_dsn(dsn: str) -> Iterator[str]:
         yield from (value for key, value in parsed.items() if SECRET_KEY.search(key))
 
 
+def of_statement(statement: str) -> Iterator[str]:
+    """Yield every possible password in an SQL statement, as it is written and unquoted."""
+    for match in _IN_STATEMENT.finditer(statement):
+        for raw in filter(None, match.group("single", "double", "dollar", "bare")):
+            yield from (raw, raw.replace("''", "'"), re.sub(r"\\(.)", r"\1", raw))
+
+
 def _of_setting(key: str, value: str, *, follow: bool) -> Iterator[str]:
     # A reference such as $(NAME) is not secret; messages have to show which variable to set.
     if SECRET_KEY.search(key) and not ENVIRONMENT_REFERENCE.fullmatch(value):
         yield value
-    if "://" in value or ":(" in value:
+    if "//" in value or ":(" in value or "@" in value:
         yield from of_uri(value, follow=follow)
     if "=" in value:
         yield from of_dsn(value)
+    if " " in value:
+        yield from of_statement(value)
 
 
 def of_environment(environment: Mapping[str, str]) -> Iterator[str]:

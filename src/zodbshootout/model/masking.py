@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 SECRET_KEY = re.compile(
-    r"pass(w|phrase|$)|pwd|secret|tokens?(?![a-z])|credential"
+    r"pass(w|phrase|$)|pwd|(?<![a-z])pw(?![a-z])|secret|tokens?(?![a-z])|credential"
     r"|(api|access|account|customer|encryption|master|private|signing)[-_]?key",
     re.IGNORECASE,
 )

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from argparse import ArgumentTypeError
+from contextlib import ExitStack
 from pathlib import Path
 
 import platformdirs
@@ -72,9 +74,10 @@ def test_profiles_whose_names_files_cannot_have_are_refused_before_measuring(
     tmp_path: Path,
 ) -> None:
     options = parse(["-o", str(tmp_path / "a.json"), "--profile", str(tmp_path / "profiles")])
-    destination(options, plan_of("a" * 240), Mask())
-    with pytest.raises(OSError, match="File name too long"):
-        destination(options, plan_of("a" * 250), Mask())
+    with ExitStack() as stack:
+        destination(options, plan_of("a" * 240), Mask(), stack)
+    with ExitStack() as stack, pytest.raises(OSError, match="File name too long"):
+        destination(options, plan_of("a" * 250), Mask(), stack)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.cells.jsonl", "a.d"])
@@ -153,3 +156,34 @@ def test_a_run_in_which_everything_failed_does_not_block_the_next(here: Path) ->
     result_files(parse(["-o", "out.json"]), PLAN).write([measured(cell("add", "fs"), [1.0])])
     with pytest.raises(UserError, match=r"-o: out\.json exists"):
         result_files(parse(["-o", "out.json"]), PLAN)
+
+
+@pytest.mark.parametrize("option", ["-o", "--append"])
+@pytest.mark.parametrize("other", ["out.json", "out.json.gz", "link.json"])
+def test_a_second_run_cannot_write_to_the_same_files(option: str, other: str, here: Path) -> None:
+    Path("link.json").symlink_to("out.json")
+    with ExitStack() as first:
+        destination(parse([option, "out.json"]), PLAN, Mask(), first)
+        with ExitStack() as second, pytest.raises(UserError) as caught:
+            destination(parse([option, other]), PLAN, Mask(), second)
+        assert str(caught.value) == (
+            f"{option}: another run writes to {other}; wait for its end, or name another file"
+        )
+        with ExitStack() as elsewhere:
+            destination(parse([option, "other.json"]), PLAN, Mask(), elsewhere)
+    with ExitStack() as second:
+        destination(parse([option, other]), PLAN, Mask(), second)
+    assert [path.name for path in here.iterdir()] == ["link.json"]
+
+
+def test_the_files_of_a_killed_run_are_not_locked(here: Path) -> None:
+    code = (
+        "from zodbshootout.results.files import ResultFiles\nfrom pathlib import Path\n"
+        "import os, signal\n"
+        "with ResultFiles(Path('out.json')).locked():\n    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert [path.name for path in here.iterdir()] == [".out.lock"]
+    with ExitStack() as stack:
+        destination(parse(["-o", "out.json"]), PLAN, Mask(), stack)
+    assert not [*here.iterdir()]

@@ -106,3 +106,19 @@ def test_standard_output_is_written_to_even_if_it_is_a_file(tmp_path: Path, mode
     with path.open(mode) as stdout:
         subprocess.run([sys.executable, "-c", program], stdout=stdout, check=True)
     assert path.read_bytes().removeprefix(b"old ") == b"before new after"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_a_replaced_file_keeps_its_mode(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    path.chmod(mode)
+    seen = []
+
+    def look_and_write(temporary: Path) -> None:
+        seen.append(stat.S_IMODE(temporary.stat().st_mode))
+        temporary.write_text("new")
+
+    replace_file(path, look_and_write)
+    assert seen == [stat.S_IMODE(path.stat().st_mode)] == [mode]
+    assert path.read_text() == "new"

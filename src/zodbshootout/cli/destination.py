@@ -6,6 +6,7 @@ import datetime
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,14 @@ class Destination:
     """The file of ``--report``."""
 
 
-def destination(options: Options, plan: Plan, mask: Mask) -> Destination:
+def destination(options: Options, plan: Plan, mask: Mask, stack: ExitStack) -> Destination:
     """Return the files that a run writes, without the secrets that *mask* hides.
+
+    Until *stack* is closed, no other run can write results to them.
 
     :raises UserError: if a file cannot be written, or would replace another file
     """
+    _lock(options, stack)
     files, page = replace(result_files(options, plan), mask=mask), None
     if options.report is not None:
         inputs = [*options.paths, files.combined]
@@ -45,6 +49,18 @@ def destination(options: Options, plan: Plan, mask: Mask) -> Destination:
         _check_writable(options.report)
     _check_profiles(options.profiles, plan)
     return Destination(files, page)
+
+
+def _lock(options: Options, stack: ExitStack) -> None:
+    """Lock the files of results, before anything is read from them, until *stack* is closed."""
+    path = options.append or options.resume or options.output
+    if path is None:
+        return  # the default name is this process's own
+    _check_writable(path)
+    try:
+        stack.enter_context(ResultFiles(path).locked())
+    except UserError as error:
+        raise UserError(f"{_option(options)}: {error}") from None
 
 
 def result_files(options: Options, plan: Plan) -> ResultFiles:
@@ -100,6 +116,8 @@ def _existing_files(options: Options) -> ResultFiles:
 
 
 def _option(options: Options) -> str:
+    if options.output:
+        return "-o"
     return "--append" if options.append else "--resume"
 
 

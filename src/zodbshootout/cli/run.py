@@ -30,7 +30,7 @@ def run(options: Options, streams: Streams) -> int:
     with ExitStack() as places, _guardian() as guardian, ExitStack() as stack:
         with errors_of_files():
             prepared = prepare(options, streams, guardian, places, stack)
-            to = destination(options, prepared.plan, streams.mask)
+            to = destination(options, prepared.plan, streams.mask, stack)
             files = to.files
         with (
             progress_on(streams, prepared.plan, options) as observer,

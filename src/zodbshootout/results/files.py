@@ -37,7 +37,7 @@ from zodbshootout.model.settings import settings_in
 from zodbshootout.plugins import BrokenPlugin
 from zodbshootout.results.cell import WORDS, Cell, cell_of
 from zodbshootout.results.names import long_name, short_name, varied_parameters
-from zodbshootout.results.replacement import replace_file, to_be_replaced
+from zodbshootout.results.replacement import locked, replace_file, to_be_replaced
 from zodbshootout.results.result import CELLS, STATE, CellResult
 from zodbshootout.results.trend import with_trends
 
@@ -85,6 +85,25 @@ class ResultFiles:
     @property
     def cells(self) -> Path:
         return self.combined.with_name(f"{self._stem}.cells.jsonl")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs from writing to these files until the context or this process ends.
+
+        :raises UserError: if another run writes to the files
+        """
+        self._check_paths()
+        target = to_be_replaced(self.combined)
+        if target is None:  # a pipe or a device
+            yield
+            return
+        try:
+            with locked(target.with_name(f".{ResultFiles(target)._stem}.lock")):
+                yield
+        except BlockingIOError:
+            raise UserError(
+                f"another run writes to {self.combined}; wait for its end, or name another file"
+            ) from None
 
     @property
     def exist(self) -> Path | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _STREAMS = (1, 2)
@@ -51,17 +52,57 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock a file, which is made for this, until the context or the process ends.
+
+    On file systems without locks, do nothing.
+
+    :raises BlockingIOError: if another process has locked the file
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(descriptor, path):  # the other process has just removed it
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(path))
+        except OSError as error:
+            if error.errno not in {errno.ENOLCK, errno.ENOTSUP}:
+                raise
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False
+
+
 def _replace(target: Path, suffix: str, write: Callable[[Path], object]) -> None:
     # The temporary name has at most 32 characters.  It has the suffix of the user's file, because
     # pyperf compresses and decompresses files whose names end in .gz.
     temporary = target.with_name(f".{os.getpid()}{suffix[-20:]}")
     try:
+        _prepare(temporary, target)
         write(temporary)
         _sync(temporary)  # otherwise the file might be empty after a power cut
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _prepare(temporary: Path, target: Path) -> None:
+    """Create a temporary file with the mode of the file that it will replace, if there is one."""
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(target.stat().st_mode)
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        temporary.chmod(mode | stat.S_IWUSR)  # else, it could not be written to
 
 
 def _resolved(path: Path) -> Path:

@@ -212,14 +212,15 @@ class Guardian:
 
 @contextmanager
 def _signals_deferred() -> Iterator[None]:
-    """Defer SIGINT and SIGTERM until the context ends, if this is the main thread."""
+    """Defer SIGINT, SIGTERM and SIGHUP until the context ends, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     arrived: list[int] = []
     previous = {
         number: signal.signal(number, lambda number, _: arrived.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
         yield

@@ -153,11 +153,12 @@ def started(place: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.parametrize(
     ("stage", "number"),
-    [*((stage, signal.SIGINT) for stage in STAGES), ("measuring", signal.SIGTERM)],
+    [
+        *((stage, signal.SIGINT) for stage in STAGES),
+        *(("measuring", number) for number in (signal.SIGTERM, signal.SIGHUP)),
+    ],
 )
-def test_sigint_or_sigterm_ends_a_run_cleanly_at_each_stage(
-    stage: str, number: int, tmp_path: Path
-) -> None:
+def test_a_signal_ends_a_run_cleanly_at_each_stage(stage: str, number: int, tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text(SERVERS)
     with started(tmp_path, *LONG) as process:
         wait_until(lambda: STAGES[stage](tmp_path))
@@ -170,3 +171,17 @@ def test_sigint_or_sigterm_ends_a_run_cleanly_at_each_stage(
         assert "results so far were saved" in err
         assert runs_of(tmp_path)
     assert left_behind(tmp_path) == []
+
+
+def test_a_run_after_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(SERVERS)
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the run inherits it
+    try:
+        words = ("x.conf", "add", "-c", "1", "--object-counts", "20", "-p", "3", "-o", "a.json")
+        with started(tmp_path, *words) as process:
+            wait_until(lambda: STAGES["measuring"](tmp_path))
+            process.send_signal(signal.SIGHUP)
+            out, err = process.communicate(timeout=60)
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    assert process.returncode == 0, out + err

@@ -134,15 +134,21 @@ def _report_defect(error: Exception, arguments: Sequence[str], streams: Streams)
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does.
+    """Let SIGTERM, and SIGHUP of a closed terminal, end a run as Ctrl-C does.
 
+    Leave a signal alone that is ignored, as SIGHUP is after nohup.
     Only the main thread can set a signal handler; in another thread, change nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -59,12 +59,6 @@ def test_a_report_whose_name_is_too_long_is_refused(
         ReportFile.checked("-o", tmp_path / f"{'a' * 300}.md", [])
 
 
-def test_an_existing_report_is_replaced(out: Path) -> None:
-    Path("page.md").write_text("old")
-    assert outcome("report", out, "-o", "page.md")[0] == 0
-    assert not Path("page.md").read_text(encoding="utf-8").startswith("old")
-
-
 def test_a_report_is_written_through_a_link(out: Path) -> None:
     Path("link.md").symlink_to("page.md")
     assert outcome("report", out, "-o", "link.md") == (0, "Report: link.md\n", "")
@@ -218,3 +212,29 @@ def test_the_report_of_a_run_does_not_overwrite_results(out: Path) -> None:
         assert (status, stderr.count("\n")) == (2, 1)
         assert f"--report: {name} holds results or is an input" in stderr
     assert not Path("new.json").exists()
+
+
+@pytest.mark.parametrize(
+    "form", ["html", "md", "svg", "png", "csv", "txt", "json", "customSmallerIsBetter"]
+)
+def test_a_page_replaces_a_page_but_no_other_file_without_force(form: str, out: str) -> None:
+    page = Path(f"page.{form}")
+    words = ("report", out, "-o", page, *(("--format", form) if len(form) > 4 else ()))
+    page.write_text("about zodbshootout\n")
+    status, _, err = outcome(*words)
+    assert (status, page.read_text()) == (2, "about zodbshootout\n")
+    assert err == (
+        f"zodbshootout: -o: {page} exists and is not a page of zodbshootout; "
+        "name another file, or use --force\n"
+    )
+    assert outcome(*words, "--force")[0] == 0
+    assert outcome(*words)[0] == 0  # it is a page now
+
+
+@pytest.mark.parametrize("form", ["html", "md", "csv", "txt", "json"])
+def test_a_page_about_a_workload_replaces_itself(form: str, out: str) -> None:
+    words = ("workload", "sessions", "-o", f"page.{form}")
+    assert outcome(*words)[0] == 0
+    assert outcome(*words)[0] == 0
+    Path(f"page.{form}").write_text("mine")
+    assert outcome(*words)[0] == 2

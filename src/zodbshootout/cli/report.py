@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from zodbshootout.cli.arguments import given_by, option
+from zodbshootout.cli.arguments import given_by, option, record
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import BASELINE, FILES, read_files
 from zodbshootout.errors import UserError
@@ -21,6 +22,20 @@ from zodbshootout.results.replacement import replace_file, to_be_replaced
 
 WIDTH = 1000
 """The width of plain text, in characters; it is so large that no line is wrapped."""
+FORCE = record(
+    "--force",
+    False,
+    action="store_true",
+    help="replace the file even if it is not a page of zodbshootout",
+)
+_MARK = "<!-- zodbshootout -->\n"
+_MARKED = frozenset({".htm", ".html", ".md", ".svg"})
+"""The endings of pages that end with a mark, a comment."""
+_PAGE = re.compile(
+    rb"<!-- zodbshootout -->\s*\Z|\0zodbshootout|\A(\s*\Z|\n[^\n]+\n==+\n|file,benchmark,"
+    rb'|workload,figure,|\[\s*\{\s*"(file"|workload"|name".*\s*"unit"))'
+)
+"""What a page of this program contains in each format; an empty file can be replaced, too."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +49,7 @@ class ReportOptions:
     format: str | None = option("--format FORMAT",
         help=f"write in this format, whatever the ending: {', '.join(formats())}")
     baseline: str | None = given_by(BASELINE)
+    force: bool = given_by(FORCE)
     # fmt: on
 
 
@@ -42,7 +58,9 @@ def run(options: ReportOptions, streams: Streams) -> int:
 
     :raises UserError: if something cannot be read, shown or written
     """
-    file = ReportFile.checked("-o", options.output, options.files, options.format)
+    file = ReportFile.checked(
+        "-o", options.output, options.files, options.format, force=options.force
+    )
     with damage_of(*options.files):
         file.write(whole_report(read_files(options.files), options.baseline), streams)
     return 0
@@ -50,7 +68,7 @@ def run(options: ReportOptions, streams: Streams) -> int:
 
 @dataclass(frozen=True)
 class ReportFile:
-    """A file for a report, which replaces what the file holds."""
+    """A file for a report, which replaces an earlier report."""
 
     option: str
     """The option that names the file."""
@@ -59,12 +77,18 @@ class ReportFile:
 
     @classmethod
     def checked(
-        cls, option: str, path: Path, inputs: Sequence[Path], form: str | None = None
+        cls,
+        option: str,
+        path: Path,
+        inputs: Sequence[Path],
+        form: str | None = None,
+        *,
+        force: bool = False,
     ) -> ReportFile:
         """Return the file of *option*, whose ending selects the format unless *form* names it.
 
-        :raises UserError: if the file is a directory, is one of the *inputs*, or holds results, or
-            if there is no such format
+        :raises UserError: if the file is a directory, is one of the *inputs*, or holds results or,
+            unless *force* is true, anything else than a page, or if there is no such format
         :raises OSError: if the file's name is invalid, or the file is something like a socket
         """
         if path.is_dir():
@@ -73,7 +97,11 @@ class ReportFile:
         read = {Path(os.path.realpath(file)) for file in inputs}
         if target in read or holds_results(path):
             raise UserError(f"{option}: {path} holds results or is an input; name another file")
-        return cls(option, path, format_of_file(path, option, form))
+        file = cls(option, path, format_of_file(path, option, form))
+        if target is not None and target.exists() and not (force or _is_page(target)):
+            advice = "name another file" + (", or use --force" if option == "-o" else "")
+            raise UserError(f"{option}: {path} exists and is not a page of zodbshootout; {advice}")
+        return file
 
     def write(self, report: Report, streams: Streams) -> None:
         """Write a report, and print the path of the file unless it is a pipe or a device.
@@ -85,6 +113,8 @@ class ReportFile:
         def write_to(temporary: Path) -> None:
             with temporary.open("w", encoding="utf-8") as file:
                 self.written_by(report, Console(file=file, width=WIDTH))
+                if self.path.suffix.lower() in _MARKED:
+                    file.write(_MARK)
 
         try:
             replace_file(self.path, write_to)
@@ -93,3 +123,11 @@ class ReportFile:
             raise UserError(f"{self.option}: cannot write {self.path}: {reason}") from None
         if to_be_replaced(self.path) is not None:
             streams.say(f"Report: {self.path}")
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether this program wrote a file; if the file cannot be read, it did not."""
+    try:
+        return _PAGE.search(path.read_bytes()) is not None
+    except OSError:
+        return False

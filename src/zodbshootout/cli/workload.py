@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zodbshootout.cli import values
-from zodbshootout.cli.arguments import option
+from zodbshootout.cli.arguments import given_by, option
 from zodbshootout.cli.output import Streams
-from zodbshootout.cli.report import ReportFile
+from zodbshootout.cli.report import FORCE, ReportFile
 from zodbshootout.cli.show import labels
 from zodbshootout.errors import UserError
 from zodbshootout.recording.description import describe
@@ -35,6 +35,7 @@ class WorkloadOptions:
         "--format FORMAT", help=f"one of {', '.join(formats())} (default: text)")
     output: Path | None = option("-o --output PAGE", type=Path,
         help="write to this file, in the format of its ending: .html, .md, .csv and so on")
+    force: bool = given_by(FORCE)
     # fmt: on
 
 
@@ -48,7 +49,7 @@ def run(options: WorkloadOptions, streams: Streams) -> int:
         write(_report(options.files), streams.out)
         return 0
     paths = [workload.path for workload in options.files]
-    file = ReportFile.checked("-o", options.output, paths, options.format)
+    file = ReportFile.checked("-o", options.output, paths, options.format, force=options.force)
     file.write(_report(options.files), streams)
     return 0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import struct
+import zlib
 from typing import Any
 
 import altair as alt
@@ -49,6 +51,11 @@ _LABELS = {
     Labels.PERCENTILES: "format(1 - 1 / datum.value, '.5~%')",
 }
 _POWERS_OF_TEN = (10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
+_LENGTH_OF_END = 12
+"""The length of the last chunk of a PNG, in bytes."""
+_TEXT = b"tEXtSoftware\0zodbshootout"
+_SOFTWARE = struct.pack(f">I{len(_TEXT)}sI", len(_TEXT) - 4, _TEXT, zlib.crc32(_TEXT))
+"""A chunk of a PNG that names the program."""
 _KNOWN = "isValid(datum.low)"
 
 
@@ -334,7 +341,7 @@ def write_png(report: Report, console: Console) -> None:
     file: Any = console.file
     picture = vl_convert.vegalite_to_png(_picture(report), scale=2)
     file.flush()
-    file.buffer.write(picture)
+    file.buffer.write(picture[:-_LENGTH_OF_END] + _SOFTWARE + picture[-_LENGTH_OF_END:])
 
 
 def _picture(report: Report) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from zodbshootout.servers import ServerFailed
-from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL, Installation
+from zodbshootout.servers.installation import MEMCACHED, MYSQL, PGBOUNCER, POSTGRESQL, Installation
 
 APT_GET = ("apt-get", "-o", "DPkg::Lock::Timeout=300")
 INSTALL = ("install", "--no-install-recommends")
@@ -72,6 +72,12 @@ REQUIREMENTS = (
         lambda: has_programs(POSTGRESQL, "postgres", "initdb"),
         POSTGRESQL.packages,
         "brew install postgresql@17",
+    ),
+    Requirement(
+        "PgBouncer",
+        lambda: has_programs(PGBOUNCER, "pgbouncer"),
+        PGBOUNCER.packages,
+        "brew install pgbouncer",
     ),
     Requirement(
         "MariaDB",

@@ -206,8 +206,13 @@ def test_an_encrypted_client_has_an_encrypted_server(tmp_path: Path) -> None:
         ("dbname='a b' user='u' application_name='it\\'s'", " application_name='it\\'s'"),
         (
             "postgresql://u:geheim@db/plone?connect_timeout=7&sslmode=require",
-            " connect_timeout='7'",
+            " connect_timeout='7' sslmode='require'",
         ),
+        (
+            "dbname=plone sslmode=verify-full sslrootcert=/etc/ca.pem sslcert=/etc/c.pem",
+            " sslrootcert='${private_postgresql_authority}' sslmode='verify-full'",
+        ),
+        ("dbname=plone sslmode=disable", " sslmode='disable'"),
         ("service=production passfile=/etc/pgpass sslkey=/etc/k", ""),
         ("", ""),
     ],
@@ -219,7 +224,8 @@ def test_a_dsn_keeps_only_what_is_about_the_connection(dsn: str, kept: str) -> N
         "host='${private_postgresql_host}' port='${private_postgresql_port}' dbname='private_1' "
         f"user='zodbshootout' password='${{private_postgresql_password}}'{kept}"
     )
-    assert values(server) == {"database": "private_1"}
+    encrypted = {"ssl": "true"} if "require" in dsn or "verify" in dsn else {}
+    assert values(server) == {"database": "private_1", **encrypted}
 
 
 def test_each_database_of_postgresql_is_one_of_the_private_server() -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import trustme
 
-from tests.integration import foreign
 from tests.integration.command import SOURCES, left_behind, metadata_of, open_directory, run
 
 # The runs are shared by the tests of the module.
 pytestmark = [
-    pytest.mark.servers("PostgreSQL", "MariaDB", "memcached", "MySQLdb"),
+    pytest.mark.servers("PostgreSQL", "PgBouncer", "MariaDB", "memcached", "MySQLdb"),
     pytest.mark.xdist_group("traffic"),
     pytest.mark.timeout(900),
 ]
@@ -35,16 +31,23 @@ def relstorage(name: str, adapter: str, *options: str) -> str:
     )
 
 
-def postgresql(name: str, driver: str, dsn: str = "host='$pg_host'", *options: str) -> str:
-    settings = f"{dsn} dbname='{name}' user='zodbshootout' password='$pg_password'"
-    adapter = f"<postgresql>\ndriver {driver}\ndsn {settings} port='$pg_port'\n</postgresql>\n"
+def postgresql(
+    name: str, driver: str, dsn: str = "", *options: str, server: str = "pg", of: str = ""
+) -> str:
+    """Return a contender on a server, whose password may be that *of* another one behind it."""
+    dsn = dsn or f"host='${server}_host'"
+    settings = f"{dsn} dbname='{name}' user='zodbshootout' password='${of or server}_password'"
+    adapter = (
+        f"<postgresql>\ndriver {driver}\ndsn {settings} port='${server}_port'\n</postgresql>\n"
+    )
     return relstorage(name, adapter, *options)
 
 
-def mysql(name: str, driver: str) -> str:
-    address = "host $my_host\nport $my_port\nuser zodbshootout\npasswd $my_password\n"
-    adapter = f"<mysql-or-mariadb>\ndriver {driver}\ndb {name}\n{address}</mysql-or-mariadb>\n"
-    return relstorage(name, adapter)
+def mysql(name: str, driver: str, *more: str, server: str = "my") -> str:
+    address = f"host ${server}_host\nport ${server}_port\nuser zodbshootout\n"
+    lines = "".join(f"{line}\n" for line in (f"passwd ${server}_password", *more))
+    text = f"driver {driver}\ndb {name}\n{address}{lines}"
+    return relstorage(name, f"<mysql-or-mariadb>\n{text}</mysql-or-mariadb>\n")
 
 
 def zeo(name: str, *settings: str) -> str:
@@ -69,24 +72,29 @@ CONTENDERS = {
     "pg_psycopg2": postgresql("pg_psycopg2", "psycopg2", "host='$pg_host' sslmode=disable"),
     "pg_psycopg2cffi": postgresql("pg_psycopg2cffi", "psycopg2cffi"),
     "pg_pg8000": postgresql("pg_pg8000", "pg8000"),
-    "pg_require": postgresql("pg_require", "psycopg2", "host='$pg_host' sslmode=require"),
+    "pg_require": postgresql(
+        "pg_require", "psycopg2", "host='$tls_host' sslmode=require", server="tls"
+    ),
     # libpq looks for host in the certificate, and connects to hostaddr.
     "pg_full": postgresql(
         "pg_full", "psycopg2",
-        "host=localhost hostaddr=$pg_host sslmode=verify-full sslrootcert=$authority",
+        "host=localhost hostaddr=$tls_host sslmode=verify-full sslrootcert=$tls_authority",
+        server="tls",
     ),
+    "pg_pooled": postgresql("pg_pooled", "psycopg2", server="pool", of="pg"),
     "pg_mc": postgresql("pg_mc", "psycopg2", "host='$pg_host'", *CACHED),
     "sqlite_mc": relstorage("sqlite_mc", SQLITE, *CACHED),
     "my_mysqldb": mysql("my_mysqldb", "MySQLdb"),
     "my_pymysql": mysql("my_pymysql", "PyMySQL"),
+    "my_ssl": mysql("my_ssl", "PyMySQL", "read_default_file $safe_my_options", server="safe_my"),
     "my_connector": mysql("my_connector", "Py MySQL Connector/Python"),
 }  # fmt: skip
 TRIPS = {
     **dict.fromkeys(("zeo", "zeo_ssl", "zeo_uri"), "2"),
-    **dict.fromkeys(("pg_psycopg2", "pg_require", "pg_full", "pg_mc"), "12"),
+    **dict.fromkeys(("pg_psycopg2", "pg_require", "pg_full", "pg_pooled", "pg_mc"), "12"),
     "pg_psycopg2cffi": "11",
     "pg_pg8000": "26",
-    **dict.fromkeys(("my_mysqldb", "my_pymysql", "my_connector"), "14"),
+    **dict.fromkeys(("my_mysqldb", "my_pymysql", "my_ssl", "my_connector"), "14"),
 }
 """The round trips of an update, however many objects it has."""
 NEEDED = {"pg_psycopg2cffi": "psycopg2cffi", "my_connector": "mysql"}
@@ -98,42 +106,29 @@ INSTALLED = [name for name in CONTENDERS if find_spec(NEEDED.get(name, "ZODB"))]
 def counted() -> Iterator[Facts]:
     """The metadata of one run of all contenders."""
     with open_directory() as place:
-        certificate, key, authority = certificates(place)
         contenders = [CONTENDERS[name] for name in INSTALLED]
 
-        def databases(prefix: str) -> str:
-            return "".join(f"database {name}\n" for name in INSTALLED if name.startswith(prefix))
+        def server(kind: str, name: str, *line: str) -> str:
+            mine = [one for one in INSTALLED if f"${name}_password" in CONTENDERS[one]]
+            lines = "".join(f"{text}\n" for text in (*line, *(f"database {one}" for one in mine)))
+            return f"<{kind} {name}>\n{lines}</{kind}>\n"
 
         (place / "x.conf").write_text(
             "%import ZEO\n%import relstorage\n%import zodbshootout.mysql\n"
-            f"%define authority {authority}\n"
             "<zeoserver main>\n<mappingstorage>\n</mappingstorage>\n"
             "<mappingstorage uri>\n</mappingstorage>\n</zeoserver>\n"
             "<zeoserver safe>\nssl true\n<mappingstorage>\n</mappingstorage>\n</zeoserver>\n"
             "<memcachedserver mc>\n</memcachedserver>\n"
-            f"<postgresqlserver pg>\n{databases('pg_')}<settings>\nssl on\n"
-            f"ssl_cert_file {certificate}\nssl_key_file {key}\n</settings>\n</postgresqlserver>\n"
-            f"<mysqlserver my>\n{databases('my_')}</mysqlserver>\n{''.join(contenders)}"
+            f"{server('postgresqlserver', 'pg')}{server('postgresqlserver', 'tls', 'ssl true')}"
+            "<pgbouncer pool>\nserver $pg\n</pgbouncer>\n"
+            f"{server('mysqlserver', 'my')}{server('mysqlserver', 'safe_my', 'ssl true')}"
+            f"{''.join(contenders)}"
         )
         # The folder tests/mysql would hide MySQL Connector/Python.
         done = run(place, "x.conf", "-c", "1", *BRIEF, PYTHONPATH=str(SOURCES))
         assert done.status == 0, done.out + done.err
         assert left_behind(place) == []
         yield facts(place, INSTALLED)
-
-
-def certificates(place: Path) -> Sequence[Path]:
-    """Make a certificate for localhost, not for its number; return it, its key and its issuer's."""
-    certificate, key, authority = (place / f"{name}.pem" for name in ("cert", "key", "ca"))
-    issuer = trustme.CA()
-    issued = issuer.issue_cert("localhost")
-    issued.cert_chain_pems[0].write_to_path(certificate)
-    issued.private_key_pem.write_to_path(key)
-    issuer.cert_pem.write_to_path(authority)
-    key.chmod(0o600)
-    if os.geteuid() == 0:
-        shutil.chown(key, foreign.account("postgres"))
-    return certificate, key, authority
 
 
 def facts(place: Path, names: Sequence[str]) -> Facts:
@@ -163,6 +158,7 @@ def test_each_object_of_a_commit_is_a_round_trip_of_pylibmc_to_memcached(counted
         ("zeo", "zeo_ssl"),
         ("pg_psycopg2", "pg_require"),
         ("pg_psycopg2", "pg_full"),
+        ("my_pymysql", "my_ssl"),
     ],
 )
 def test_encryption_adds_bytes(plain: str, encrypted: str, counted: Facts) -> None:

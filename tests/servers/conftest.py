@@ -45,6 +45,6 @@ def programs(tmp_path: Path) -> str:
     """Return a directory of programs that must not be run."""
     directory = tmp_path / "programs"
     directory.mkdir()
-    for name in ("initdb", "mariadb-install-db", "mariadbd", "memcached", "postgres"):
+    for name in ("initdb", "mariadb-install-db", "mariadbd", "memcached", "pgbouncer", "postgres"):
         (directory / name).touch(mode=0o755)
     return str(directory)

@@ -81,6 +81,10 @@ class Import(NamedTuple):
         return Line(f"%import {self.package}", self.place)
 
 
+POOLER = "pgbouncer"
+"""The type of sections of poolers."""
+
+
 @dataclass(frozen=True, eq=False)
 class Section:
     """A section, and its content."""
@@ -103,8 +107,11 @@ class Section:
 
     @property
     def is_server(self) -> bool:
-        """Whether the section describes a server: the types of all servers end in this word."""
-        return self.type.endswith("server")
+        """Whether the section describes a server: the types of servers end in this word.
+
+        A pooler, which is called by its own name, is a server to its clients.
+        """
+        return self.type.endswith("server") or self.type == POOLER
 
     @property
     def keys(self) -> Iterator[Key]:

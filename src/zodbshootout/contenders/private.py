@@ -38,10 +38,12 @@ _DATABASES = frozenset({source.DATABASE, source.ZOPE_DATABASE})
 _ANY = PrivateSection(tuple(_DATABASES))
 _SETTINGS = frozenset({
     "application_name", "client_encoding", "connect_timeout", "keepalives", "keepalives_count",
-    "keepalives_idle", "keepalives_interval", "options", "tcp_user_timeout",
+    "keepalives_idle", "keepalives_interval", "options", "sslmode", "tcp_user_timeout",
 })  # fmt: skip
 """The settings in a DSN that do not identify a server, a database or a user."""
 _CONNINFO = re.compile(r"(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s']+))")
+_VERIFYING = frozenset({"verify-ca", "verify-full"})
+"""The values of ``sslmode`` with which a client checks the server's certificate."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _NO_ADDRESSES = frozenset({"db", "dbname", "user", "password", *_SETTINGS})
 _NO_PLACES = frozenset({"driver"})
@@ -170,7 +172,7 @@ class _Change:
             value = template.replace(SERVER, server.name if server else "")
             value = value.replace(DATABASE, database).replace(CACHE, self._cache(section))
             if name == rule.dsn:
-                value = " ".join([value, *_kept_settings(section.key(name))])
+                value = " ".join([value, *_kept_settings(section.key(name), server)])
             items.append(Key(name, value, value, section.place))
         self._note(section, server, database, templates)
         return replace(section, type=rule.becomes or section.type, items=items)
@@ -263,7 +265,12 @@ class _Change:
         if any(MEMCACHED in value for value in values.values()):
             memcached = _Server("memcachedserver", MEMCACHED, section.place)
             self._servers.setdefault(MEMCACHED, memcached)
-        if server is None or server.type != "zeoserver":
+        if server is None:
+            return
+        if server.type != "zeoserver":
+            dsn = section.key("dsn")
+            mode = _settings_of(dsn.value).get("sslmode", "") if dsn else ""
+            server.encrypted |= mode in {"require", *_VERIFYING}
             return
         server.encrypted |= section.type == "ssl"
         shared, directory = section.key("shared-blob-dir"), section.key("blob-dir")
@@ -294,9 +301,14 @@ def _items(server: _Server) -> Iterator[Item]:
         yield Section("filestorage", name, place, items)
 
 
-def _kept_settings(dsn: Key | None) -> Iterator[str]:
-    """Yield the settings of a DSN that do not identify a server, database or user."""
+def _kept_settings(dsn: Key | None, server: _Server | None) -> Iterator[str]:
+    """Yield the settings of a DSN that do not identify a server, database or user.
+
+    A client that checks the server's certificate trusts the authority of the new *server*.
+    """
     for name, value in _settings_of(dsn.value if dsn else "").items():
+        if name == "sslmode" and value in _VERIFYING and server is not None:
+            yield f"sslrootcert='${{{server.name}_authority}}'"
         if name in _SETTINGS:
             quoted = value.replace("\\", "\\\\").replace("'", "\\'")
             yield f"{name}='{quoted}'"

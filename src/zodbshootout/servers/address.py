@@ -79,7 +79,7 @@ def reserved_port(host: str = HOST) -> Iterator[int]:
         yield port
 
 
-_CERTIFICATES = ("certificate", "key", "authority")
+_CERTIFICATES = ("certificate", "key", "authority", "options")
 _ADDRESS = ("", "_host", "_port")
 _PARTS = (*_ADDRESS, "_password", *(f"_{name}" for name in _CERTIFICATES))
 """The suffixes that are added to a server's name to make the names that the run defines."""
@@ -130,7 +130,10 @@ def _of_private(
     port = _port(source, server, host, stack)
     names = Endpoint(server, (host, port)).names
     names[f"{server}_password"] = secrets.token_hex(16)
-    if not source.used_names.isdisjoint(f"{server}_{name}" for name in _CERTIFICATES):
+    is_used = not source.used_names.isdisjoint(f"{server}_{name}" for name in _CERTIFICATES)
+    ssl = (_fixed(section, "ssl") or "").lower() in {"true", "yes", "on"}
+    # Clients of a ZEO server with ssl must refer to the certificates.
+    if is_used or (ssl and section.type != "zeoserver"):
         files = certificates(scratch / f"certificates-{server}", host)
         names |= {f"{server}_{name}": path for name, path in files.items()}
     return names
@@ -233,7 +236,8 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
     """Create a certificate for this *host* in *directory*; return the paths of its files by name.
 
     Both servers and clients identify themselves with ``certificate`` and ``key``; ``authority`` is
-    the certificate of the authority that signed ``certificate``.
+    the certificate of the authority that signed ``certificate``, and ``options`` an options file by
+    which MySQL's clients trust that authority.
     """
     try:
         import trustme
@@ -248,6 +252,7 @@ def certificates(directory: Path, host: str = HOST) -> dict[str, str]:
     issued.cert_chain_pems[0].write_to_path(files["certificate"])
     issued.private_key_pem.write_to_path(files["key"])
     authority.cert_pem.write_to_path(files["authority"])
+    Path(files["options"]).write_text(f"[client]\nssl-ca={files['authority']}\n", encoding="utf-8")
     return files
 
 

@@ -144,6 +144,16 @@ transaction_alloc_block_size transaction_isolation transaction_prealloc_size
 transaction_read_only use_stat_tables userstat wait_timeout
 """)
 
+PGBOUNCER = _names("""
+client_idle_timeout client_login_timeout default_pool_size disable_pqexec idle_transaction_timeout
+ignore_startup_parameters listen_backlog log_connections log_disconnections log_pooler_errors
+log_stats max_client_conn max_db_connections max_packet_size max_prepared_statements
+max_user_connections min_pool_size pkt_buf query_timeout query_wait_timeout reserve_pool_size
+reserve_pool_timeout sbuf_loopcnt server_check_delay server_connect_timeout server_fast_close
+server_idle_timeout server_lifetime server_login_retry server_round_robin so_reuseport
+stats_period suspend_timeout tcp_defer_accept tcp_keepalive tcp_keepcnt tcp_keepidle tcp_keepintvl
+tcp_socket_buffer tcp_user_timeout
+""")
 MEMCACHED = _names("""
 conn_limit disable_cas disable_dumping disable_evictions disable_flush_all disable_watch
 enable_largepages listen_backlog lock_memory max_item_size max_reqs_per_event memory_limit

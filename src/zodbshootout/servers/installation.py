@@ -85,6 +85,9 @@ MYSQL = Installation(
 MEMCACHED = Installation(
     places=("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"), packages="memcached"
 )
+PGBOUNCER = Installation(
+    places=("/usr/sbin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"), packages="pgbouncer"
+)
 
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "libexec", "scripts")
 

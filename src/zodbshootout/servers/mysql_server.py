@@ -77,6 +77,8 @@ class MySQLServer(DatabaseServer):
             "socket": "mysql.sock",
             "pid-file": "mysql.pid",
             "loose-mysqlx": "OFF",
+            **self.encryption("ssl-cert", "ssl-key", "ssl-ca"),
+            **({"require-secure-transport": "ON"} if self.section.config.ssl else {}),
         }
         settings = {
             "max-connections": str(self.connections),

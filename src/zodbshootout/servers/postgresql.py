@@ -45,7 +45,8 @@ class PostgreSQLServer(DatabaseServer):
         super().prepare()
         address = client_address(self.host)
         clients = ip_network(address) if address else "all"
-        self.directory.write(_ACCESS_FILE, f"host all all {clients} scram-sha-256\n")
+        kind = "hostssl" if self.section.config.ssl else "host"
+        self.directory.write(_ACCESS_FILE, f"{kind} all all {clients} scram-sha-256\n")
 
     def initialize(self, data: Path) -> None:
         self.run(
@@ -95,6 +96,8 @@ class PostgreSQLServer(DatabaseServer):
             "listen_addresses": self.host,
             "port": str(self.port),
             "unix_socket_directories": "",
+            **({"ssl": "on"} if self.section.config.ssl else {}),
+            **self.encryption("ssl_cert_file", "ssl_key_file", "ssl_ca_file"),
         }
         options = [word for name, text in settings.items() for word in ("-c", f"{name}={text}")]
         return [self._program("postgres"), "-D", str(self.data), *options]

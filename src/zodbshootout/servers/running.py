@@ -14,6 +14,7 @@ from zodbshootout.servers import ServerFailed
 from zodbshootout.servers.address import servers_of
 from zodbshootout.servers.memcached import MemcachedServer
 from zodbshootout.servers.mysql_server import MySQLServer
+from zodbshootout.servers.pgbouncer import PgBouncer
 from zodbshootout.servers.postgresql import PostgreSQLServer
 from zodbshootout.servers.server import Server, ServerContext
 from zodbshootout.servers.usage import ServerUsage, memory_of, usage_of
@@ -22,6 +23,7 @@ from zodbshootout.servers.zeo_server import ZEOServer
 _SERVERS: Mapping[str, type[Server]] = {
     "memcachedserver": MemcachedServer,
     "mysqlserver": MySQLServer,
+    "pgbouncer": PgBouncer,
     "postgresqlserver": PostgreSQLServer,
     "zeoserver": ZEOServer,
 }

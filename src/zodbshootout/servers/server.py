@@ -324,7 +324,24 @@ class Server(ABC):
             self._process = None
 
 
-class DatabaseServer(Server):
+class EncryptingServer(Server):
+    """A server whose section may have ``ssl true``; the run makes its certificate."""
+
+    def prepare(self) -> None:
+        if self.section.config.ssl:
+            for name in ("certificate", "key", "authority"):
+                original = Path(self.context.names[f"{self.name}_{name}"])
+                self.directory.write(f"{name}.pem", original.read_text(encoding="utf-8"))
+
+    def encryption(self, certificate: str, key: str, authority: str) -> dict[str, str]:
+        """Return settings with these names, whose values are the files of the certificate."""
+        files = {certificate: "certificate", key: "key", authority: "authority"}
+        if not self.section.config.ssl:
+            return {}
+        return {name: str(self.directory.path / f"{file}.pem") for name, file in files.items()}
+
+
+class DatabaseServer(EncryptingServer):
     """A server with a data directory, and with the databases and users that its section names.
 
     The section's type extends ``zodbshootout.databaseserver``.
@@ -346,6 +363,7 @@ class DatabaseServer(Server):
         return list(self.section.config.user)
 
     def prepare(self) -> None:
+        super().prepare()
         if not self.data.exists():
             shutil.rmtree(self.directory.path / _UNFINISHED, ignore_errors=True)
             unfinished = self.directory.subdirectory(_UNFINISHED)

@@ -15,6 +15,7 @@ from zodbshootout.client.storage_types.relstorage_servers import (
     POSTGRESQL,
     VACUUM,
     VERSION_QUERIES,
+    encryption_of,
     link_of_product,
     promise_of_product,
     size_of_product,
@@ -95,7 +96,12 @@ class PGJsonbStorageType(StorageType):
         return promise_of_product(POSTGRESQL, self._answers)
 
     def link(self) -> Link:
-        return link_of_product(POSTGRESQL, self._answers)
+        try:
+            with self._connected() as connection:
+                encryption = encryption_of(connection)
+        except Exception:  # noqa: BLE001 - the server may be gone
+            return Link()
+        return link_of_product(POSTGRESQL, self._answers, encryption)
 
     def disk_size(self, *, blobs: bool) -> DiskSize:
         in_tables = blobs and self.storage._s3_client is None

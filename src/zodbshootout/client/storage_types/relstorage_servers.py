@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -219,19 +220,47 @@ _SYNCING: Mapping[str, tuple[Sequence[str], Callable[..., tuple[bool, str]]]] = 
 
 def link_of(adapter: Any) -> Link:
     """Ask the database, on a new connection, about connections to it."""
-    return link_of_product(kind_of(adapter), partial(_answers, adapter))
-
-
-def link_of_product(product: str | None, ask: Callable[..., list[str] | None]) -> Link:
-    """Return what a database tells about connections to it; *ask* as in promise_of_product()."""
-    queries = _LINK_QUERIES.get(product or "", {})
-    answers = ask(*queries.values()) if queries else None
-    if answers is None:
+    name = kind_of(adapter)
+    if name not in _LINK_QUERIES:
         return Link()
+    encryption = adapter.connmanager.open_and_call(lambda connection, _: encryption_of(connection))
+    return link_of_product(name, partial(_answers, adapter), encryption)
+
+
+def encryption_of(connection: Any) -> str:
+    """Return the version of TLS of a driver's connection to PostgreSQL; ``none``, "" if unknown.
+
+    The server itself does not tell it to a user who acts as another role, and not at all if there
+    is a pooler in between.
+    """
+    info: Any = getattr(connection, "info", None)
+    if hasattr(info, "ssl_attribute"):  # psycopg2
+        return str(info.ssl_attribute("protocol")) if info.ssl_in_use else "none"
+    libpq: Any = getattr(connection, "pgconn", None)
+    if hasattr(libpq, "ssl_in_use"):  # psycopg
+        return "TLS" if libpq.ssl_in_use else "none"
+    plain = getattr(connection, "_usock", None)  # pg8000
+    if plain is None:
+        return ""
+    return str(plain.version()) if isinstance(plain, ssl.SSLSocket) else "none"
+
+
+def link_of_product(
+    product: str, ask: Callable[..., list[str] | None], encryption: str = ""
+) -> Link:
+    """Return what a database tells about connections to it.
+
+    *ask* is as in :func:`promise_of_product`; *encryption* is used if the database does not tell.
+    """
+    queries = _LINK_QUERIES[product]
+    answers = ask(*queries.values())
+    if answers is None:
+        return Link(encryption)
     told = dict(zip(queries, answers))
-    seconds, name = float(told["idle_s"]), _IDLE_SETTINGS[product or ""]
+    seconds, name = float(told["idle_s"]), _IDLE_SETTINGS[product]
     idle_limit = f"{name} {seconds:g} s" if 0 < seconds < IDLE_FOR_LONG else ""
-    return Link(told["encryption"] or "none", idle_limit, int(told["max_connections"]))
+    encryption = (told["encryption"] or "none") if "encryption" in told else encryption
+    return Link(encryption, idle_limit, int(told["max_connections"]))
 
 
 IDLE_FOR_LONG = 3600.0
@@ -239,8 +268,6 @@ IDLE_FOR_LONG = 3600.0
 _IDLE_SETTINGS = {POSTGRESQL: "idle_session_timeout", "MySQL": "wait_timeout"}
 _LINK_QUERIES = {
     POSTGRESQL: {
-        "encryption": "SELECT coalesce((SELECT version FROM pg_stat_ssl "
-        "WHERE pid = pg_backend_pid()), '')",
         "idle_s": "SELECT coalesce(extract(epoch FROM "
         "current_setting('idle_session_timeout', true)::interval), 0)",
         "max_connections": "SHOW max_connections",

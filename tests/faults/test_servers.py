@@ -84,6 +84,16 @@ def test_a_server_killed_while_a_slice_is_prepared_fails_its_contender(place: Pa
     check_failed(done, place, "server main was killed by SIGKILL", failed=("bad add", "bad cold"))
 
 
+@pytest.mark.servers("PgBouncer")
+def test_a_pooler_killed_on_the_clock_fails_its_contender(place: Path) -> None:
+    pool = POSTGRESQL.replace("$pg_host", "$pool_host").replace("$pg_port", "$pool_port")
+    servers = "<postgresqlserver pg/>\n<pgbouncer pool>\nserver $pg\n</pgbouncer>\n"
+    storage = relstorage("postgresql", f"dsn {pool} password='$pg_password'")
+    text = servers + faulty("bad", "kill-pooler", storage, during="run")
+    done = measure(place, text, "--timeout", "60", imports=IMPORTS)
+    check_failed(done, place, "server pool was killed by SIGKILL", failed=("bad add", "bad cold"))
+
+
 def test_a_server_killed_between_runs_is_reported_and_others_are_measured(place: Path) -> None:
     text = ZEO_SERVER + faulty("bad", "kill-zeo", ZEO, during="set_up", when=place / "a.json")
     done = measure(place, text, "--timeout", "60", "-p", "2")

@@ -142,6 +142,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "kill-relay": _kill_relay,
     "kill-zeo": lambda: _kill_children("runzeo"),
     "kill-postgresql": lambda: _kill_children("postgres"),
+    "kill-pooler": lambda: _kill_children("pgbouncer"),
     "kill-mariadb": lambda: _kill_children("mariadbd"),
     "raise": _raise, "kill": _kill, "segv": _segv, "exit": _exit, "hang": _hang, "leak": _leak,
     "print": _print,

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +95,8 @@ class ClientStorageType(StorageType):
             for name in ("read_only", "read_only_fallback")
         )
         storage = getattr(section.config, "storage", "1")
-        encrypted = bool(getattr(section.config, "ssl", None))
-        return [_ServerOfStorage(addresses, missing, storage, reads_only, encrypted)]
+        encryption = getattr(section.config, "ssl", None) or None
+        return [_ServerOfStorage(addresses, missing, storage, reads_only, encryption)]
 
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:
@@ -176,11 +178,12 @@ class _ServerOfStorage(Requirement):
 
     reads_only: bool = False
     """Whether a read-only server suffices for the client."""
-    encrypted: bool = False
+    encryption: tuple[ssl.SSLContext, str | None] | None = field(default=None, compare=False)
+    """The context of the section's ``<ssl>``, and the name to expect in the certificate."""
 
     def obstacle(self) -> str | None:
         missing = super().obstacle()
-        if missing or self.encrypted:
+        if missing:
             return missing
         answers = []
         for address in self.addresses:
@@ -190,8 +193,17 @@ class _ServerOfStorage(Requirement):
 
     def _refusal(self, address: Address) -> str | None:
         """Return why the server at *address* refuses the client, or ``None`` if it does not."""
-        error, details = _error_of_registering(address, self.storage, self.reads_only)
         server = f"the ZEO server at {printable(address)}"
+        try:
+            with self._connected(address) as connection:
+                error, details = _error_of_registering(connection, self.storage, self.reads_only)
+        except ssl.SSLCertVerificationError as flaw:
+            return (
+                f"{server}: certificate verify failed: {flaw.verify_message.rstrip('.')}; see "
+                "'authenticate', 'check-hostname' and 'server-hostname' in the client's <ssl>"
+            )
+        except ssl.SSLError as flaw:
+            return f"{server}: {_reason(flaw)}; see the client's <ssl>"
         if "unknown storage" in str(details):
             return (
                 f"{server} has no storage {self.storage!r}; write 'storage NAME' with a name from "
@@ -200,6 +212,26 @@ class _ServerOfStorage(Requirement):
         if error.endswith("ReadOnlyError"):
             return f"{server} is read-only; write 'read-only true' in its client's section"
         return None
+
+    def _connected(self, address: Address) -> socket.socket:
+        """Connect as ZEO's client does, with the section's own encryption.
+
+        :raises OSError: if the server accepts no connection, or either side refuses the other's
+            certificate
+        """
+        connection = connect(address)
+        if self.encryption is None:
+            return connection
+        context, name = self.encryption
+        host = address[0] if isinstance(address, tuple) else None
+        return context.wrap_socket(connection, server_hostname=name or host)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """Return the reason for which a handshake failed."""
+    if error.reason == "WRONG_VERSION_NUMBER":
+        return "it does not encrypt"
+    return (error.reason or str(error)).replace("_", " ").lower()
 
 
 def _error_of(answer: Any) -> Exception | None:
@@ -212,14 +244,14 @@ def _error_of(answer: Any) -> Exception | None:
 
 
 def _error_of_registering(
-    address: Address,
+    connection: socket.socket,
     storage: str,
     reads_only: bool,
 ) -> tuple[str, object]:
     """Register with a server as ZEO's client does; return the error, or ``("", None)``."""
     from ZEO.asyncio.marshal import decoder, encoder
 
-    with connect(address) as connection, connection.makefile("rwb") as stream:
+    with connection.makefile("rwb") as stream:
         protocol = _received(stream)
         register = encoder(protocol)(1, False, "register", (storage, reads_only))
         for message in (protocol, register):

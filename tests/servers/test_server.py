@@ -16,7 +16,7 @@ from zodbshootout.errors import UserError
 from zodbshootout.guardian import Ending
 from zodbshootout.servers import ServerFailed
 from zodbshootout.servers import server as server_module
-from zodbshootout.servers.installation import LOG, Account
+from zodbshootout.servers.installation import LOG, MARK, Account
 from zodbshootout.servers.server import Server
 
 LISTENING = (
@@ -272,17 +272,18 @@ def test_an_empty_directory_can_be_kept(make_server: MakeServer, tmp_path: Path)
     scripted(make_server, directory=str(tmp_path / "kept")).start()
 
 
+@pytest.mark.parametrize("name", ["document", LOG])
 def test_a_directory_with_other_files_is_left_alone(
-    make_server: MakeServer, tmp_path: Path
+    name: str, make_server: MakeServer, tmp_path: Path
 ) -> None:
-    document = tmp_path / "mine" / "document"
+    document = tmp_path / "mine" / name
     document.parent.mkdir()
     document.touch()
     server = scripted(make_server, directory=str(document.parent))
     server.preparation = "raise SystemExit('never run')"
     assert failure(server) == (
-        f"cannot keep its data in {document.parent}: it contains other files; name an empty "
-        "directory, or one that such a server created"
+        f"cannot keep its data in {document.parent}: it contains files, but no {MARK}, so it is "
+        "not a directory that such a server created; name an empty directory"
     )
     assert list(document.parent.iterdir()) == [document]
 
@@ -353,6 +354,7 @@ def test_a_server_does_not_write_its_log_through_a_symbolic_link(
     elsewhere.write_text("mine\n")
     kept = tmp_path / "kept"
     kept.mkdir()
+    (kept / MARK).touch()
     (kept / LOG).symlink_to(elsewhere)
     server = scripted(make_server, directory=str(kept))
     assert failure(server).startswith("could not be started: ")

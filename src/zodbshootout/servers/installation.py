@@ -22,6 +22,8 @@ from zodbshootout.servers import ServerFailed
 
 NOBODY = "nobody"
 LOG = "server.log"
+MARK = ".zodbshootout"
+"""The name of an empty file that says that a run of zodbshootout created a directory."""
 
 
 @dataclass(frozen=True)
@@ -184,11 +186,13 @@ class ServerDirectory:
         self._account = account
         new = not self.path.exists()
         self.path.mkdir(mode=0o700, parents=self.kept, exist_ok=True)
-        if self.kept and not new and not (self.path / LOG).exists() and any(self.path.iterdir()):
-            raise ServerFailed(
-                f"cannot keep its data in {self.path}: it contains other files; name an empty "
-                "directory, or one that such a server created"
-            )
+        if self.kept and not (self.path / MARK).exists():
+            if any(self.path.iterdir()):
+                raise ServerFailed(
+                    f"cannot keep its data in {self.path}: it contains files, but no {MARK}, so it "
+                    "is not a directory that such a server created; name an empty directory"
+                )
+            os.close(self._open(MARK, os.O_WRONLY))
         if account is not None:
             self._make_reachable(account, new=new)
         self._log = os.fdopen(self._open(LOG, os.O_RDWR | os.O_APPEND), "ab+")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -359,3 +360,22 @@ def test_a_server_does_not_write_its_log_through_a_symbolic_link(
     server = scripted(make_server, directory=str(kept))
     assert failure(server).startswith("could not be started: ")
     assert elsewhere.read_text() == "mine\n"
+
+
+def test_a_server_that_has_ended_has_no_number_that_could_be_anothers(
+    make_server: MakeServer,
+) -> None:
+    server = scripted(make_server)
+    server.start()
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    with stranger:
+        process = server._process
+        assert process is not None
+        server.process.kill()
+        process.wait()
+        process.pid = stranger.pid
+        assert server.pid is None
+        server.kill()
+        server.stop()
+        assert stranger.poll() is None
+        stranger.kill()

@@ -228,7 +228,9 @@ class Server(ABC):
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+        """The process ID; ``None`` if the server has ended: the number may be reused then."""
+        running = self._process is not None and self._process.poll() is None
+        return self._process.pid if self._process and running else None
 
     def how_ended(self) -> Failure | None:
         """Return how the server ended; ``None`` if it is running.

@@ -12,6 +12,7 @@ from zodbshootout.servers import ServerFailed, allowed_settings
 from zodbshootout.servers.address import client_address
 from zodbshootout.servers.installation import NOBODY, POSTGRESQL
 from zodbshootout.servers.server import DatabaseServer, ServerContext
+from zodbshootout.servers.shared_memory import SharedMemory
 
 _ACCESS_FILE = "pg_hba.conf"
 _SUPERUSER = "postgres"
@@ -101,6 +102,12 @@ class PostgreSQLServer(DatabaseServer):
         }
         options = [word for name, text in settings.items() for word in ("-c", f"{name}={text}")]
         return [self._program("postgres"), "-D", str(self.data), *options]
+
+    def kill(self) -> None:
+        left = SharedMemory.of(self.pid, self.data) if self.pid is not None else None
+        super().kill()
+        if left is not None:
+            left.remove()
 
     def is_ready(self) -> bool:
         try:

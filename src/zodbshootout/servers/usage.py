@@ -36,7 +36,7 @@ class ServerUsage:
 def usage_of(root: int) -> ServerUsage:
     """Return what the process with ID *root* and all its descendants have used."""
     total = ServerUsage()
-    for process in _tree(root):
+    for process in tree_of(root):
         with suppress(*_GONE):
             total += ServerUsage(_cpu(process), _written(process))
     return total
@@ -48,7 +48,7 @@ def memory_of(root: int) -> int:
     Pages that several of these processes share are counted once.
     """
     total = 0
-    for process in _tree(root):
+    for process in tree_of(root):
         with suppress(*_GONE):
             memory = process.memory_full_info()
             total += getattr(memory, "pss", memory.uss)
@@ -57,19 +57,19 @@ def memory_of(root: int) -> int:
 
 def kill_tree(root: int) -> None:
     """Kill a process and all its descendants, which may be in separate groups."""
-    processes = list(_tree(root))
+    processes = list(tree_of(root))
     for process in processes:
         with suppress(*_GONE):
             process.kill()
     psutil.wait_procs(processes[1:], timeout=5)
 
 
-def _tree(root: int) -> Iterator[psutil.Process]:
+def tree_of(root: int) -> Iterator[psutil.Process]:
     """Yield a process and all its descendants."""
     with suppress(*_GONE):
         yield psutil.Process(root)
         for child in _children(root):
-            yield from _tree(child)
+            yield from tree_of(child)
 
 
 def _children(parent: int) -> list[int]:

@@ -27,6 +27,8 @@ from ZConfig.substitution import isname, substitute
 from zodbshootout.config.references import marked, references, replaced, unmarked
 from zodbshootout.errors import UserError
 
+_TYPE = re.compile(r"[\w.-]+(?=[\s/]|$)")
+"""The type of a section."""
 _KEY_AND_VALUE = re.compile(r"(?P<key>[^\s()]+)\s*(?P<value>\S.*)?$")
 
 
@@ -360,12 +362,14 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
         self.error(f"{opened.start} is not closed; write {ends} at its end")
 
     def start_section(self, section: Section, rest: str) -> Any:
-        if rest[:1] in {"?", "!"}:  # XML or HTML
+        if not _TYPE.match(rest):  # XML or HTML
             self.error("malformed section header")
         return super().start_section(section, rest)
 
     def end_section(self, section: Section, rest: str) -> Any:
         type_ = rest.strip().lower()
+        if not _TYPE.fullmatch(type_):  # do not repeat it
+            self.error("malformed section header")
         opened = [type_ for type_, _, _ in self.stack]
         if type_ not in opened:
             self.error(f"</{type_}> closes nothing: no <{type_}> is open; write <{type_}> above")
@@ -398,7 +402,7 @@ class _Parser(ZConfigParser):  # type: ignore[misc]
     def handle_import(self, section: Section, rest: str) -> None:
         self.context.tree.directives.append(self.context.key("", rest))
         if len(rest.split()) > 1:
-            self.error(f"%import takes one package; write a line for each: {rest!r}")
+            self.error("%import takes one package; write a line for each")
         super().handle_import(section, rest)
 
     def handle_include(self, section: Section, rest: str) -> None:

@@ -61,8 +61,10 @@ PLACES = {
     "oracle": Place("oracle", "password {}\ndsn x\nuser u"),
     "quoted": Place("postgresql", "dsn host='h' password='{}' dbname='x'", in_dsn),
     "bare": Place("postgresql", "dsn host=h password={} dbname=x", bare_in_dsn),
-    "url": Place("postgresql", "dsn postgresql://u:{}@h/x", in_uri),
-    "parameter": Place("postgresql", "dsn postgresql://h/x?user=u&password={}", in_uri),
+    "url": Place("postgresql", "dsn postgresql://u:{}@h/x?application_name=x", in_uri),
+    "parameter": Place(
+        "postgresql", "dsn postgresql://h/x?application_name=x&user=u&password={}", in_uri
+    ),
     "uri": Place("uri", "uri postgres://u:{}@h:5432/x", in_uri),
     "zeo_uri": Place("uri", "uri zeo://h:1?username=u&password={}", in_uri),
     "demo_uri": Place("uri", "uri demo:(zeo://h:1?password={})/(memory://)", in_uri),

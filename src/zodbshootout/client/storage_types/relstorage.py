@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -147,6 +148,13 @@ _PRIVATE = (
     PrivateSection(("pragmas",)),
 )  # fmt: skip
 
+# RelStorage appends "application_name='...'" to a DSN that lacks it; pg8000 takes only settings.
+_URL = re.compile(r"postgres(ql)?://")
+_URL_FLAW = (
+    "dsn: RelStorage cannot connect with this URL; write 'host=HOST dbname=NAME user=USER "
+    "password=PASSWORD' instead, or, with psycopg2, add '?application_name=zodb' to the URL"
+)
+
 
 class RelStorageType(StorageType):
     """RelStorage, whose cache is in memory and, if ``cache-local-dir`` is set, also in files."""
@@ -188,6 +196,9 @@ class RelStorageType(StorageType):
             start = f"<relstorage {section.name or ''}".rstrip() + ">"
             return start, f"{start} contains no database, such as <postgresql>"
         driver = getattr(section.config.adapter.config, "driver", None) or "auto"
+        dsn = getattr(section.config.adapter.config, "dsn", None) or ""
+        if _URL.match(dsn) and ("application_name" not in dsn or "pg8000" in driver.lower()):
+            return "dsn", _URL_FLAW
         known = _known_drivers(_adapter_class(section)) if driver != "auto" else {}
         if not known or driver.lower() in map(str.lower, known):
             return None

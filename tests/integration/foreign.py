@@ -107,3 +107,28 @@ def mysql(place: Path, port: int = 0) -> Iterator[str]:
                *network, f"--init-file={place}/accounts.sql"]  # fmt: skip
     with server(place, "mysql", command, str(socket)):
         yield str(socket)
+
+
+@contextmanager
+def standby(place: Path, primary: int, port: int) -> Iterator[None]:
+    """Run a hot standby, on a *port*, of the PostgreSQL server on port *primary* of this host."""
+    data, directory = (open_to("postgres", place / name) for name in ("standby", "standby.run"))
+    data.chmod(0o700)
+    programs = ("pg_basebackup", "postgres")
+    back_up, postgres = (POSTGRESQL.program(name, given=None) for name in programs)
+    words = [back_up, "-D", data, "-R", "-h", "127.0.0.1", "-p", primary, "-U", "zodbshootout"]
+    words += ["-c", "fast", "--no-sync"]
+    subprocess.run(
+        [str(word) for word in words], check=True, capture_output=True, cwd=place,
+        **as_user("postgres"),
+    )  # fmt: skip
+    options = ["-k", directory, "-p", port, "-c", "listen_addresses=127.0.0.1"]
+    with server(place, "postgres", [postgres, "-D", data, *options], ("127.0.0.1", port)):
+        deadline = time.monotonic() + 60
+        ready = POSTGRESQL.program("pg_isready", given=None)
+        while subprocess.run(
+            [ready, "-q", "-h", "127.0.0.1", "-p", str(port)], check=False
+        ).returncode:
+            assert time.monotonic() < deadline, (place / "server.log").read_text()
+            time.sleep(0.05)
+        yield

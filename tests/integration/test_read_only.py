@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
-from tests.integration.command import QUICK, run
+import pytest
+
+from tests.integration import foreign
+from tests.integration.command import QUICK, left_behind, run
 
 CONF = """
 %import relstorage
@@ -53,3 +57,49 @@ def test_a_read_only_storage_only_runs_benchmarks_that_read_existing_objects(
         assert (
             f"not supported: {name} is read-only as configured here; leave out --pack"
         ) in packed.out
+
+
+def on_server(name: str, port: int, more: str = "") -> str:
+    return f"""
+<externalserver {name}>
+  address 127.0.0.1:{port}
+</externalserver>
+<zodb on_{name}>
+  <relstorage>
+    keep-history false
+    {more}
+    <postgresql>
+      dsn host='${name}_host' port='${name}_port' dbname='postgres' user='zodbshootout'
+    </postgresql>
+  </relstorage>
+</zodb>
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@pytest.mark.servers("PostgreSQL")
+def test_reads_of_a_hot_standby_are_measured_and_what_writes_is_not_supported(place: Path) -> None:
+    primary, standby = free_port(), free_port()
+    plain = "%import relstorage\n" + on_server("primary", primary)
+    (place / "plain.conf").write_text(plain + on_server("standby", standby))
+    reading = "read-only true\n    create-schema false"
+    (place / "x.conf").write_text(plain + on_server("standby", standby, reading))
+    words = ("add", "update", "hot", "cold", "-c", "1", *QUICK)
+    with foreign.postgresql(place, primary, "127.0.0.1"):
+        prepared = run(place, "x.conf", "--only", "on_primary", *words)
+        assert prepared.status == 0, prepared.err
+        with foreign.standby(place, primary, standby):
+            done = run(place, "x.conf", *words, "-o", "a.json")
+            refused = run(place, "plain.conf", "hot", "-c", "1", *QUICK)
+    assert done.status == 0, done.err + done.out
+    assert "on_standby, add, update: not supported: RelStorage is read-only" in done.out
+    assert refused.status == 3
+    assert (
+        "the server is a standby, which is read only: write 'read-only true' and 'create-schema "
+        "false' in <relstorage>"
+    ) in " ".join(refused.out.split())
+    assert left_behind(place) == []

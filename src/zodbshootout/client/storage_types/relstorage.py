@@ -104,6 +104,12 @@ _OUR_SECTION = Advice(
     "for this server write '%import zodbshootout.mysql' and <mysql-or-mariadb>",
 )
 """The advice for errors of RelStorage 4.3 on MariaDB, and on MySQL 9.0 or later."""
+_STANDBY = Advice(
+    "cannot set transaction read-write mode during recovery",
+    "the server is a standby, which is read only: write 'read-only true' and 'create-schema false' "
+    "in <relstorage>",
+)
+"""The advice for a server that accepts no writes because it repeats those of another server."""
 _PACKET = Advice(
     r"Error: \(?(1153|2006|2013|2020)\b",
     "records have to be smaller than the server's max_allowed_packet; set it for a private server "
@@ -186,7 +192,7 @@ class RelStorageType(StorageType):
     @classmethod
     def advice(cls, section: Any) -> Sequence[Advice]:
         if _adapter_class(section) != "MySQLAdapterFactory":
-            return []
+            return [_STANDBY]
         is_theirs = type(section.config.adapter).__name__ == "MySQLAdapterFactory"
         return [_OUR_SECTION, _PACKET] if is_theirs else [_PACKET]
 

@@ -14,6 +14,7 @@ from tests.watching import watched
 from zodbshootout.errors import ALL_MEASURED, BAD_USAGE
 
 CONTENDERS = {
+    "bluebream/zope.conf": ["zodb"],
     "cookiecutter/convert-export.conf": ["source", "destination"],
     "cookiecutter/sqlite.conf": ["main"],
     "cookiecutter/zeo.conf": ["main"],

@@ -63,6 +63,11 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
 """Packages for ``%import``.  Each value is a name on PyPI, then section types that files often use
 without the import.  For other packages, no ``pip install`` is suggested: the user may have misspelt
 the name, and somebody may have uploaded something under the misspelt name."""
+_FOREIGN = {
+    "s3": "a fork of RelStorage has it; for blobs in S3, there is <s3blobstorage> of zodb-s3blobs",
+    **dict.fromkeys(("source", "destination"), "name a storage, as in <filestorage source>"),
+}
+"""Section types that users find in documents, with what to write instead."""
 _, *TYPES_OF_RELSTORAGE = _PACKAGES["relstorage"]
 _KEY = re.compile(r"%.*|\w[\w.-]*")
 _NOT_AN_INT = re.compile(r"invalid literal for int\(\) with base 10: (['\"].*)$")
@@ -177,6 +182,8 @@ def _type_advice(name: str, schema: Any) -> str:
     for package, (_, *types) in _PACKAGES.items():
         if name in types:
             return f"write '%import {package}' above it"
+    if name in _FOREIGN:
+        return _FOREIGN[name]
     # Abstract types have a dot in their names.
     return suggestion(name, sorted(known for known in schema.gettypenames() if "." not in known))
 

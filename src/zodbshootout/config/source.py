@@ -54,8 +54,13 @@ class Source:
 
     @property
     def is_of_zope(self) -> bool:
-        """Whether the file is Zope's configuration, or includes a part of one."""
-        return any(section.type == ZOPE_DATABASE for section in self.tree.root.sections)
+        """Whether the file is Zope's configuration, or includes a part of one.
+
+        A zope.conf of Zope 3, Grok or BlueBream names its site, and has a ``<zodb>``.
+        """
+        root = self.tree.root
+        is_of_zope_3 = root.key("site-definition") is not None
+        return is_of_zope_3 or any(section.type == ZOPE_DATABASE for section in root.sections)
 
     @property
     def used_names(self) -> frozenset[str]:

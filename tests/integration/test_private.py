@@ -36,6 +36,7 @@ WITH_BLOBS = {
 """The contenders of configurations whose storages all store blobs."""
 WITHOUT_BLOBS = {
     "plone-backend/relstorage_pack.conf": ("relstorage",),
+    "bluebream/zope.conf": ("zodb",),
     "pyramid/zodb.conf": ("main", "catalog", "sessions"),
     "zenoss/zope.conf": ("main", "temporary"),
     "zope2instance/mysql.conf": ("main", "temporary"),

@@ -113,3 +113,8 @@ def test_text_that_looks_like_markup_is_printed_verbatim() -> None:
     print_line(streams.out, "[bold]as it is")
     assert file.getvalue() == "[bold]as it is\n"
     assert streams.loss is None
+
+
+def test_a_width_of_zero_is_no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert console_on(io.StringIO()).width == 80

@@ -91,7 +91,10 @@ def console_on(stream: TextIO | None) -> Console:
 
     The terminal's width counts even if *stream* is a pipe, as in ``zodbshootout show last | less``.
     """
-    return Console(file=cast("IO[str]", _TolerantStream(stream)) if stream is not None else None)
+    console = Console(file=cast("IO[str]", _TolerantStream(stream)) if stream is not None else None)
+    if console.width < 1:  # COLUMNS=0, as a shell without a terminal may set it
+        console.width = 80
+    return console
 
 
 class _TolerantStream:

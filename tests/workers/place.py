@@ -52,6 +52,7 @@ class Place:
             opening=TimeLimit(60.0),
             options=["--quiet"],
             relay=self.relayed.append,
+            awaited=self.relayed.append,
         )
 
     def storage(

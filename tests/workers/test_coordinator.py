@@ -30,6 +30,7 @@ from zodbshootout.model.specification import (
 )
 from zodbshootout.model.storage_facts import Sharing
 from zodbshootout.scheduling.fork_servers import ForkServers
+from zodbshootout.workers import coordinator
 from zodbshootout.workers.coordinator import (
     ForkServer,
     Launcher,
@@ -248,6 +249,23 @@ def test_a_worker_that_exceeds_its_time_limit_is_ended(place: Place) -> None:
         ):
             worker.attempt(20)
         assert cause(failure) == "not done within its time limit of 3 s (--timeout)"
+    place.assert_tidy()
+
+
+def test_a_contender_that_does_not_answer_is_named_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "SILENCE", 1.0)
+    place.launcher = replace(place.launcher, working=TimeLimit(4.0, "--timeout"))
+    with place.launcher.fork_server() as fork_server:
+        for _ in range(2):
+            with (
+                place.measuring(fork_server, fault="hang", commit=6) as worker,
+                pytest.raises(Failed),
+            ):
+                worker.attempt(20)
+    (line,) = [line for line in place.relayed if "no answer" in line]
+    assert line.endswith(": add: no answer for 1 s; waiting for at most 4 s (--timeout)")
     place.assert_tidy()
 
 

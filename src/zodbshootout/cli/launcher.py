@@ -59,6 +59,7 @@ def launcher_for(
         # With --hosts, a worker uses Dask's client, which gevent cannot patch.
         gevent=options.gevent and options.hosts is None,
         relay=_relay(options, observer),
+        awaited=observer.relay,
     )
 
 

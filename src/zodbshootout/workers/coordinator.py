@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -48,6 +49,8 @@ START_TIMEOUT = 60.0
 LEAVING_TIME = 0.5
 """Seconds in which a worker that has answered may end by itself.  Ending it takes longer, because
 processes of its group are looked for among all processes of the machine."""
+SILENCE = 30.0
+"""Seconds after which the user is told who is awaited."""
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the sizes of files with output."""
 _PROGRAM = "zodbshootout.workers.fork_server"
@@ -92,7 +95,17 @@ class Launcher:
     """Whether each process gets its own session; see :meth:`Guardian.start`."""
     relay: Callable[[str], None] = lambda _: None
     """A function that is called with each line that a worker prints."""
+    awaited: Callable[[str], None] = lambda _: None
+    """A function that is called with a line about a worker that has not answered for long, once
+    for each contender and benchmark."""
+    _told: set[str] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
+
+    def tell(self, subject: str, limit: TimeLimit) -> None:
+        """Say, once, that a measurement has not answered for :data:`SILENCE`."""
+        if subject and subject not in self._told:
+            self._told.add(subject)
+            self.awaited(f"{subject}: no answer for {SILENCE:g} s; waiting for at most {limit}")
 
     @contextmanager
     def fork_server(self, interpreter: Interpreter | None = None) -> Iterator[ForkServer]:
@@ -245,7 +258,9 @@ class ForkServer:
     def measure(self, task: Measure) -> AbstractContextManager[Worker]:
         """Start a worker that sets up clients; :meth:`Worker.wait` waits until they are ready."""
         call = Call("measure", (task, self._launcher.options))
-        return self._worker(call, self._launcher.working)
+        specification = task.specification
+        subject = f"{specification.parameters.owner}: {specification.benchmark}"
+        return self._worker(call, self._launcher.working, subject=subject)
 
     def lead(self) -> AbstractContextManager[Worker]:
         """Start a worker that answers calls to :class:`~zodbshootout.crews.hosts.Leading`."""
@@ -266,7 +281,9 @@ class ForkServer:
             return worker.wait()
 
     @contextmanager
-    def _worker(self, call: Call, limit: TimeLimit, name: str = "the worker") -> Iterator[Worker]:
+    def _worker(
+        self, call: Call, limit: TimeLimit, name: str = "the worker", subject: str = ""
+    ) -> Iterator[Worker]:
         """Start a worker; when the context ends, end the worker's remaining processes."""
         launcher = self._launcher
         path = launcher.directory / f"output-{next(launcher._numbers)}"
@@ -279,7 +296,9 @@ class ForkServer:
             with theirs:
                 pid = self._order(os.fsencode(path), [theirs.fileno()], "started")
                 launcher.guardian.watch_group(pid)
-            worker = Worker(self, pid, ours, OutputFile(path, launcher.relay), limit, name)
+            output = OutputFile(path, launcher.relay)
+            awaited = partial(launcher.tell, subject, limit)
+            worker = Worker(self, pid, ours, output, limit, name, awaited)
             self._running[pid] = worker
             stack.callback(worker.output.close)
             stack.callback(self.end, worker)
@@ -388,6 +407,8 @@ class Worker:
     limit: TimeLimit
     name: str = "the worker"
     """The worker's name in messages."""
+    awaited: Callable[[], None] = lambda: None
+    """A function that is called if the worker has not answered for :data:`SILENCE` seconds."""
     exit_code: int | None = None
     """The worker's exit code, once the fork server has reported the worker's end."""
     _worked: float = 0.0
@@ -450,6 +471,8 @@ class Worker:
         *seconds* is the time that the worker has spent on the current slice, which counts for the
         time limit.
         """
+        if seconds >= SILENCE:
+            self.awaited()
         if self._worked + seconds >= self.limit.seconds:
             self._worked = self.limit.seconds
             return True
@@ -486,7 +509,8 @@ class Worker:
         return replace(failure, cause=f"{failure.cause}: {printed[-1]}", detail="\n".join(printed))
 
     def _received(self) -> Any:
-        deadline = time.monotonic() + self.limit.seconds - self._worked
+        began = time.monotonic()
+        deadline = began + self.limit.seconds - self._worked
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -495,7 +519,7 @@ class Worker:
             ready = wait([self.connection, self.fork_server.socket], seconds)
             self.fork_server.limit_outputs()
             if not ready:
-                self.output.relay()
+                self._go_on_waiting(time.monotonic() - began)
             if self.connection in ready:
                 try:
                     return self.connection.recv()
@@ -506,6 +530,11 @@ class Worker:
             code = self.fork_server.exit_code(self, 0.0)
             if code is not None and not self.connection.poll():
                 return self._end_as_failure(code)
+
+    def _go_on_waiting(self, seconds: float) -> None:
+        self.output.relay()
+        if seconds >= SILENCE:
+            self.awaited()
 
     def _end_as_failure(self, exit_code: int | None) -> Failure:
         cause = f"{self.name} {describe_exit(exit_code)}"

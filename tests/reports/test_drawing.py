@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from importlib.resources import files
 
 import pytest
+from rich.console import Console
 
+from tests.runs import cell, measured
+from zodbshootout.reports import format_named
+from zodbshootout.reports.cells import ResultSet
 from zodbshootout.reports.drawing import DARK, LIGHT, draw
 from zodbshootout.reports.elements import Chart, ChartKind, Labels, Point, Scale
+from zodbshootout.reports.sections import whole_report
 
 CSS = (files("zodbshootout.reports") / "page" / "page.css").read_text(encoding="utf-8")
 
@@ -57,3 +63,12 @@ def test_times_of_zero_are_drawn(seconds: list[float]) -> None:
         ["a"],
     )
     assert draw(chart).to_dict()["layer"]
+
+
+@pytest.mark.parametrize("name", ["a\x01b\x1bc\x7f\x85", "\U0001f600" * 40, r"C:\u0001"])
+def test_a_name_with_characters_that_cannot_be_drawn_has_a_picture(name: str) -> None:
+    results = [measured(cell("add", one), *[[0.1, 0.2]] * 3) for one in (name, "other")]
+    picture = io.StringIO()
+    format_named("svg")(whole_report([ResultSet(results)]), Console(file=picture))
+    assert picture.getvalue().startswith("<svg")
+    assert ("�" in picture.getvalue()) == (name[0] != "C")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import zlib
 from typing import Any
@@ -56,6 +57,12 @@ _LENGTH_OF_END = 12
 _TEXT = b"tEXtSoftware\0zodbshootout"
 _SOFTWARE = struct.pack(f">I{len(_TEXT)}sI", len(_TEXT) - 4, _TEXT, zlib.crc32(_TEXT))
 """A chunk of a PNG that names the program."""
+_UNDRAWABLE = re.compile(
+    r"((?<!\\)(?:\\\\)*)"
+    r"(?:\\u00[0189][0-9a-f]|\\[bf]|\x7f|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})"
+)
+"""In JSON, after escaped backslashes if there are any: a control character, or a character that is
+two characters of JavaScript, which shortens texts and may cut it in half."""
 _KNOWN = "isValid(datum.low)"
 
 
@@ -363,4 +370,5 @@ def _picture(report: Report) -> str:
         .configure_point(color="black")
         .configure_title(anchor="start", subtitleColor="#555555")
     )
-    return json.dumps(picture.to_dict())
+    # What draws pictures ends this process at a control character.
+    return _UNDRAWABLE.sub(r"\1\\ufffd", json.dumps(picture.to_dict()))

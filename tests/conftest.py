@@ -90,6 +90,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # that and miss the interrupts of the test.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # nohup ignores SIGHUP in the same way.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects tests by their markers

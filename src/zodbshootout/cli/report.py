@@ -14,7 +14,7 @@ from zodbshootout.cli.arguments import given_by, option, record
 from zodbshootout.cli.output import Streams
 from zodbshootout.cli.show import BASELINE, FILES, read_files
 from zodbshootout.errors import UserError
-from zodbshootout.reports import Write, format_of_file, formats
+from zodbshootout.reports import Write, format_by_ending, format_of_file, formats
 from zodbshootout.reports.elements import Report
 from zodbshootout.reports.sections import whole_report
 from zodbshootout.results.files import damage_of, holds_results
@@ -29,8 +29,8 @@ FORCE = record(
     help="replace the file even if it is not a page of zodbshootout",
 )
 _MARK = "<!-- zodbshootout -->\n"
-_MARKED = frozenset({".htm", ".html", ".md", ".svg"})
-"""The endings of pages that end with a mark, a comment."""
+_MARKED = frozenset({"html", "markdown", "svg"})
+"""The formats of pages that end with a mark, a comment."""
 _PAGE = re.compile(
     rb"<!-- zodbshootout -->\s*\Z|\0zodbshootout|\A(\s*\Z|\n[^\n]+\n==+\n|file,benchmark,"
     rb'|workload,figure,|\[\s*\{\s*"(file"|workload"|name".*\s*"unit"))'
@@ -74,6 +74,8 @@ class ReportFile:
     """The option that names the file."""
     path: Path
     written_by: Write
+    is_marked: bool = False
+    """Whether the format has comments, and so a mark at the end."""
 
     @classmethod
     def checked(
@@ -97,7 +99,8 @@ class ReportFile:
         read = {Path(os.path.realpath(file)) for file in inputs}
         if target in read or holds_results(path):
             raise UserError(f"{option}: {path} holds results or is an input; name another file")
-        file = cls(option, path, format_of_file(path, option, form))
+        is_marked = (form or format_by_ending(path)) in _MARKED
+        file = cls(option, path, format_of_file(path, option, form), is_marked)
         if target is not None and target.exists() and not (force or _is_page(target)):
             advice = "name another file" + (", or use --force" if option == "-o" else "")
             raise UserError(f"{option}: {path} exists and is not a page of zodbshootout; {advice}")
@@ -113,7 +116,7 @@ class ReportFile:
         def write_to(temporary: Path) -> None:
             with temporary.open("w", encoding="utf-8") as file:
                 self.written_by(report, Console(file=file, width=WIDTH))
-                if self.path.suffix.lower() in _MARKED:
+                if self.is_marked:
                     file.write(_MARK)
 
         try:

@@ -100,6 +100,12 @@ def table_layout(name: str) -> Write:
     return cast("Write", load_plugin(tables[name]))
 
 
+def format_by_ending(path: PurePath) -> str:
+    """Return the name of the format that the ending of *path* selects; it may not exist."""
+    ending = path.suffix[1:].lower()
+    return _ENDINGS.get(ending, ending)
+
+
 def format_of_file(path: PurePath, option: str, name: str | None = None) -> Write:
     """Return the function that writes the format *name*.
 
@@ -109,10 +115,9 @@ def format_of_file(path: PurePath, option: str, name: str | None = None) -> Writ
     """
     if name is not None:
         return checked_format(name, pictures=True)
-    ending = path.suffix[1:].lower()
-    name = _ENDINGS.get(ending, ending)
+    name = format_by_ending(path)
     if name not in _all_formats():
-        reason = f"no format ends in {path.suffix!r}" if ending else "its ending selects the format"
+        reason = f"no format ends in {path.suffix!r}" if name else "its ending selects the format"
         raise UserError(f"{option}: {path}: {reason}; name a file such as page.html")
     return format_named(name, option)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,17 @@ def test_a_variant_has_its_own_names_servers_and_scratch(read: Read) -> None:
     assert len({contender.place for contender in contenders}) == 4
     addresses = [contender.storage.names["main"] for contender in contenders[:2]]
     assert addresses[0] != addresses[1]
+
+
+def test_scratch_is_absolute_even_if_tmpdir_is_not(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", ".")
+    (contender,) = read(FILE).contenders()
+    scratch = Path(contender.storage.names["scratch"])
+    assert scratch.is_absolute()
+    assert scratch.is_relative_to(tmp_path)
 
 
 def test_a_private_zeo_server_is_in_the_environment_of_its_variant(read: Read) -> None:

@@ -323,7 +323,8 @@ def _read_file(
         for values, rtt in product([*product(*definitions.values())], rtts):
             defined = dict(zip(definitions, values, strict=True))
             temporary = TemporaryDirectory(prefix="zodbshootout-", ignore_cleanup_errors=True)
-            directory = Path(places.enter_context(temporary))
+            # If TMPDIR is relative, so is the path; servers have another current directory.
+            directory = Path(places.enter_context(temporary)).absolute()
             guardian.watch_directory(directory)
             own = replace(source, definitions=defined)
             configuration = _read(own, directory, places, mask)

@@ -72,9 +72,9 @@ def contenders(number: int, password: str) -> str:
         "oracle": ("oracle", "user scott", f"password {literal}", "dsn nowhere"),
     }  # fmt: skip
     uris = {
-        "uri": f"postgresql://alice:{quote(password, safe='')}@$pg/zodb",
-        "plus": f"postgresql://alice:{quote_plus(password)}@$pg/zodb",
-        "raw": f"postgresql://alice:{literal}@$pg/zodb",
+        "uri": f"postgresql://alice:{quote(password, safe='')}@$pg/zodb?application_name=zodb",
+        "plus": f"postgresql://alice:{quote_plus(password)}@$pg/zodb?application_name=zodb",
+        "raw": f"postgresql://alice:{literal}@$pg/zodb?application_name=zodb",
     }
     texts = [relstorage(f"{name}_{number}", *lines) for name, lines in sections.items()]
     texts += [

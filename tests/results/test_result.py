@@ -257,12 +257,6 @@ def test_special_characters_of_a_contender_name_are_quoted_in_its_file_name(
     assert (files.directory / "a%2Fb%20c.json").exists()
 
 
-def test_long_names_have_files_of_their_own_that_the_system_accepts(files: ResultFiles) -> None:
-    names = ["\U0001f600" * 40, "\U0001f600" * 41]
-    files.write([measured(cell("add", name), [1.0]) for name in names])
-    assert len(list(files.directory.iterdir())) == 2
-
-
 def test_contenders_with_similar_names_have_separate_files(files: ResultFiles) -> None:
     files.write([measured(cell("add", "a+b"), [1.0]), measured(cell("add", "a@b"), [2.0])])
     assert len(list(files.directory.iterdir())) == 2

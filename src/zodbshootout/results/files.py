@@ -52,8 +52,6 @@ _NUMBERS = frozenset(
     {*(quantity.key for quantity in QUANTITIES.values()), "lag_growth_s", "slice_starts_s"}
 )
 """Metadata that are numbers, separated by spaces if there are several."""
-MAX_NAME = 200
-"""The maximum length of a contender's file name without its ending; systems allow 255 bytes."""
 _BEGINNING = re.compile(rb'\s*\{\s*"(benchmarks|metadata|version)"')
 """The beginning of a file that pyperf writes, as a pattern; pyperf sorts the keys."""
 
@@ -246,11 +244,7 @@ def _recorded(metadata: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
 
 
 def _file_name(title: str) -> str:
-    name = quote(title, safe="@=+,")
-    if len(name) > MAX_NAME:
-        digest = hashlib.sha256(title.encode()).hexdigest()[:16]
-        name = f"{name[: MAX_NAME - len(digest) - 1]}-{digest}"
-    return f"{name}.json"
+    return f"{quote(title, safe='@=+,')}.json"
 
 
 def _check_path(path: Path) -> None:

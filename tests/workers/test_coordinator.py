@@ -256,7 +256,7 @@ def test_a_contender_that_does_not_answer_is_named_once(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coordinator, "SILENCE", 1.0)
-    place.launcher = replace(place.launcher, working=TimeLimit(4.0, "--timeout"))
+    place.launcher = replace(place.launcher, working=TimeLimit(8.0, "--timeout"))
     with place.launcher.fork_server() as fork_server:
         for _ in range(2):
             with (
@@ -265,7 +265,7 @@ def test_a_contender_that_does_not_answer_is_named_once(
             ):
                 worker.attempt(20)
     (line,) = [line for line in place.relayed if "no answer" in line]
-    assert line.endswith(": add: no answer for 1 s; waiting for at most 4 s (--timeout)")
+    assert line.endswith(": add: no answer for 1 s; waiting for at most 8 s (--timeout)")
     place.assert_tidy()
 
 

@@ -68,6 +68,12 @@ def test_the_cells_of_a_contender_fail_together_if_its_operation_fails() -> None
     assert states_of_phases(outcome) == {"a": ["failed"] * 3, "b": ["measured"] * 3}
 
 
+def test_an_operation_whose_process_cannot_be_started_fails_its_contender_alone() -> None:
+    site = Site(failing("operator", "", benchmark="pack"))
+    outcome = run_shootout(plan_of("ab", shaped=DURING, processes=1), site)
+    assert states_of_phases(outcome) == {"a": ["failed"] * 3, "b": ["measured"] * 3}
+
+
 def test_the_run_of_an_operation_whose_process_has_crashed_is_repeated() -> None:
     crash = replace(BROKE, crashed=True)
 

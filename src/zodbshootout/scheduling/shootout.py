@@ -323,7 +323,11 @@ class Shootout:
             # While servers restart, they have no processes whose use of resources could be read.
             restarts = parameters.during in RESTARTS
             meter = ServerMeter(RunningServers() if restarts else self.servers)
-            runs = self._succession(group, workers, stack)
+            try:
+                runs = self._succession(group, workers, stack)
+            except Failed as error:  # what carries out an operation could not be started
+                self._failures.add(group[0], error.failure)
+                return later
             turns = InterleavedRun(
                 workers,
                 self._fail_run,
@@ -353,16 +357,15 @@ class Shootout:
                     run.update_metadata(meter.metadata(cell, calibration.effort.warmups))
                     run.update_metadata(self._traffic.metadata(cell))
                     made.append((runs.labelled(cell, run), run))
-                    if runs.has_ended or not runs.is_whole_only:
-                        self._keep(made)
+                    self._keep(made, runs)
                 first += calibration.all_turns
                 if not runs.has_ended:
                     self.store.save_new()
         return later
 
-    def _keep(self, made: list[tuple[Cell, Any]]) -> None:
-        """Put the runs that were *made* into the results."""
-        while made:
+    def _keep(self, made: list[tuple[Cell, Any]], runs: Succession[Cell]) -> None:
+        """Put the runs that were *made* into the results, unless they are of use only together."""
+        while made and (runs.has_ended or not runs.is_whole_only):
             self.store.add_run(*made.pop(0))
 
     def _succession(

@@ -12,7 +12,6 @@ from zodbshootout.servers.server import EncryptingServer, ServerContext
 
 _FILE = "pgbouncer.ini"
 _USERS_FILE = "users.txt"
-_PASSWORD = "_password"  # noqa: S105 - the end of a name
 _SESSION = "session"
 
 
@@ -33,9 +32,12 @@ class PgBouncer(EncryptingServer):
                 f"pool-mode {_SESSION}",
                 "pool-mode",
             )
-        names = context.names
-        servers = [name.removesuffix(_PASSWORD) for name in names if name.endswith(_PASSWORD)]
-        behind = [name for name in servers if names[name] == section.config.server]
+        behind = [
+            server.name
+            for server in context.source.servers
+            if server.type == "postgresqlserver"
+            and context.names[server.name] == section.config.server
+        ]
         if not behind:
             raise self.mistake(
                 "it needs a <postgresqlserver> of this file: write server $NAME", "server"
@@ -46,7 +48,7 @@ class PgBouncer(EncryptingServer):
     def prepare(self) -> None:
         super().prepare()
         users = self.section.config.user
-        password = self.context.names[f"{self._behind}{_PASSWORD}"]
+        password = self.context.names[f"{self._behind}_password"]
         self.directory.write(_USERS_FILE, "".join(f'"{user}" "{password}"\n' for user in users))
         host, port = (self.context.names[f"{self._behind}_{part}"] for part in ("host", "port"))
         settings = {

@@ -45,7 +45,11 @@ def connected(address: Address) -> socket.socket:
     """Return a connection to an address."""
     client = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
     client.settimeout(PATIENCE)
-    client.connect(address)
+    try:
+        client.connect(address)
+    except BaseException:
+        client.close()
+        raise
     return client
 
 

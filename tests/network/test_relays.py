@@ -158,7 +158,8 @@ def test_a_refusing_server_resets_its_client(relay: Relay) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # a port that nobody else gets, and on which nobody listens
         address = relay.route(closed.getsockname(), 0.002)
-        with connected(address) as client, pytest.raises(ConnectionResetError):
+        # On a busy machine the reset arrives while the client still connects.
+        with pytest.raises(ConnectionResetError), connected(address) as client:
             client.recv(1)
     assert relay.counts()[address] == Traffic(1, 0, 0, 1)
 

@@ -36,3 +36,22 @@ def test_a_mistake_is_reported_in_one_line(
     start, is_cut, _ = message.replace("{here}", str(tmp_path)).partition("…")
     expected = f"zodbshootout: x.conf:{start}"
     assert printed.startswith(expected) if is_cut else printed == expected
+
+
+@pytest.mark.parametrize("section", ["zodb", "zodb_db"])
+def test_a_package_matters_only_to_a_contender_that_is_chosen(
+    section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unopened: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main = f"<{section} main>\n<mappingstorage/>\n</{section}>\n"
+    other = f"<{section} other>\n<absentstorage/>\n</{section}>\n"
+    Path("x.conf").write_text(f"%import not_installed\n{main}{other}", encoding="utf-8")
+    status, out, err = outcome("x.conf", "add", "--list", "--only", "main")
+    assert (status, err) == (0, "")
+    assert "main" in out
+    assert "other" not in out
+    for chosen in ([], ["--only", "other,main"]):
+        status, out, err = outcome("x.conf", "add", "--list", *chosen)
+        assert (status, out) == (BAD_USAGE, "")
+        assert err == "zodbshootout: x.conf:1: package not_installed is not installed\n"
+    assert outcome("x.conf", "--list", "--only", "mian")[2].endswith("did you mean main?\n")

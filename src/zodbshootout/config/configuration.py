@@ -87,7 +87,7 @@ class Configuration:
 
     contenders: Sequence[tuple[Section, Any]]
     """Each contender's section, in file order, with the object that ZConfig made of the section, or
-    with ``None`` if another Python should read the section."""
+    with ``None`` if another Python should read the section or none can."""
     servers: Sequence[ServerSection]
     """The private servers, which the run starts."""
     external: Sequence[ServerSection]
@@ -97,6 +97,9 @@ class Configuration:
     """The names that the run defines."""
     texts: Mapping[Any, Section]
     """The file's sections, by ZConfig's matchers; see :meth:`text_of`."""
+    flaws: Mapping[str, UserError]
+    """Why contenders cannot be read for want of a package, by their names.  It matters only for
+    those that the run chooses."""
 
     def text_of(self, section: Any) -> Section:
         """Return a section's text; it is empty if the section is not in the file."""
@@ -116,10 +119,8 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
     try:
         parsed = reader.read(source.tree)
     except ZConfig.ConfigurationError as error:
-        # An unknown type may be caused by a missing package.
-        failed = reader.failed_imports if "unknown type name" in str(error) else ()
-        first = next(iter(failed), error)
-        raise UserError(explained(first, source, reader.schema, names)) from error
+        cause = reader.missing_package(error) or error
+        raise UserError(explained(cause, source, reader.schema, names)) from error
     except Exception as error:  # imported packages may raise anything
         raise UserError(f"{source.path}: {describe(error)}") from error
     for section in parsed.databases:
@@ -141,7 +142,11 @@ def parse(source: Source, names: Mapping[str, str]) -> Configuration:
         server.text = reader.sections[server.config.getSectionMatcher()]
     private = [server for server in parsed.servers if server.kind != EXTERNAL]
     external = [server for server in parsed.servers if server.kind == EXTERNAL]
-    return Configuration(contenders, private, external, environments, names, reader.sections)
+    flaws = {
+        name: UserError(explained(error, source, reader.schema, names))
+        for name, error in reader.flaws.items()
+    }
+    return Configuration(contenders, private, external, environments, names, reader.sections, flaws)
 
 
 class _Reader(ConfigLoader):  # type: ignore[misc]
@@ -154,7 +159,10 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
         self.sections: dict[Any, Section] = {}
         """The section for each ZConfig matcher; ZConfig's objects know only their matchers."""
         self.outermost: list[tuple[Section, Any]] = []
-        """Each outermost section with its matcher, or with ``None`` if another Python reads it."""
+        """Each outermost section with its matcher, or with ``None`` if another Python should read
+        it, or none can."""
+        self.flaws: dict[str, ZConfig.ConfigurationError] = {}
+        """Why contenders cannot be read for want of a package, by their names."""
         self.failed_imports: list[ZConfig.ConfigurationError] = []
         """An error for each imported package that this Python does not have."""
         self._names = names
@@ -183,10 +191,18 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
                 self._feed(root, item)
         # A failed import may be for another Python, or for sections that are skipped.
         elsewhere = any(section.environment for section, _ in self.outermost)
-        if self.failed_imports and not (self.of_zope or elsewhere):
+        if self.failed_imports and not (self.of_zope or elsewhere or self.flaws):
             raise self.failed_imports[0]
         with self._placed(tree.root.place):
             return root.finish()
+
+    def missing_package(
+        self, error: ZConfig.ConfigurationError
+    ) -> ZConfig.ConfigurationError | None:
+        """Return the failed import that may have caused an error, or ``None``."""
+        if "unknown type name" not in str(error):
+            return None
+        return next(iter(self.failed_imports), None)
 
     def _read_outermost(self, root: Any, section: Section) -> None:
         is_known = section.type in {ZOPE_DATABASE, *self.schema.gettypenames()}
@@ -198,7 +214,15 @@ class _Reader(ConfigLoader):  # type: ignore[misc]
             self._keep_for_other_python(section)
         elif is_known or not self.of_zope:
             database = self._as_database(section)
-            matcher = self._add_section(root, database)
+            try:
+                matcher = self._add_section(root, database)
+            except ZConfig.ConfigurationError as error:
+                missing = self.missing_package(error)
+                if missing is None or database.type != DATABASE or not database.name:
+                    raise
+                self.flaws[database.name] = missing
+                self.outermost.append((database, None))
+                return
             used = self._imports_of(database)
             imports = tuple(item for item in self._imports if item in used)
             database = replace(database, imports=imports)

@@ -65,8 +65,7 @@ class Reading:
         """Return the contenders of the *chosen* sections, in file order."""
         contenders = [
             replace(contender, rtt=self._rtt_of(contender), reading=self.title)
-            for contender in contenders_of(self.configuration)
-            if contender.section.name in chosen
+            for contender in contenders_of(self.configuration, chosen)
         ]
         if self.environment is None:
             return contenders

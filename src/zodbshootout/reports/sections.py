@@ -39,6 +39,14 @@ from zodbshootout.results.sides import Comparison
 
 MAX_VERDICTS = 3
 """The maximum number of verdicts at the top of a report; the table of ratios has them all."""
+MOST_COLUMNS = 12
+"""The number of columns up to which a page draws all of them, and compares with each of them: its
+size and time would grow with the square of their number."""
+BOUNDED = Note(
+    f"more than {MOST_COLUMNS} contenders: charts show the first {MOST_COLUMNS}, comparisons have "
+    "one baseline, which --baseline sets"
+)
+"""The note on a page with more columns."""
 INTERVALS = Note("lines on bars and bands around curves: 95 % confidence intervals")
 """The note on charts that show intervals."""
 _MACHINE = {
@@ -77,17 +85,24 @@ def whole_report(result_sets: Sequence[ResultSet], baseline: str | None = None) 
     cells = Cells.of(result_sets)
     footnotes = Footnotes.of(cells)
     main = _compared(cells, baseline, footnotes)
-    views = list(_alternatives(cells, main, footnotes)) if main.matrix else []
+    columns = list(dict.fromkeys(column for column, _ in cells.timed))
+    drawn, views = cells, []
+    if len(columns) > MOST_COLUMNS:
+        first = columns[:MOST_COLUMNS]
+        drawn = cells.only(lambda result: result.cell.column in first)
+        main = replace(main, notes=[*main.notes, BOUNDED])
+    elif main.matrix:
+        views = list(_alternatives(cells, columns, main, footnotes))
     faster, *others = (Report(parts=one.parts, baseline=one.baseline) for one in [main, *views])
     latencies, events = (
         _tables(cells, where, footnotes) for where in (Shown.LATENCY, Shown.EVENTS)
     )
-    first: dict[str, Any] = {"rank": -1, "folded": False}
+    on_top: dict[str, Any] = {"rank": -1, "folded": False}
     sections = [
-        replace(releases_section(cells), anchor="over-releases", **first),
-        replace(costs_section(cells), anchor="costs", **first),
-        replace(distance_section(cells), anchor="at-a-distance", **first),
-        replace(_by_benchmark(cells), anchor="by-benchmark", folded=False),
+        replace(releases_section(cells), anchor="over-releases", **on_top),
+        replace(costs_section(cells), anchor="costs", **on_top),
+        replace(distance_section(drawn), anchor="at-a-distance", **on_top),
+        replace(_by_benchmark(drawn), anchor="by-benchmark", folded=False),
         replace(faster, title="Which is faster", anchor="which-is-faster", alternatives=others),
         Report(latencies, title="Latency", anchor="latency"),
         replace(over_time_report(result_sets), anchor="over-time", records=[], notes=[]),
@@ -121,9 +136,11 @@ def _compared(cells: Cells, baseline: str | None, footnotes: Footnotes) -> Repor
     )
 
 
-def _alternatives(cells: Cells, main: Report, footnotes: Footnotes) -> Iterator[Report]:
+def _alternatives(
+    cells: Cells, columns: Sequence[str], main: Report, footnotes: Footnotes
+) -> Iterator[Report]:
     """Yield a report for every column that could be the baseline instead."""
-    for name in dict.fromkeys(column for column, _ in cells.timed):
+    for name in columns:
         if name != main.baseline and (report := _compared(cells, name, footnotes)).matrix:
             yield report
 

@@ -15,6 +15,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from zodbshootout.model.grouping import grouped
 from zodbshootout.model.quantities import TIME
@@ -30,6 +31,8 @@ FALSE_TRENDS = 0.01
 files without one: this often at most, even if half of a run's noise is still in the next run."""
 NOTEWORTHY = 1.05
 """The smallest trend that counts: the time at the end as a multiple of the time at the start."""
+MOST_OTHERS = 12
+"""To how many contenders of its row a cell is compared: with all, 200 would take minutes."""
 FEWEST_RUNS = 4
 """The minimum number of independent runs, or of batches, and of runs of a batch."""
 
@@ -50,7 +53,7 @@ def with_trends(results: Sequence[CellResult], level: float = FALSE_TRENDS) -> l
         result.cell: trend
         for row in rows.values()
         for result, own in row
-        if (trend := _trend(result, own, [other for _, other in row if other is not own]))
+        if (trend := _trend(result, own, _others(own, row)))
     }
     p_values = corrected([trend.p_value for trend in tested.values()], level)
     for (cell, trend), p_value in zip(tested.items(), p_values, strict=True):
@@ -63,6 +66,11 @@ def _rounds(result: CellResult) -> Rounds:
     """Return the times, without the first run if runs share clients: its caches are empty."""
     rounds = Figure(result, TIME).by_round.items()
     return dict(list(rounds)[1 if result.wanted_seconds else 0 :])
+
+
+def _others(own: Rounds, row: Sequence[tuple[CellResult, Rounds]]) -> list[Rounds]:
+    """Return the rounds of the first other cells of a row."""
+    return list(islice((other for _, other in row if other is not own), MOST_OTHERS))
 
 
 def _trend(result: CellResult, own: Rounds, others: Sequence[Rounds]) -> Trend | None:

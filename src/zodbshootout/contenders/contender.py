@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -272,25 +272,21 @@ def _files_in(settings: Settings) -> list[str]:
     return files
 
 
-def contenders_of(
-    configuration: Configuration, chosen: Collection[str] | None = None
-) -> list[Contender]:
+def contenders_of(configuration: Configuration) -> list[Contender]:
     """Return the contenders that a configuration describes, in file order.
 
-    If *chosen* is not ``None``, only sections with these names become contenders.
+    Those that cannot be read for want of a package are left out; see :attr:`Configuration.flaws`.
 
     :raises UserError: if a section of a contender or of a server is wrong
     """
     for server in configuration.servers:
         if server.kind == "zeoserver":
             check_storages(server)
-    contenders = []
-    for text, section in configuration.contenders:
-        if chosen is not None and text.name not in chosen:
-            continue
-        if flaw := configuration.flaws.get(text.name):
-            raise flaw
-        contenders.append(_contender(text, section, configuration))
+    contenders = [
+        _contender(text, section, configuration)
+        for text, section in configuration.contenders
+        if text.name not in configuration.flaws
+    ]
     _check_distances(contenders, configuration)
     return contenders
 

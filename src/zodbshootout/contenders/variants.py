@@ -62,10 +62,17 @@ class Reading:
         return title_of(self.file, self.variant, self.rtt).strip()
 
     def contenders(self, chosen: Collection[str]) -> list[Contender]:
-        """Return the contenders of the *chosen* sections, in file order."""
+        """Return the contenders of the *chosen* sections, in file order.
+
+        :raises UserError: if a package is missing for one of them
+        """
+        for name, flaw in self.configuration.flaws.items():
+            if name in chosen:
+                raise flaw
         contenders = [
             replace(contender, rtt=self._rtt_of(contender), reading=self.title)
-            for contender in contenders_of(self.configuration, chosen)
+            for contender in contenders_of(self.configuration)
+            if contender.section.name in chosen
         ]
         if self.environment is None:
             return contenders

@@ -14,7 +14,10 @@ from pwd import getpwnam
 from typing import Any
 
 from zodbshootout.client.reachability import Address, accepts, printable
+from zodbshootout.guardian import Ending, Guardian
 from zodbshootout.servers.installation import MEMCACHED, MYSQL, POSTGRESQL
+
+_ENDING = Ending(grace=60.0)
 
 
 def account(name: str) -> str:
@@ -39,10 +42,10 @@ def open_to(user: str, directory: Path) -> Path:
 
 @contextmanager
 def server(place: Path, user: str, command: Sequence[object], address: Address) -> Iterator[None]:
-    """Run a server, as *user* if this is root, until the end of the context."""
+    """Run a server, as *user* if this is root, until the end of the context or of this process."""
     words = [str(word) for word in command]
-    with (place / "server.log").open("ab") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log, cwd=place, **as_user(user))
+    with Guardian() as guardian, (place / "server.log").open("ab") as log:
+        process = guardian.start(words, _ENDING, stdout=log, stderr=log, cwd=place, **as_user(user))
         try:
             deadline = time.monotonic() + 60
             while not accepts(address):
@@ -51,8 +54,7 @@ def server(place: Path, user: str, command: Sequence[object], address: Address) 
                 time.sleep(0.05)
             yield
         finally:
-            process.terminate()
-            process.wait(60)
+            process.end()
 
 
 @contextmanager
